@@ -1,0 +1,1 @@
+"""The root of the refold checkout; the packages are the folders beside this file."""

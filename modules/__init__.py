@@ -1,0 +1,1 @@
+"""Things built on the public names of the engine alone."""

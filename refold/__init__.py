@@ -1,0 +1,1 @@
+"""A deterministic state-machine engine for LLM agents."""
