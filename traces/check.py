@@ -1,0 +1,102 @@
+"""Whether a trace's records make sense together: order, references, and the fold against each snapshot."""
+
+from typing import Any
+
+import orjson
+
+from .errors import PatchError, TraceCorruptError
+from .lines import Lines
+from .patch import run_patch
+from .record import FORMAT, KINDS, PATCHING, Record
+
+
+def check_structure(lines: Lines) -> None:
+    """Check what a hash chain can't show; the chain has been checked before.
+
+    The header is first and of a format that is known; commits follow one another; an outcome refers to an earlier
+    intent that has none yet; a reference in an observation is an earlier outcome; snapshots equal the fold.
+
+    Raises `TraceCorruptError` with the first bad line.
+    """
+    walk = _Walk()
+    for index in range(len(lines)):
+        record = lines.record(index)
+        try:
+            walk.see(record, index)
+        except _Wrong as wrong:
+            raise TraceCorruptError(
+                wrong.reason, index + 1, path=lines.path, expected=wrong.expected, actual=wrong.actual
+            ) from None
+        except PatchError as error:
+            raise TraceCorruptError(f"the patch does not fit the state: {error}", index + 1, path=lines.path) from None
+        except (KeyError, TypeError, AttributeError) as error:
+            reason = f"the {record.kind} record lacks what it must have ({type(error).__name__}: {error})"
+            raise TraceCorruptError(reason, index + 1, path=lines.path) from None
+
+
+class _Wrong(Exception):
+    def __init__(self, reason: str, expected: Any = None, actual: Any = None) -> None:
+        self.reason = reason
+        self.expected = expected
+        self.actual = actual
+
+
+class _Walk:
+    """What has been seen so far."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.intents: set[int] = set()
+        self.closed: set[int] = set()
+        self.outcomes: set[int] = set()
+        self.doc: Any = None
+        self.has_state = False
+
+    def see(self, record: Record, index: int) -> None:
+        """Take in the next record."""
+        kind = record.kind
+        if kind not in KINDS:
+            raise _Wrong("there is no such kind of record", actual=kind)
+        if (kind == "header") is not (index == 0):
+            raise _Wrong("the header is the first record and the only one", actual=kind)
+        if kind == "header" and record["format"] != FORMAT:
+            raise _Wrong("this refold reads another format", expected=FORMAT, actual=record["format"])
+        if kind == "intent":
+            self.intents.add(record.seq)
+        elif kind == "outcome":
+            self._outcome(record)
+        elif kind == "snapshot":
+            self._snapshot(record)
+        elif kind == "commit":
+            self._commit(record)
+        elif kind == "end" and record.step != self.commits:
+            raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=record.step)
+        if kind in PATCHING and record.get("patch"):
+            if not self.has_state:
+                raise _Wrong("there is a patch before there is a state")
+            self.doc = run_patch(self.doc, record["patch"], copy=True)
+
+    def _outcome(self, record: Record) -> None:
+        intent = record["intent"]
+        if intent not in self.intents:
+            raise _Wrong("the outcome refers to no earlier intent", actual=intent)
+        if intent in self.closed:
+            raise _Wrong("the intent has an outcome already", actual=intent)
+        self.closed.add(intent)
+        self.outcomes.add(record.seq)
+
+    def _snapshot(self, record: Record) -> None:
+        if record.step != self.commits:
+            raise _Wrong("the snapshot's step is not the state's", expected=self.commits, actual=record.step)
+        if not self.has_state:
+            self.doc, self.has_state = orjson.loads(record.raw)["state"], True
+        elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):
+            raise _Wrong("the snapshot is not the state that the patches lead to")
+
+    def _commit(self, record: Record) -> None:
+        if record.step != self.commits:
+            raise _Wrong("the commits do not follow one another", expected=self.commits, actual=record.step)
+        for result in (record.get("observation") or {}).get("results", ()):
+            if isinstance(result, int) and result not in self.outcomes:
+                raise _Wrong("the observation refers to no earlier outcome", actual=result)
+        self.commits += 1

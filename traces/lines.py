@@ -1,0 +1,115 @@
+"""The bytes of a trace as numbered lines: the framing, the hash chain, and the way from a line to its record."""
+
+from array import array
+from functools import cached_property
+from pathlib import Path
+
+import orjson
+
+from .errors import RecordError, TraceCorruptError
+from .record import HASH_LENGTH, TAIL_LENGTH, Record, line_hash
+
+START = b'{"kind":"'
+_END = b'"}\n'
+
+
+class Lines:
+    """All whole records of one trace; `torn` is what stands behind the last newline.
+
+    Only b"\\n" ends a line: U+2028, U+2029 and U+0085 are text like any other. JSON escapes newlines and NULs in text, so
+    a raw one is never part of a record.
+    """
+
+    def __init__(self, data: bytes, path: Path | None = None) -> None:
+        self.data = data
+        self.path = path
+        self.end = data.rfind(b"\n") + 1
+
+    @property
+    def torn(self) -> bytes:
+        """The bytes behind the last newline: a record that was never finished, or NULs that a crash left."""
+        return self.data[self.end :]
+
+    @cached_property
+    def offsets(self) -> "array[int]":
+        """Where each line begins, and at last where all end."""
+        data, offsets, find = self.data, array("Q", [0]), self.data.find
+        at = find(b"\n") + 1
+        while at:
+            offsets.append(at)
+            at = find(b"\n", at) + 1
+        return offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def raw(self, index: int) -> bytes:
+        """Give a line without its newline; `index` counts from 0."""
+        return self.data[self.offsets[index] : self.offsets[index + 1] - 1]
+
+    def record(self, index: int) -> Record:
+        """Give a line as a record; raises `TraceCorruptError` where it has not the form of one."""
+        try:
+            return Record.parse(self.raw(index))
+        except RecordError as error:
+            raise TraceCorruptError(str(error), index + 1, path=self.path) from None
+
+    def record_at(self, offset: int) -> Record:
+        """Give the record of the line that begins at this byte."""
+        try:
+            return Record.parse(self.data[offset : self.data.find(b"\n", offset)])
+        except RecordError as error:
+            raise TraceCorruptError(str(error), self.number(offset), path=self.path) from None
+
+    def number(self, offset: int) -> int:
+        """Give the number, from 1, of the line that holds this byte."""
+        return self.data.count(b"\n", 0, offset) + 1
+
+    def check_framing(self) -> None:
+        """Check, fast, that each line has a record's beginning and end, and that the last one's hash fits.
+
+        Raises `TraceCorruptError` with the first bad line.
+        """
+        data, end = self.data, self.end
+        if not end:
+            return
+        count = data.count(b"\n")
+        framed = (
+            data.startswith(START)
+            and data.count(b"\n" + START) == count - 1
+            and data.count(_END) == count
+            and data.find(b"\0", 0, end) < 0
+        )
+        if not framed or not self._last_fits():
+            self.check_chain()
+            raise TraceCorruptError("the line has not the form of a record", count, path=self.path)
+
+    def check_chain(self) -> None:
+        """Check each line's form, number and hash; raises `TraceCorruptError` with the first bad line."""
+        previous = b""
+        for index in range(len(self)):
+            record = self.record(index)
+            expected = line_hash(previous, record.raw)
+            if record.hash != expected:
+                raise TraceCorruptError(
+                    "the hash does not fit the line", index + 1, path=self.path, expected=expected, actual=record.hash
+                )
+            if record.seq != index:
+                raise TraceCorruptError(
+                    "the records are not numbered in order",
+                    index + 1,
+                    path=self.path,
+                    expected=index,
+                    actual=record.seq,
+                )
+            try:
+                orjson.loads(record.raw)
+            except orjson.JSONDecodeError as error:
+                raise TraceCorruptError(f"the line is not JSON: {error}", index + 1, path=self.path) from None
+            previous = record.hash.encode()
+
+    def _last_fits(self) -> bool:
+        start = self.data.rfind(b"\n", 0, self.end - 1) + 1
+        raw = self.data[start : self.end - 1]
+        previous = self.data[start - HASH_LENGTH - 3 : start - 3] if start else b""
+        return len(raw) > TAIL_LENGTH and raw[-HASH_LENGTH - 2 : -2] == line_hash(previous, raw).encode()

@@ -1,0 +1,111 @@
+"""One line of a trace: how it is written, and a view of it that parses when asked."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from .errors import RecordError
+
+FORMAT = 1
+HASH_LENGTH = 32
+KINDS = frozenset(
+    ("header", "decide", "intent", "outcome", "commit", "snapshot", "wait", "input", "branch", "event", "resume", "end")
+)
+PATCHING = frozenset(("commit", "resume", "end"))
+"""The kinds that may carry a patch: folding these in the file's order gives the states."""
+
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+_HEAD = re.compile(rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]*),"step":(0|[1-9][0-9]*),"at":([^,}]+)[,}]')
+_BEFORE_HASH = b',"hash":"'
+_AFTER_HASH = b'"}'
+TAIL_LENGTH = len(_BEFORE_HASH) + HASH_LENGTH + len(_AFTER_HASH)
+
+
+class Record(Mapping[str, Any]):
+    """An immutable view of one line: a mapping of its members, parsed once and on first use.
+
+    `raw` is the line without its newline. The members `kind`, `seq`, `step`, `at` and `hash` are attributes as well.
+    What `data` gives is shared by all who look: copy what you want to change.
+    """
+
+    __slots__ = ("_data", "at", "hash", "kind", "raw", "seq", "step")
+
+    def __init__(self, raw: bytes, kind: str, seq: int, step: int, at: float, hash: str) -> None:
+        self.raw = raw
+        self.kind = kind
+        self.seq = seq
+        self.step = step
+        self.at = at
+        self.hash = hash
+        self._data: dict[str, Any] | None = None
+
+    @classmethod
+    def parse(cls, raw: bytes) -> "Record":
+        """Read a line's head and hash; raises `RecordError` where it has not the form of a record."""
+        head = _HEAD.match(raw)
+        if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != _BEFORE_HASH or raw[-2:] != _AFTER_HASH:
+            raise RecordError("the line has not the form of a record")
+        try:
+            at, digest = float(head[4]), raw[-HASH_LENGTH - 2 : -2].decode("ascii")
+        except ValueError:
+            raise RecordError("the line has not the form of a record") from None
+        return cls(raw, head[1].decode("ascii"), int(head[2]), int(head[3]), at, digest)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All members of the line."""
+        if self._data is None:
+            try:
+                self._data = orjson.loads(self.raw)
+            except orjson.JSONDecodeError as error:
+                raise RecordError(f"record {self.seq} is not JSON: {error}") from error
+        return self._data
+
+    def __getitem__(self, member: str) -> Any:
+        return self.data[member]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __eq__(self, other: object) -> bool:
+        return self.raw == other.raw if isinstance(other, Record) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} record {self.seq}, step {self.step}>"
+
+
+def write_line(
+    previous: bytes,
+    kind: str,
+    seq: int,
+    step: int,
+    at: float,
+    members: Mapping[str, Any],
+    default: Callable[[Any], Any] | None = None,
+) -> tuple[bytes, str]:
+    """Give a record's line without newline, and its hash; `previous` is the hash of the record before, in hex."""
+    doc = {"kind": kind, "seq": seq, "step": step, "at": at, **members}
+    if len(doc) != len(members) + 4 or "hash" in members:
+        raise RecordError(f"a {kind} record's members may not be called kind, seq, step, at or hash")
+    try:
+        body = orjson.dumps(doc, default, _OPTIONS)[:-1]
+    except TypeError as error:
+        cause = error.__cause__
+        reason = f"{error}: {cause}" if cause is not None else str(error)
+        raise RecordError(f"the {kind} record of step {step} can't be written as JSON: {reason}") from error
+    digest = blake2b(previous + body, digest_size=16).hexdigest()
+    return b'%b,"hash":"%b"}' % (body, digest.encode()), digest
+
+
+def line_hash(previous: bytes, raw: bytes) -> str:
+    """Give the hash that a line must end with, if the record before it has the hash `previous` (in hex)."""
+    return blake2b(previous + raw[:-TAIL_LENGTH], digest_size=16).hexdigest()

@@ -1,0 +1,202 @@
+"""Where a trace's bytes go: a locked file, or memory; nothing here knows what a record is."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from typing import Protocol
+
+from .errors import TraceExistsError, TraceLockedError, TraceNotFoundError
+from .lock import lock_file
+
+SUFFIX = ".trace.jsonl"
+BUFFER = 64 * 1024
+
+
+class Store(Protocol):
+    """What the writer asks of the place where it writes."""
+
+    path: Path | None
+    size: int
+    """The bytes that were given to `write` and taken, buffered ones included."""
+
+    def write(self, data: bytes) -> None:
+        """Append; raises `OSError`, and then `size` says how much of it, in whole lines, was kept."""
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system."""
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk."""
+
+    def read(self) -> bytes:
+        """Give all that was written so far."""
+
+    def truncate(self, size: int) -> None:
+        """Cut off what stands behind the first `size` bytes."""
+
+    def close(self) -> None:
+        """Give up the lock; what is still buffered is dropped."""
+
+
+class MemoryStore:
+    """The bytes and blobs of a trace that is on no disk; one writer at a time holds it, as with a file."""
+
+    def __init__(self, data: bytes = b"", blobs: dict[str, bytes] | None = None) -> None:
+        self.path: Path | None = None
+        self.data = bytearray(data)
+        self.blobs = blobs if blobs is not None else {}
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """The bytes written."""
+        return len(self.data)
+
+    def acquire(self) -> None:
+        """Become the one writer or raise `TraceLockedError`."""
+        if not self._lock.acquire(blocking=False):
+            raise TraceLockedError(None)
+
+    def write(self, data: bytes) -> None:
+        """Append."""
+        self.data += data
+
+    def flush(self) -> None:
+        """Do nothing: memory has no buffer."""
+
+    def sync(self) -> None:
+        """Do nothing: memory is on no disk."""
+
+    def read(self) -> bytes:
+        """Give all that was written so far."""
+        return bytes(self.data)
+
+    def truncate(self, size: int) -> None:
+        """Cut off what stands behind the first `size` bytes."""
+        del self.data[size:]
+
+    def close(self) -> None:
+        """Let the next writer in."""
+        with contextlib.suppress(RuntimeError):
+            self._lock.release()
+
+
+class FileStore:
+    """A trace file, open for appending and locked; its descriptor is not inherited by children."""
+
+    def __init__(self, path: Path, fd: int, *, buffered: bool) -> None:
+        self.path: Path | None = path
+        self._file = path
+        self._fd = fd
+        self._written = os.fstat(fd).st_size
+        self._buffer: bytearray | None = bytearray() if buffered else None
+
+    @classmethod
+    def create(cls, path: Path, *, buffered: bool = False, durable: bool = False) -> "FileStore":
+        """Make a new file (and the folders above it) and lock it; raises `TraceExistsError`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        try:
+            fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+        except FileExistsError:
+            raise TraceExistsError(path) from None
+        store = cls._locked(path, fd, buffered)
+        if durable:
+            sync_folder(path.parent)
+        return store
+
+    @classmethod
+    def open(cls, path: Path, *, buffered: bool = False) -> "FileStore":
+        """Open an existing file and lock it; raises `TraceNotFoundError` or `TraceLockedError`."""
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        except (FileNotFoundError, IsADirectoryError):
+            raise TraceNotFoundError(f"there is no trace at {path}", path) from None
+        return cls._locked(path, fd, buffered)
+
+    @classmethod
+    def _locked(cls, path: Path, fd: int, buffered: bool) -> "FileStore":
+        try:
+            lock_file(fd, path)
+        except BaseException:
+            os.close(fd)
+            raise
+        return cls(path, fd, buffered=buffered)
+
+    @property
+    def size(self) -> int:
+        """The bytes written, buffered ones included."""
+        return self._written + (len(self._buffer) if self._buffer is not None else 0)
+
+    def write(self, data: bytes) -> None:
+        """Append; where only a part went through, whole lines of it are kept and the rest is cut off."""
+        if self._buffer is not None:
+            self._buffer += data
+            if len(self._buffer) > BUFFER:
+                self.flush()
+            return
+        done = os.write(self._fd, data)
+        if done == len(data):
+            self._written += done
+        else:
+            self._write_rest(data, done)
+
+    def _write_rest(self, data: bytes, done: int) -> None:
+        try:
+            while done < len(data):
+                done += os.write(self._fd, data[done:])
+        except BaseException:
+            self._written += data.rfind(b"\n", 0, done) + 1
+            os.ftruncate(self._fd, self._written)
+            raise
+        self._written += done
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system."""
+        if self._buffer:
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            self._write_rest(data, 0)
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk."""
+        self.flush()
+        os.fsync(self._fd)
+
+    def read(self) -> bytes:
+        """Give all that was written so far."""
+        self.flush()
+        with open(self._file, "rb") as file:
+            return file.read()
+
+    def truncate(self, size: int) -> None:
+        """Cut off what stands behind the first `size` bytes."""
+        if self._buffer is not None:
+            del self._buffer[max(0, size - self._written) :]
+        actual = os.fstat(self._fd).st_size
+        if actual > size:
+            os.ftruncate(self._fd, size)
+        self._written = min(actual, size)
+
+    def close(self) -> None:
+        """Give up the descriptor and with it the lock; what is still buffered is dropped."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until a folder's entries are on the disk, where the system can do that."""
+    if os.name != "posix":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def trace_name(path: Path) -> str:
+    """Give the run id that a trace's file name shows."""
+    return path.name.removesuffix(SUFFIX) if path.name.endswith(SUFFIX) else path.stem
