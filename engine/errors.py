@@ -1,0 +1,129 @@
+"""The errors of the engine; each says what came, what was expected, and what to do instead."""
+
+from typing import Any
+
+from ..errors import RefoldError
+
+
+class StateDefinitionError(RefoldError, TypeError):
+    """A state class declares something that JSON cannot carry there and back unchanged.
+
+    `where` is the class and field, `why` the reason.
+    """
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.where = where
+        self.why = why
+
+
+class StateValueError(RefoldError, ValueError):
+    """A value that a state, an argument or a result cannot hold; `path` is a JSON Pointer to it."""
+
+    def __init__(self, why: str, path: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.path = path
+
+    def under(self, token: object) -> "StateValueError":
+        """The same error, seen from one level further up."""
+        self.path = f"/{str(token).replace('~', '~0').replace('/', '~1')}{self.path}"
+        return self
+
+    def __str__(self) -> str:
+        return f"at {self.path}: {self.why}" if self.path else self.why
+
+
+class FrozenStateError(RefoldError, TypeError):
+    """Somebody other than `reduce` tried to change a committed value; `field` names it."""
+
+    def __init__(self, field: str, attempt: str) -> None:
+        super().__init__(
+            f"{attempt} on {field}, which is committed and does not change; "
+            "change the state that is passed to reduce(), or work on a copy (copy.deepcopy gives a plain one)"
+        )
+        self.field = field
+
+
+class DraftExpiredError(RefoldError, RuntimeError):
+    """A draft was used after the reduce() that it was made for."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(
+            f"a draft of {field} was used after its reduce() ended; keep the values you need, not the draft"
+        )
+        self.field = field
+
+
+class EngineOwnedFieldError(RefoldError, AttributeError):
+    """A reducer wrote a field that the engine alone writes."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"{field} is written by the engine alone; to end the run use set_stop(reason, final_result)")
+        self.field = field
+
+
+class StateMigrationError(RefoldError, ValueError):
+    """A document of another schema version that no registered migrations lead to this class's version."""
+
+
+class DecisionError(RefoldError, ValueError):
+    """A decision or action that cannot be carried out as given."""
+
+
+class ModuleDefinitionError(RefoldError, TypeError):
+    """An AgentModule whose hooks or tools are not what the engine calls."""
+
+
+class ReduceError(RefoldError, RuntimeError):
+    """reduce() broke its contract: it returned something else than a state, or changed the draft and returned another."""
+
+
+class EffectNotAllowed(RefoldError, RuntimeError):  # noqa: N818 - the name is part of the public design
+    """An effect was performed where none may be: inside reduce() or a stop criterion."""
+
+
+class EffectError(RefoldError):
+    """An effect failed; the same on replay. The original exception is `__cause__`, in the live run only.
+
+    `error_type` is the class name of the original, `message` its text, `data` its JSON payload or None.
+    """
+
+    def __init__(self, error_type: str, message: str, data: Any = None) -> None:
+        super().__init__(f"{error_type}: {message}" if message else error_type)
+        self.error_type = error_type
+        self.message = message
+        self.data = data
+
+
+class NoRunError(RefoldError, RuntimeError):
+    """An effect was performed from a thread that lost its run while runs are live; `bind(fn)` carries the run along."""
+
+
+class RunClosed(RefoldError, RuntimeError):  # noqa: N818 - the name is part of the public design
+    """The run this effect belongs to has ended; nothing more is journaled or started for it."""
+
+
+class BudgetExceeded(RefoldError, RuntimeError):  # noqa: N818 - says what happened, as its siblings do
+    """A budget stopped the run; `reason` is the StopReason."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class WaitAnsweredError(RefoldError, ValueError):
+    """An answer that no open request is waiting for, or that does not fit the request's schema."""
+
+
+class DivergenceError(RefoldError, RuntimeError):
+    """The code no longer does what its trace recorded; `divergences` says where, the first one first."""
+
+    def __init__(self, divergences: list[Any]) -> None:
+        first = divergences[0]
+        super().__init__(f"the code has changed since this trace was written: {first}")
+        self.divergences = divergences
+
+
+class EngineUsageError(RefoldError, RuntimeError):
+    """The engine was called in a way it cannot serve; the message says which call fits."""

@@ -1,0 +1,81 @@
+"""Why a run ended and how: one table of reasons, statuses and exit codes."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RunStatus(StrEnum):
+    """How a run stands. `interrupted` is said of a trace without an end."""
+
+    completed = "completed"
+    stopped = "stopped"
+    waiting = "waiting"
+    failed = "failed"
+    cancelled = "cancelled"
+    interrupted = "interrupted"
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    success = "success"
+    final = "final"
+    max_steps = "max_steps"
+    budget_steps = "budget_steps"
+    budget_time = "budget_time"
+    budget_tokens = "budget_tokens"
+    budget_cost = "budget_cost"
+    context_overflow = "context_overflow"
+    agent_condition = "agent_condition"
+    critic_stop = "critic_stop"
+    stagnation = "stagnation"
+    env_terminal = "env_terminal"
+    task_validation_failed = "task_validation_failed"
+    env_capability_mismatch = "env_capability_mismatch"
+    unrecoverable_error = "unrecoverable_error"
+    waiting = "waiting"
+    cancelled = "cancelled"
+
+    @classmethod
+    def of(cls, reason: "StopReason | str") -> "StopReason":
+        """The reason of that name; raises ValueError that lists the names for any other."""
+        try:
+            return cls(reason)
+        except ValueError:
+            raise ValueError(f"{reason!r} is not a stop reason; the reasons are {', '.join(cls)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a stop reason means: the run's status, and the exit code of the command line."""
+
+    status: RunStatus
+    exit_code: int
+    meaning: str
+
+
+_S = RunStatus
+ENDINGS: dict[StopReason, Ending] = {
+    StopReason.success: Ending(_S.completed, 0, "the module said that the goal is reached"),
+    StopReason.final: Ending(_S.completed, 0, "a final decision gave the answer"),
+    StopReason.env_terminal: Ending(_S.completed, 0, "the environment reached its end"),
+    StopReason.agent_condition: Ending(_S.completed, 0, "a condition of the module's own was met"),
+    StopReason.max_steps: Ending(_S.stopped, 10, "a MaxStepsCriteria was met"),
+    StopReason.budget_steps: Ending(_S.stopped, 10, "the budget's steps are used up"),
+    StopReason.budget_time: Ending(_S.stopped, 11, "the budget's time is used up"),
+    StopReason.budget_tokens: Ending(_S.stopped, 12, "the budget's tokens are used up"),
+    StopReason.budget_cost: Ending(_S.stopped, 13, "the budget's money is used up"),
+    StopReason.context_overflow: Ending(_S.stopped, 14, "the conversation no longer fits the model"),
+    StopReason.critic_stop: Ending(_S.stopped, 15, "a critic ended the run"),
+    StopReason.stagnation: Ending(_S.stopped, 16, "nothing changed for too many steps"),
+    StopReason.waiting: Ending(_S.waiting, 20, "a person is asked; `refold resume` goes on"),
+    StopReason.task_validation_failed: Ending(_S.failed, 3, "the task or its resources are not as they must be"),
+    StopReason.env_capability_mismatch: Ending(_S.failed, 4, "the environment lacks what the task requires"),
+    StopReason.unrecoverable_error: Ending(_S.failed, 1, "the module, or the writing of the trace, failed"),
+    StopReason.cancelled: Ending(_S.cancelled, 130, "somebody cancelled it (143 for SIGTERM)"),
+}
+
+
+def status_of(reason: StopReason) -> RunStatus:
+    """The status of a run that ended for this reason."""
+    return ENDINGS[reason].status
