@@ -1,17 +1,30 @@
 """States out of bytes: find the nearest snapshot, parse only what carries a patch, apply in place."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
 
 from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
-from .patch import run_patch
+from .patch import Operation, look, run_operation, run_patch, split_pointer
+from .record import Record
 from .tail import find_end
 
 COMMIT = b'\n{"kind":"commit",'
-SNAPSHOT = b'\n{"kind":"snapshot",'
-_PATCHING = (b'{"kind":"commit",', b'{"kind":"resume",', b'{"kind":"end",')
+_BATCH = 256
+_MARK = 12
+_SKIP, _COMMIT, _PATCH, _SNAPSHOT = range(4)
+_MARKS = {
+    b'{"kind":"' + kind[:3]: role
+    for role, kinds in (
+        (_SKIP, (b"header", b"decide", b"intent", b"outcome", b"wait", b"input", b"branch", b"event")),
+        (_COMMIT, (b"commit",)),
+        (_PATCH, (b"resume", b"end")),
+        (_SNAPSHOT, (b"snapshot",)),
+    )
+    for kind in kinds
+}
 
 
 def count_commits(lines: Lines) -> int:
@@ -32,36 +45,113 @@ def commit_offset(lines: Lines, step: int) -> int:
         if found < step:
             low = at + len(COMMIT)
         else:
-            high = middle if at < 0 or at > middle else middle
-    raise TraceError(f"the trace has no commit of step {step}")
+            high = middle
+    lines.check_chain()
+    raise TraceCorruptError(f"the commit of step {step} is missing", lines.number(lines.end), path=lines.path)
 
 
 def state_at(lines: Lines, step: int, steps: int) -> Any:
     """Give the document before commit `step`; for `step == steps` the one after the last, without a trailing end."""
     if step < steps:
-        return fold_to(lines, commit_offset(lines, step))
+        return fold_to(lines, commit_offset(lines, step), step)
     end = find_end(lines.data, lines.end)
-    return fold_to(lines, lines.end if end is None else end)
+    return fold_to(lines, lines.end if end is None else end, steps)
 
 
-def fold_to(lines: Lines, stop: int) -> Any:
-    """Give the document that all patches before byte `stop` (the beginning of a line) lead to."""
-    data = lines.data
-    at = data.rfind(SNAPSHOT, 0, stop) + 1
-    if not at:
-        raise TraceError("the trace has no state: the run ended before init_state gave one")
-    after = data.find(b"\n", at) + 1
-    doc = orjson.loads(data[at : after - 1])["state"]
-    found = [line for line in data[after:stop].split(b"\n") if line.startswith(_PATCHING)]
+def fold_to(lines: Lines, stop: int, step: int) -> Any:
+    """Give the document that all patches before byte `stop` (the beginning of a line) lead to.
+
+    `step` is how many commits stand before it: where there are fewer or more, the trace is corrupt.
+    """
+    data, found, commits, end = lines.data, list[tuple[int, int]](), 0, stop
+    while True:
+        if not end:
+            raise TraceError("the trace has no state: the run ended before init_state gave one")
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        role = _MARKS.get(data[start : start + _MARK])
+        if role == _COMMIT:
+            commits += 1
+            found.append((start, end - 1))
+        elif role == _PATCH:
+            found.append((start, end - 1))
+        elif role == _SNAPSHOT:
+            break
+        elif role is None:
+            raise TraceCorruptError("the line has not the form of a record", lines.number(start), path=lines.path)
+        end = start
+    snapshot = lines.record_at(start)
+    if snapshot.step + commits != step:
+        raise _corrupt(lines, start, stop, f"commits are missing between steps {snapshot.step} and {step}")
+    found.reverse()
     try:
-        for record in orjson.loads(b"[" + b",".join(found) + b"]"):
-            if record.get("patch"):
-                doc = run_patch(doc, record["patch"])
-    except (orjson.JSONDecodeError, PatchError) as error:
-        raise _locate(lines, after, stop) from error
+        doc = orjson.loads(snapshot.raw)["state"]
+        for first in range(0, len(found), _BATCH):
+            doc = fold_patches(doc, _patches(data, found[first : first + _BATCH]))
+    except (orjson.JSONDecodeError, PatchError, KeyError, TypeError) as error:
+        raise _corrupt(lines, start, stop, "a patch does not fit the state before it") from error
     return doc
 
 
-def _locate(lines: Lines, start: int, stop: int) -> TraceError:
+def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
+    """Apply patches one after another, in place; their values become part of the document.
+
+    The containers that paths lead to are remembered, until an operation may have moved them.
+    """
+    parents: dict[str, Any] = {}
+    for patch in patches:
+        for op in patch:
+            kind = op["op"]
+            if kind == "add" or kind == "replace":
+                head, slash, last = op["path"].rpartition("/")
+                parent = parents.get(head)
+                if parent is None and slash:
+                    parent = parents[head] = look(doc, split_pointer(head))
+                if type(parent) is dict:
+                    old = parent.get(last, parent)
+                    if (kind == "add" or old is not parent) and "~" not in last:
+                        parent[last] = op["value"]
+                        if type(old) is dict or type(old) is list:
+                            parents.clear()
+                        continue
+                elif type(parent) is list and last == "-" and kind == "add":
+                    parent.append(op["value"])
+                    continue
+            parents.clear()
+            doc = run_operation(doc, op, None, False)
+    return doc
+
+
+def _patches(data: bytes, places: Iterable[tuple[int, int]]) -> list[list[dict[str, Any]]]:
+    """Parse the patches of these lines, all in one go.
+
+    A patch is followed by the observation, so its text is cut out between the two members. No proper beginning of a
+    JSON array is a JSON array: where the cut was wrong, parsing fails, and the lines are parsed whole.
+    """
+    texts = []
+    for start, end in places:
+        first = data.find(b',"patch":[', start, start + 160) + 9
+        last = data.rfind(b'],"observation":', start, end) + 1
+        if first < 9 or not last:
+            break
+        texts.append(data[first:last])
+    else:
+        try:
+            patches: list[list[dict[str, Any]]] = orjson.loads(b"[" + b",".join(texts) + b"]")
+            return patches
+        except orjson.JSONDecodeError:
+            pass
+    return [orjson.loads(data[start:end]).get("patch") or [] for start, end in places]
+
+
+def _corrupt(lines: Lines, start: int, stop: int, reason: str) -> TraceError:
+    """Find the bad line: in the chain, else the first between `start` and `stop` that can't be folded."""
     lines.check_chain()
-    return TraceCorruptError("a patch does not fit the state before it", lines.number(start), path=lines.path)
+    doc: Any = None
+    number = first = lines.number(start)
+    for number in range(first, lines.number(stop)):
+        record = Record.parse(lines.raw(number - 1))
+        try:
+            doc = record["state"] if number == first else run_patch(doc, record.get("patch") or [])
+        except (PatchError, KeyError, TypeError):
+            break
+    return TraceCorruptError(reason, number, path=lines.path)

@@ -79,7 +79,6 @@ def run_patch(
 
     With `copy=False` the patch's values become part of the document: for whoever owns both.
     """
-    number = -1
     for number, op in enumerate(ops):
         try:
             doc = run_operation(doc, op, saved, copy)

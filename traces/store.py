@@ -17,8 +17,10 @@ class Store(Protocol):
     """What the writer asks of the place where it writes."""
 
     path: Path | None
-    size: int
-    """The bytes that were given to `write` and taken, buffered ones included."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that were given to `write` and taken, buffered ones included."""
 
     def write(self, data: bytes) -> None:
         """Append; raises `OSError`, and then `size` says how much of it, in whole lines, was kept."""

@@ -84,14 +84,14 @@ class Trace:
         except (FileNotFoundError, IsADirectoryError):
             raise TraceNotFoundError(f"there is no trace at {path}", path) from None
         trace = cls(data, path=path)
-        trace._lines.check_framing()
+        trace._lines.check_tail()
         return trace
 
     @classmethod
     def from_bytes(cls, data: bytes, *, path: Path | None = None, blobs: dict[str, bytes] | None = None) -> Self:
         """Make a trace of what a file would hold, with its blobs by their hash; checks as `load` does."""
         trace = cls(bytes(data), path=path, blobs=MemoryBlobs(blobs) if blobs is not None else None)
-        trace._lines.check_framing()
+        trace._lines.check_tail()
         return trace
 
     @cached_property
@@ -186,7 +186,7 @@ class Trace:
     @property
     def final_state(self) -> dict[str, Any]:
         """The last document there is: every patch folded, the one of the end record included."""
-        doc: dict[str, Any] = fold.fold_to(self._lines, self._lines.end)
+        doc: dict[str, Any] = fold.fold_to(self._lines, self._lines.end, self.step_count)
         return doc
 
     def check(self) -> None:

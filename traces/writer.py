@@ -71,6 +71,7 @@ class TraceWriter:
         _known(durability)
         path = source if not isinstance(source, Trace) else source.path
         store: Store
+        blobs: Blobs
         if path is None:
             assert isinstance(source, Trace)
             memory = source.memory()
