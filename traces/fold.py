@@ -8,23 +8,16 @@ import orjson
 from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
 from .patch import Operation, look, run_operation, run_patch, split_pointer
-from .record import Record
 from .tail import find_end
 
 COMMIT = b'\n{"kind":"commit",'
-_BATCH = 256
-_MARK = 12
-_SKIP, _COMMIT, _PATCH, _SNAPSHOT = range(4)
-_MARKS = {
-    b'{"kind":"' + kind[:3]: role
-    for role, kinds in (
-        (_SKIP, (b"header", b"decide", b"intent", b"outcome", b"wait", b"input", b"branch", b"event")),
-        (_COMMIT, (b"commit",)),
-        (_PATCH, (b"resume", b"end")),
-        (_SNAPSHOT, (b"snapshot",)),
-    )
-    for kind in kinds
-}
+SNAPSHOT = b'{"kind":"snapshot",'
+_BATCH = 32
+_LETTER = len(b'{"kind":"') + 1
+_DULL = bytes(letter in b"hdiowb" for letter in range(256))
+"""Which first letters of a kind belong to records without a state or a patch (and to them alone)."""
+_PATCHING = (b'{"kind":"resume",', b'{"kind":"end",')
+_EVENT = b'{"kind":"event",'
 
 
 def count_commits(lines: Lines) -> int:
@@ -63,22 +56,25 @@ def fold_to(lines: Lines, stop: int, step: int) -> Any:
 
     `step` is how many commits stand before it: where there are fewer or more, the trace is corrupt.
     """
-    data, found, commits, end = lines.data, list[tuple[int, int]](), 0, stop
-    while True:
-        if not end:
-            raise TraceError("the trace has no state: the run ended before init_state gave one")
-        start = data.rfind(b"\n", 0, end - 1) + 1
-        role = _MARKS.get(data[start : start + _MARK])
-        if role == _COMMIT:
+    data, found, commits, newline = lines.data, list[tuple[int, int]](), 0, stop - 1
+    rfind = data.rfind
+    while newline > 0:
+        end = newline
+        newline = rfind(b"\n", 0, end)
+        if _DULL[data[newline + _LETTER]]:
+            continue
+        start = newline + 1
+        if data.startswith(COMMIT[1:], start):
             commits += 1
-            found.append((start, end - 1))
-        elif role == _PATCH:
-            found.append((start, end - 1))
-        elif role == _SNAPSHOT:
+            found.append((start, end))
+        elif data.startswith(_PATCHING, start):
+            found.append((start, end))
+        elif data.startswith(SNAPSHOT, start):
             break
-        elif role is None:
-            raise TraceCorruptError("the line has not the form of a record", lines.number(start), path=lines.path)
-        end = start
+        elif not data.startswith(_EVENT, start):
+            raise _corrupt(lines, start, stop, "the line has not the form of a record")
+    else:
+        raise TraceError("the trace has no state: the run ended before init_state gave one")
     snapshot = lines.record_at(start)
     if snapshot.step + commits != step:
         raise _corrupt(lines, start, stop, f"commits are missing between steps {snapshot.step} and {step}")
@@ -129,9 +125,9 @@ def _patches(data: bytes, places: Iterable[tuple[int, int]]) -> list[list[dict[s
     """
     texts = []
     for start, end in places:
-        first = data.find(b',"patch":[', start, start + 160) + 9
+        first = data.find(b"[", start, end)
         last = data.rfind(b'],"observation":', start, end) + 1
-        if first < 9 or not last:
+        if not last or data[first - 9 : first] != b',"patch":':
             break
         texts.append(data[first:last])
     else:
@@ -144,12 +140,12 @@ def _patches(data: bytes, places: Iterable[tuple[int, int]]) -> list[list[dict[s
 
 
 def _corrupt(lines: Lines, start: int, stop: int, reason: str) -> TraceError:
-    """Find the bad line: in the chain, else the first between `start` and `stop` that can't be folded."""
+    """Find the bad line: in the chain, else the first from `start`, a snapshot's place, that can't be folded."""
     lines.check_chain()
     doc: Any = None
     number = first = lines.number(start)
     for number in range(first, lines.number(stop)):
-        record = Record.parse(lines.raw(number - 1))
+        record = lines.record(number - 1)
         try:
             doc = record["state"] if number == first else run_patch(doc, record.get("patch") or [])
         except (PatchError, KeyError, TypeError):

@@ -15,8 +15,8 @@ START = b'{"kind":"'
 class Lines:
     """All whole records of one trace; `torn` is what stands behind the last newline.
 
-    Only b"\\n" ends a line: U+2028, U+2029 and U+0085 are text like any other. JSON escapes newlines and NULs in text, so
-    a raw one is never part of a record.
+    Only b"\\n" ends a line: U+2028, U+2029 and U+0085 are text like any other. JSON escapes newlines and NULs in
+    text, so a raw one is never part of a record.
     """
 
     def __init__(self, data: bytes, path: Path | None = None) -> None:
@@ -65,7 +65,7 @@ class Lines:
         return self.data.count(b"\n", 0, offset) + 1
 
     def check_tail(self) -> None:
-        """Check, fast, that there are no NULs between the lines, that the first line is a record and the last a whole one.
+        """Check, fast, that the first line begins a record, the last is a whole one, and no NULs stand between them.
 
         Raises `TraceCorruptError` with the first bad line. The lines between are checked when they are read.
         """

@@ -29,7 +29,7 @@ def split_pointer(pointer: str) -> list[str]:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Tell whether two JSON values are equal with their types: `1`, `1.0` and `True` differ; key order does not count."""
+    """Tell whether two JSON values are equal with their types: `1`, `1.0`, `True` differ; key order does not count."""
     if left is right:
         return True
     if isinstance(left, dict):
