@@ -1,1 +1,80 @@
-"""refold.tasks."""
+"""What is to be done: tasks, their files, resources, environments, criteria and results."""
+
+from .copying import CopyRefusedError
+from .environment import Environment, ExecResult, _current_environment, current_environment, use_environment
+from .errors import (
+    CommandError,
+    EnvironmentMismatchError,
+    EnvironmentNotOpenError,
+    FileProblem,
+    NoEnvironmentError,
+    NotForkableError,
+    OutsideWorkspaceError,
+    TaskFileError,
+    TaskInvalidError,
+)
+from .evaluation import evaluate_task
+from .evaluators import evaluator, evaluator_names, register_evaluator
+from .folder import FolderEnvironment, HostEnvironment
+from .issues import TaskValidationIssue
+from .loading import load_task, load_tasks
+from .opening import open_environment
+from .preflight import check_task
+from .registry import (
+    EnvironmentFactory,
+    check_environment,
+    create_environment,
+    environment_types,
+    register_environment,
+)
+from .results import CriterionResult, TaskResult
+from .run_view import Evaluator, RunView, Verdict
+from .scratch import ScratchEnvironment
+from .task import EnvSpec, Task, TaskBudget, TaskResource, as_task
+from .workspace import workspace_of
+
+__all__ = [
+    "CommandError",
+    "CopyRefusedError",
+    "CriterionResult",
+    "EnvSpec",
+    "Environment",
+    "EnvironmentFactory",
+    "EnvironmentMismatchError",
+    "EnvironmentNotOpenError",
+    "Evaluator",
+    "ExecResult",
+    "FileProblem",
+    "FolderEnvironment",
+    "HostEnvironment",
+    "NoEnvironmentError",
+    "NotForkableError",
+    "OutsideWorkspaceError",
+    "RunView",
+    "ScratchEnvironment",
+    "Task",
+    "TaskBudget",
+    "TaskFileError",
+    "TaskInvalidError",
+    "TaskResource",
+    "TaskResult",
+    "TaskValidationIssue",
+    "Verdict",
+    "_current_environment",
+    "as_task",
+    "check_environment",
+    "check_task",
+    "create_environment",
+    "current_environment",
+    "environment_types",
+    "evaluate_task",
+    "evaluator",
+    "evaluator_names",
+    "load_task",
+    "load_tasks",
+    "open_environment",
+    "register_environment",
+    "register_evaluator",
+    "use_environment",
+    "workspace_of",
+]

@@ -1,0 +1,104 @@
+"""What tasks and environments refuse, each error with its facts as attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import RefoldError
+
+if TYPE_CHECKING:
+    from .issues import TaskValidationIssue
+
+
+class TaskInvalidError(RefoldError):
+    """A document that is not a task; `issues` says everything that is wrong with it, each with a code and a field."""
+
+    def __init__(self, issues: Sequence[TaskValidationIssue]) -> None:
+        self.issues = list(issues)
+        super().__init__("not a valid task: " + "; ".join(f"{issue.place}{issue.message}" for issue in self.issues))
+
+
+@dataclass(frozen=True)
+class FileProblem:
+    """One thing wrong in a task file: its 1-based `line` and its `field`, each None where it has none."""
+
+    line: int | None
+    field: str | None
+    message: str
+
+
+class TaskFileError(RefoldError):
+    """A task file that can't be used; `line` and `field` are those of the first of its `problems`.
+
+    The message has one line a problem: `tasks.yaml:7: budget.max_steps: must be at least 1 (got 0)`.
+    """
+
+    def __init__(self, path: Path, problems: Sequence[FileProblem]) -> None:
+        self.path = path
+        self.problems = list(problems)
+        self.line = self.problems[0].line
+        self.field = self.problems[0].field
+        super().__init__("\n".join(self._line(problem) for problem in self.problems))
+
+    def _line(self, problem: FileProblem) -> str:
+        place = [str(self.path) if problem.line is None else f"{self.path}:{problem.line}"]
+        return ": ".join([*place, *([problem.field] if problem.field else []), problem.message])
+
+
+class EnvironmentMismatchError(RefoldError):
+    """The environment that a task asks for can't be had; `code` is the first issue's."""
+
+    def __init__(self, issues: Sequence[TaskValidationIssue]) -> None:
+        self.issues = list(issues)
+        self.code = self.issues[0].code
+        super().__init__("; ".join(f"{issue.place}{issue.message}" for issue in self.issues))
+
+
+class OutsideWorkspaceError(RefoldError):
+    """A path that leads out of the workspace, by `..`, as an absolute path, or through a symbolic link."""
+
+    def __init__(self, path: str, root: Path, why: str) -> None:
+        self.path = path
+        self.root = root
+        super().__init__(f"{path!r} {why}; use a path inside {root}")
+
+
+class NoEnvironmentError(RefoldError):
+    """`current_environment()` was called where no environment is open."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no environment is open here: give the task an env_spec (for example EnvSpec(type='scratch')), "
+            "or enter `use_environment(environment)` around the call"
+        )
+
+
+class EnvironmentNotOpenError(RefoldError):
+    """An environment was used before it was opened or after it was closed; a command it ran then was killed."""
+
+    def __init__(self, type_: str, why: str) -> None:
+        self.type = type_
+        super().__init__(f"the {type_!r} environment {why}")
+
+
+class NotForkableError(RefoldError):
+    """`fork()` of an environment without the capability "fork"."""
+
+    def __init__(self, type_: str) -> None:
+        self.type = type_
+        super().__init__(
+            f"a {type_!r} environment can't be forked: its files are the real ones; "
+            "use EnvSpec(type='scratch'), whose folder is a copy that can be copied again"
+        )
+
+
+class CommandError(RefoldError):
+    """A command that could not be started; what it does once started is told by its `ExecResult`."""
+
+    def __init__(self, argv: Sequence[str], reason: str) -> None:
+        self.argv = list(argv)
+        self.reason = reason
+        super().__init__(f"could not start {self.argv!r}: {reason}")

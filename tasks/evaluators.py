@@ -1,0 +1,46 @@
+"""Evaluators: the functions that decide success criteria, found by the name before a criterion's first colon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from .builtin_evaluators import BUILT_IN
+from .run_view import Evaluator
+
+_E = TypeVar("_E", bound=Evaluator)
+_EVALUATORS: dict[str, Evaluator] = dict(BUILT_IN)
+
+
+def register_evaluator(name: str, fn: Evaluator) -> None:
+    """Let criteria of the form `"name: argument"` be decided by `fn`.
+
+    Raises:
+        ValueError: the name is empty, has a colon, or is taken by another function.
+    """
+    if not name.strip() or ":" in name or name != name.strip():
+        raise ValueError(f"an evaluator's name is text without a colon and without spaces at its ends (got {name!r})")
+    if _EVALUATORS.setdefault(name, fn) is not fn:
+        raise ValueError(f"the evaluator {name!r} is taken; choose another name")
+
+
+def evaluator(name: str) -> Callable[[_E], _E]:
+    """Decorator: register a function as the evaluator `name`."""
+
+    def register(fn: _E) -> _E:
+        register_evaluator(name, fn)
+        return fn
+
+    return register
+
+
+def evaluator_names() -> list[str]:
+    """The names of the registered evaluators, sorted."""
+    return sorted(_EVALUATORS)
+
+
+def find_evaluator(criterion: str, evaluators: Mapping[str, Evaluator] | None) -> tuple[Evaluator, str] | None:
+    """The evaluator of a criterion and its argument; `evaluators` are looked at before the registered ones."""
+    name, colon, argument = criterion.partition(":")
+    fn = {**_EVALUATORS, **(evaluators or {})}.get(name.strip()) if colon else None
+    return None if fn is None else (fn, argument.strip())

@@ -1,0 +1,229 @@
+"""Environments that are a folder on this machine: `host` as it is, and the base of those that make their own."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from .environment import Environment, ExecResult
+from .errors import EnvironmentNotOpenError, NotForkableError
+from .processes import ChildProcess, child_env
+from .workspace import inside
+
+_SECONDS_TO_DIE = 5.0
+_ErrorType = type[BaseException]
+
+
+class FolderEnvironment:
+    """Files and commands in one folder. A subclass says in `_prepare` where the folder comes from, in `_discard` where
+    it goes; both run in a worker thread, `_discard` also after a `_prepare` that failed or was cancelled."""
+
+    type = "folder"
+    capabilities = frozenset({"read", "write", "exec"})
+
+    def __init__(self) -> None:
+        self._state: Literal["new", "open", "closed"] = "new"
+        self._root: Path | None = None
+        self._children: set[ChildProcess] = set()
+        self._lock = threading.Lock()
+
+    def _prepare(self) -> Path:
+        """Make the folder and return it."""
+        raise NotImplementedError
+
+    def _discard(self) -> None:
+        """Remove what `_prepare` made, however far it came."""
+
+    @property
+    def root(self) -> Path:
+        """The folder, with links resolved."""
+        if self._state != "open" or self._root is None:
+            raise EnvironmentNotOpenError(self.type, self._why_not)
+        return self._root
+
+    @property
+    def _why_not(self) -> str:
+        if self._state == "closed":
+            return "was closed: the run it belonged to is over"
+        return "is not open yet: use `async with` on it"
+
+    def path(self, relative: str | Path) -> Path:
+        """The real path of something inside the root. Raises `OutsideWorkspaceError` if it leads out."""
+        return inside(self.root, relative)
+
+    def read_text(self, relative: str | Path) -> str:
+        """The text (UTF-8) of a file inside the root, line ends as they are."""
+        return self.path(relative).read_bytes().decode("utf-8")
+
+    def write_text(self, relative: str | Path, text: str) -> None:
+        """Write a file (UTF-8, line ends as they are) inside the root; folders above it are made."""
+        path = self.path(relative)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8"))
+
+    def list(self, relative: str | Path = ".") -> Sequence[str]:
+        """The names in a folder inside the root, sorted; those of folders end in `/`."""
+        return sorted(entry.name + "/" * entry.is_dir() for entry in self.path(relative).iterdir())
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+    ) -> ExecResult:
+        """Run a command in the root (or `cwd` inside it) and wait for it.
+
+        `argv` is program and arguments, without a shell. The command gets few variables of the parent's (see
+        `child_env`) and `env`. It is killed with its children when `timeout` seconds have passed (the result says so),
+        when the call is cancelled, and when the environment closes. What it leaves running in the background ends then.
+
+        Raises:
+            CommandError: the command can't be started.
+            EnvironmentNotOpenError: the environment is not open, or was closed meanwhile.
+        """
+        await anyio.lowlevel.checkpoint()
+        child = self._start(argv, stdin, env, cwd)
+        outcome: list[ExecResult | Exception] = []
+
+        def work() -> None:
+            try:
+                outcome.append(child.communicate(timeout))
+            except Exception as error:  # noqa: BLE001 (raised below, outside the task group, which would wrap it)
+                outcome.append(error)
+
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_kill_when_cancelled, child)
+                await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(math.inf))
+                group.cancel_scope.cancel()
+            await anyio.lowlevel.checkpoint()
+        finally:
+            if not outcome:
+                child.kill()
+            self._forget(child)
+        result = outcome[0]
+        if isinstance(result, Exception):
+            raise result
+        return self._unless_closed(result)
+
+    def exec_sync(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+    ) -> ExecResult:
+        """`exec` for a worker thread: closing the environment kills the command and ends the call."""
+        child = self._start(argv, stdin, env, cwd)
+        try:
+            result = child.communicate(timeout)
+        finally:
+            self._forget(child)
+        return self._unless_closed(result)
+
+    def _start(
+        self,
+        argv: Sequence[str],
+        stdin: str | bytes | None,
+        env: Mapping[str, str] | None,
+        cwd: str | Path | None,
+    ) -> ChildProcess:
+        folder = self.root if cwd is None else self.path(cwd)
+        given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin
+        with self._lock:  # so that close() can't miss a command that is being started
+            if self._state != "open":
+                raise EnvironmentNotOpenError(self.type, self._why_not)
+            child = ChildProcess(argv, cwd=folder, env=child_env(env), stdin=given)
+            self._children.add(child)
+        return child
+
+    def _forget(self, child: ChildProcess) -> None:
+        if not child.group_alive:
+            with self._lock:
+                self._children.discard(child)
+
+    def _unless_closed(self, result: ExecResult) -> ExecResult:
+        if self._state != "open":
+            raise EnvironmentNotOpenError(self.type, "was closed while this command ran, and the command killed")
+        return result
+
+    async def open(self) -> None:
+        """Make the folder ready; if that fails or is cancelled, what was made is removed before the error is raised."""
+        if self._state != "new":
+            raise EnvironmentNotOpenError(self.type, "can be opened once: make another")
+        try:
+            self._root = await anyio.to_thread.run_sync(self._prepare)
+            self._state = "open"
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Kill what still runs, wait for it, and remove what opening made. Not stopped by cancellation."""
+        with self._lock:
+            if self._state == "closed":
+                return
+            self._state = "closed"
+            children = list(self._children)
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(partial(self._close, children), limiter=anyio.CapacityLimiter(math.inf))
+
+    def _close(self, children: Sequence[ChildProcess]) -> None:
+        for child in children:
+            child.kill()
+        for child in children:
+            child.wait(_SECONDS_TO_DIE)
+        self._discard()
+
+    async def fork(self) -> Environment:
+        """Refused: the files of this environment are the only ones."""
+        raise NotForkableError(self.type)
+
+    async def __aenter__(self) -> Self:
+        """Open it, unless it is open (a fork is)."""
+        if self._state != "open":
+            await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: _ErrorType | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
+        """Close it, also when cancelled."""
+        await self.close()
+
+
+class HostEnvironment(FolderEnvironment):
+    """A workspace folder of this machine, used as it is: what the tools write stays. It can't be forked."""
+
+    type = "host"
+
+    def __init__(self, workspace: Path) -> None:
+        super().__init__()
+        self._workspace = workspace
+
+    def _prepare(self) -> Path:
+        if not self._workspace.is_dir():
+            raise NotADirectoryError(f"the workspace {self._workspace} is not a folder: make it, or name another")
+        return self._workspace.resolve()
+
+
+async def _kill_when_cancelled(child: ChildProcess) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        if not child.ended:
+            child.kill()

@@ -1,0 +1,113 @@
+"""Exact JSON values: what may stand in a task's free-form fields, and the path of what may not."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+SMALLEST, LARGEST, DEEPEST = -(2**63), 2**64 - 1, 200
+"""The integers that 64 bits hold, signed or unsigned; how deep values may nest (orjson writes 254 levels)."""
+
+MOST_PROBLEMS = 20
+
+Path = tuple[str | int, ...]
+
+
+def render_path(path: Sequence[str | int]) -> str:
+    """A path as text: `("inputs", "a", 2, "b")` is `inputs.a[2].b`; odd keys stand quoted in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{part!a}]"
+    return text
+
+
+def shown(value: object) -> str:
+    """A value for a message: its repr in printable ASCII, clipped to 80 characters; long numbers by their size."""
+    if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, str | bytes | list | tuple | dict | set) and len(value) > 1000:
+        return f"a {type(value).__name__} of length {len(value)}"
+    text = repr(value).encode("ascii", "backslashreplace").decode("ascii")
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def exact_json(value: object, path: Path, problems: list[tuple[Path, str]]) -> Any:
+    """A fresh copy of a JSON value, tuples as lists; whatever is not exact JSON is added to `problems` with its path.
+
+    Refused: NaN and infinities, integers beyond 64 bits, lone surrogates, keys that are not text, subclasses of the
+    plain types (an enum member would lose its class), every other object, cycles and nesting beyond 200 levels.
+    """
+    if len(problems) >= MOST_PROBLEMS:
+        return None
+    if len(path) > DEEPEST:
+        problems.append((path[:4], f"is nested deeper than {DEEPEST} levels, or contains itself"))
+        return None
+    if isinstance(value, dict):
+        copy = {}
+        for key, item in value.items():
+            if type(key) is not str:
+                problems.append((path, f"has the key {shown(key)}: keys must be text, quote it"))
+            elif (surrogate := _surrogate(key)) is not None:
+                problems.append((path, f"has a key with {surrogate}"))
+            else:
+                copy[key] = exact_json(item, (*path, key), problems)
+        return copy
+    if type(value) in (list, tuple) and isinstance(value, list | tuple):
+        return [exact_json(item, (*path, index), problems) for index, item in enumerate(value)]
+    if (reason := _refusal(value)) is not None:
+        problems.append((path, reason))
+    return value
+
+
+def _refusal(value: object) -> str | None:
+    if value is None or type(value) is bool:
+        return None
+    if type(value) is int:
+        return None if SMALLEST <= value <= LARGEST else f"must fit in 64 bits (got {shown(value)}): write it as text"
+    if type(value) is float:
+        return None if math.isfinite(value) else f"must be finite (got {value!r}): write it as text or null"
+    if type(value) is str:
+        surrogate = _surrogate(value)
+        return None if surrogate is None else f"has {surrogate}"
+    return f"must be a JSON value (got {type(value).__name__} {shown(value)}): write it as text, numbers, lists, dicts"
+
+
+def _surrogate(text: str) -> str | None:
+    if (at := re.search("[\ud800-\udfff]", text)) is None:
+        return None
+    return f"a lone surrogate, {at[0]!a}, at character {at.start()}: no UTF-8 text can hold it"
+
+
+def _validate(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, dict):
+        return value  # pydantic's own error says that a dict is wanted
+    problems: list[tuple[Path, str]] = []
+    copy = exact_json(value, (), problems)
+    if problems:
+        name = info.field_name or ""
+        text = "; ".join(f"{render_path((name, *path))} {reason}" for path, reason in problems)
+        raise PydanticCustomError("json_value", "{text}", {"text": text, "problems": problems})
+    return copy
+
+
+def _whole_text(text: str) -> str:
+    if (surrogate := _surrogate(text)) is not None:
+        raise PydanticCustomError("json_text", "{text}", {"text": f"has {surrogate}"})
+    return text
+
+
+JsonObject = Annotated[dict[str, Any], BeforeValidator(_validate)]
+"""A field that holds a JSON object exactly; validating it copies it."""
+
+WholeText = AfterValidator(_whole_text)
+"""Refuses text with lone surrogates."""

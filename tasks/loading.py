@@ -1,0 +1,116 @@
+"""Tasks from files: YAML, JSON and JSONL, with every problem told by file, line and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from . import json_values
+from .documents import Document, UnreadableError
+from .errors import FileProblem, TaskFileError
+from .issues import located_issues
+from .json_documents import parse_json
+from .task import Task
+
+
+def load_tasks(path: str | Path) -> list[Task]:
+    """All tasks in a file: `.yaml`/`.yml` (documents, each a mapping or a list of them), `.json` (one or a list),
+    `.jsonl` (one a line, ended by U+000A; blank lines allowed). Text is UTF-8.
+
+    Raises:
+        TaskFileError: the file can't be read, holds no task, or has problems; it lists the problems of all tasks.
+    """
+    path = Path(path)
+    parse = _PARSERS.get(path.suffix.lower())
+    if parse is None:
+        raise _refused(path, f"unknown kind of task file: name it {', '.join(sorted(_PARSERS))}")
+    tasks: list[Task] = []
+    problems: list[FileProblem] = []
+    try:
+        for document in parse(_read(path)):
+            for place, value in _entries(document):
+                try:
+                    tasks.append(_task(value))
+                except ValidationError as error:
+                    for at, issue in located_issues(error, Task):
+                        line = document.line_of((*place, *at))
+                        problems.append(FileProblem(line, issue.field or None, issue.message))
+                except _NotAMappingError as error:
+                    problems.append(FileProblem(document.line_of(place), None, str(error)))
+    except UnreadableError as error:
+        problems.append(FileProblem(error.line, error.field, error.message))
+        raise TaskFileError(path, problems) from error
+    if problems:
+        raise TaskFileError(path, problems)
+    if not tasks:
+        raise _refused(path, "holds no task: write at least an objective")
+    return tasks
+
+
+def load_task(path: str | Path) -> Task:
+    """The one task in a file.
+
+    Raises:
+        TaskFileError: as `load_tasks` does, or the file holds more than one.
+    """
+    tasks = load_tasks(path)
+    if len(tasks) > 1:
+        raise _refused(Path(path), f"holds {len(tasks)} tasks where one is wanted: use load_tasks")
+    return tasks[0]
+
+
+class _NotAMappingError(Exception):
+    pass
+
+
+def _task(value: object) -> Task:
+    if not isinstance(value, dict):
+        raise _NotAMappingError(f"a task must be a mapping with an objective (got {json_values.shown(value)})")
+    return Task.model_validate(value)
+
+
+def _entries(document: Document) -> Iterator[tuple[json_values.Path, Any]]:
+    if isinstance(document.value, list):
+        yield from (((index,), value) for index, value in enumerate(document.value))
+    else:
+        yield (), document.value
+
+
+def _yaml(text: str) -> Iterator[Document]:
+    from .yaml_documents import parse_yaml
+
+    return parse_yaml(text)
+
+
+def _json(text: str) -> Iterator[Document]:
+    yield parse_json(text)
+
+
+def _jsonl(text: str) -> Iterator[Document]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip(" \t\r"):
+            yield parse_json(line, number)
+
+
+_PARSERS = {".yaml": _yaml, ".yml": _yaml, ".json": _json, ".jsonl": _jsonl}
+
+
+def _read(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise _refused(path, "no such file") from error
+    except OSError as error:
+        raise _refused(path, f"can't be read: {error.strerror or error}") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TaskFileError(path, [FileProblem(line, None, "is not UTF-8 text: save the file as UTF-8")]) from error
+
+
+def _refused(path: Path, message: str) -> TaskFileError:
+    return TaskFileError(path, [FileProblem(None, None, message)])

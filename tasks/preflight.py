@@ -1,0 +1,129 @@
+"""Preflight: everything that is wrong with a task and its resources, found before the run begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from .errors import OutsideWorkspaceError
+from .issues import TaskValidationIssue, located_issues
+from .mounts import mount_issues
+from .task import Task, TaskResource
+from .urls import url_problem, url_unreachable
+from .workspace import inside, workspace_of
+
+
+def check_task(
+    task: Task, workspace: str | Path | None = None, *, fetch_urls: bool = False
+) -> list[TaskValidationIssue]:
+    """All that is wrong with `task`, empty if nothing is. It looks at files and, with `fetch_urls`, at the network.
+
+    Resource paths are relative to `workspace_of(task.env_spec, workspace)`. A missing optional resource is fine; one
+    that leads outside or is of the wrong kind is not. Inputs must be readable, artifacts writable.
+    """
+    issues = _model_issues(task)
+    if issues:
+        return issues
+    root = workspace_of(task.env_spec, workspace)
+    if any(resource.path is not None for resource in task.resources) and not root.is_dir():
+        what = "is not a folder" if root.exists() else "does not exist"
+        field = "env_spec.config" if task.env_spec is not None and root != workspace_of(None, workspace) else ""
+        message = f"the workspace {root} {what}: resources are looked for in it"
+        return [_issue("TASK_WORKSPACE_INVALID", field, message, workspace=str(root))]
+    for index, resource in enumerate(task.resources):
+        issues += _resource_issues(resource, f"resources[{index}]", root, fetch_urls)
+    return issues + mount_issues(task, root)
+
+
+def _model_issues(task: Task) -> list[TaskValidationIssue]:
+    """What is wrong with the fields: `Task(...)` checks them, `model_copy` and `model_construct` do not."""
+    try:
+        Task.model_validate(task.model_dump(warnings=False))
+    except ValidationError as error:
+        return [issue for _, issue in located_issues(error, Task)]
+    return []
+
+
+def _resource_issues(resource: TaskResource, field: str, root: Path, fetch_urls: bool) -> Iterator[TaskValidationIssue]:
+    needed = "uri" if resource.kind == "url" else "path"
+    if not getattr(resource, needed):
+        message = f"a resource of kind {resource.kind!r} needs a {needed}"
+        yield _issue("TASK_RESOURCE_LOCATOR_MISSING", field, message, kind=resource.kind)
+    if resource.path:
+        yield from _path_issues(resource, f"{field}.path", root)
+    if resource.uri:
+        yield from _url_issues(resource, f"{field}.uri", fetch_urls)
+
+
+def _url_issues(resource: TaskResource, field: str, fetch_urls: bool) -> Iterator[TaskValidationIssue]:
+    url = resource.uri or ""
+    if problem := url_problem(url):
+        yield _issue("TASK_RESOURCE_URL_INVALID", field, f"{url!a} {problem}", uri=url)
+    elif fetch_urls and resource.required and resource.kind == "url" and (problem := url_unreachable(url)):
+        yield _issue("TASK_RESOURCE_URL_UNREACHABLE", field, f"{url!a} {problem}", uri=url)
+
+
+def _path_issues(resource: TaskResource, field: str, root: Path) -> Iterator[TaskValidationIssue]:
+    path = resource.path or ""
+    facts = {"path": path, "kind": resource.kind, "workspace": str(root)}
+    try:
+        real = inside(root, path)
+    except OutsideWorkspaceError as error:
+        yield _issue("TASK_RESOURCE_OUTSIDE_WORKSPACE", field, str(error), **facts)
+        return
+    if resource.kind == "url":
+        return
+    try:
+        there = _kind_there(real)
+    except OSError as error:
+        yield _issue("TASK_RESOURCE_NOT_READABLE", field, f"{path!a} can't be looked at: {error.strerror}", **facts)
+        return
+    if resource.kind == "artifact":
+        yield from _artifact_issues(resource, real, there, field, facts)
+    elif there is None:
+        if resource.required:
+            message = f"{path!a} does not exist in {root}: put it there, or say required: false"
+            yield _issue("TASK_RESOURCE_MISSING", field, message, **facts)
+    elif there != resource.kind:
+        message = f"{path!a} must be a {resource.kind} (it is a {there})"
+        yield _issue("TASK_RESOURCE_KIND_MISMATCH", field, message, **facts, found=there)
+    elif not os.access(real, os.R_OK | (os.X_OK if there == "dir" else 0)):
+        yield _issue("TASK_RESOURCE_NOT_READABLE", field, f"{path!a} is not readable by this user", **facts)
+
+
+def _artifact_issues(
+    resource: TaskResource, real: Path, there: str | None, field: str, facts: dict[str, str]
+) -> Iterator[TaskValidationIssue]:
+    """An artifact is yet to be made: it may be missing, but then it must be possible to make it."""
+    path = ascii(resource.path)
+    if there is not None:
+        if there not in ("file", "dir"):
+            message = f"{path} must be a file or a dir (it is a {there})"
+            yield _issue("TASK_RESOURCE_KIND_MISMATCH", field, message, **facts, found=there)
+        elif not os.access(real, os.W_OK):
+            yield _issue("TASK_RESOURCE_NOT_WRITABLE", field, f"{path} is there and not writable by this user", **facts)
+        return
+    above = next(parent for parent in real.parents if parent.exists())
+    if not above.is_dir():
+        message = f"{path} can't be made: {above} is not a dir"
+        yield _issue("TASK_RESOURCE_KIND_MISMATCH", field, message, **facts, found=_kind_there(above))
+    elif not os.access(above, os.W_OK | os.X_OK):
+        message = f"{path} can't be made: {above} is not writable by this user"
+        yield _issue("TASK_RESOURCE_PARENT_NOT_WRITABLE", field, message, **facts)
+
+
+def _kind_there(real: Path) -> str | None:
+    import stat
+
+    try:
+        mode = real.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return "file" if stat.S_ISREG(mode) else "dir" if stat.S_ISDIR(mode) else "special file"
+
+
+def _issue(code: str, field: str, message: str, **details: str | None) -> TaskValidationIssue:
+    return TaskValidationIssue(code=code, field=field, message=message, details=details)

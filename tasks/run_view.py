@@ -1,0 +1,33 @@
+"""What an evaluator gets to see and may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .environment import Environment
+from .results import CriterionResult
+from .task import Task
+
+
+@dataclass(frozen=True)
+class RunView:
+    """What an evaluator sees of a run that has ended. `environment` is still open, or None if the run had none."""
+
+    task: Task
+    status: str
+    """"completed", "stopped", "failed", …: `RunStatus` as text."""
+    stop_reason: str
+    final_result: str | None
+    state: Any = None
+    """The final state: a `StateSchema`, or a JSON document."""
+    environment: Environment | None = None
+
+
+Verdict = CriterionResult | bool | None
+Evaluator = Callable[[str, RunView], Verdict | Awaitable[Verdict]]
+"""From a criterion's argument (the text after `"name:"`, stripped) and the run to a verdict; None is "can't tell".
+
+A sync one is called in a worker thread.
+"""

@@ -1,0 +1,52 @@
+"""The `scratch` environment: a fresh copy of a folder, thrown away or kept, that can be forked."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import anyio.from_thread
+import anyio.to_thread
+
+from .copying import copy_tree, remove_tree
+from .environment import Environment
+from .folder import FolderEnvironment
+
+
+class ScratchEnvironment(FolderEnvironment):
+    """A copy of `source` in a temporary folder. Closing removes it, unless `keep`: then `kept_at` says where it is.
+
+    Links are copied as links, and still lead to the same place inside the copy; a source with links that lead out of it
+    is refused, as one with sockets, pipes or devices is.
+    """
+
+    type = "scratch"
+    capabilities = frozenset({"read", "write", "exec", "fork"})
+
+    def __init__(self, source: Path, *, keep: bool = False) -> None:
+        super().__init__()
+        self._source = source
+        self._keep = keep
+        self._made: Path | None = None
+        self._whole = False
+        self.kept_at: Path | None = None
+
+    def _prepare(self) -> Path:
+        if not self._source.is_dir():
+            raise NotADirectoryError(f"the folder to copy, {self._source}, is not there: make it, or name another")
+        self._made = Path(tempfile.mkdtemp(prefix="refold-")).resolve()
+        copy_tree(self._source, self._made, anyio.from_thread.check_cancelled)
+        self._whole = True
+        return self._made
+
+    def _discard(self) -> None:
+        if self._made is not None and self._keep and self._whole:
+            self.kept_at = self._made
+        elif self._made is not None:
+            remove_tree(self._made)
+
+    async def fork(self) -> Environment:
+        """An open environment of its own with a copy of the files as they are now; commands are not carried over."""
+        child = ScratchEnvironment(self.root, keep=self._keep)
+        await child.open()
+        return child

@@ -1,0 +1,153 @@
+"""A task: what is to be done, with what, within which budget, and how one knows that it is done."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from .errors import TaskInvalidError
+from .issues import TaskValidationIssue, located_issues
+from .json_values import JsonObject, WholeText, exact_json
+from .task_id import derived_id, id_problem
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("blank", "must not be empty")
+    return text
+
+
+def _file_name(task_id: str) -> str:
+    if problem := id_problem(task_id):
+        raise PydanticCustomError("task_id", "{text}", {"text": problem})
+    return task_id
+
+
+def _tuple_as_list(value: object) -> object:
+    return list(value) if type(value) is tuple else value
+
+
+Text = Annotated[str, Field(strict=True), WholeText]
+Said = Annotated[Text, AfterValidator(_not_blank)]
+Count = Annotated[int, Field(strict=True, ge=1, le=2**63 - 1)]
+Amount = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+TaskId = Annotated[Text, AfterValidator(_file_name)]
+Listed = (BeforeValidator(_tuple_as_list), Field(strict=True))
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TaskBudget(_Part):
+    """Limits of one task; each that is set takes the place of the engine's, None leaves that one in force."""
+
+    max_steps: Count | None = None
+    """Steps, at least 1."""
+    max_runtime_seconds: Amount | None = None
+    """Seconds of monotonic time, waits for people not counted; more than 0."""
+    max_tokens: Count | None = None
+    """Tokens in and out of all model calls, at least 1."""
+    max_cost_usd: Amount | None = None
+    """US dollars, more than 0."""
+
+
+class TaskResource(_Part):
+    """Something the task depends on, or (`artifact`) is to produce; `check_task` looks whether it is there.
+
+    `file`, `dir` and `artifact` have a `path`, relative to the workspace; `url` has a `uri`. With `mount_to` a copy of
+    a file or folder stands at that path of the environment while the environment is open.
+    """
+
+    kind: Literal["file", "dir", "url", "artifact"]
+    path: Text | None = None
+    uri: Text | None = None
+    mount_to: Text | None = None
+    required: StrictBool = True
+    description: Text = ""
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+class EnvSpec(_Part):
+    """The environment a task runs in: a registered `type`, its `config`, and what the run can't do without."""
+
+    type: Said
+    config: JsonObject = Field(default_factory=dict)
+    required_tools: Annotated[list[Said], *Listed] = Field(default_factory=list)
+    """Names of tools that the module must offer."""
+    capabilities: Annotated[list[Said], *Listed] = Field(default_factory=list)
+    """Capabilities that the environment must offer, such as "exec" or "fork"."""
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+class Task(_Part):
+    """A task. `Task(objective="…")` is enough: an `id` not given is derived from the objective and the inputs.
+
+    Making one raises pydantic's `ValidationError` if a field is wrong; `from_dict` raises `TaskInvalidError`.
+    """
+
+    id: TaskId = ""
+    """Names the task, and the trace files of its runs."""
+    objective: Said
+    """What is to be done, in words; reaches `init_state` as `task`."""
+    inputs: JsonObject = Field(default_factory=dict)
+    """JSON values for `init_state`, by parameter name."""
+    resources: Annotated[list[TaskResource], *Listed] = Field(default_factory=list)
+    env_spec: EnvSpec | None = None
+    constraints: JsonObject = Field(default_factory=dict)
+    """JSON values that reach the state, as `metadata["constraints"]`."""
+    success_criteria: Annotated[list[Said], *Listed] = Field(default_factory=list)
+    """Each `"evaluator: argument"`; one without an evaluator is reported as not evaluated."""
+    budget: TaskBudget = Field(default_factory=TaskBudget)
+    metadata: JsonObject = Field(default_factory=dict)
+    """JSON values for whoever reads the trace; the run does not look at them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derive_id(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "id" in data or not isinstance(data.get("objective"), str):
+            return data
+        problems: list[Any] = []
+        inputs = exact_json(data.get("inputs", {}), (), problems)
+        return (
+            data if problems or not isinstance(inputs, dict) else {**data, "id": derived_id(data["objective"], inputs)}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task as a JSON document of its own, every field included; `from_dict` gives an equal task."""
+        return self.model_dump()
+
+    @classmethod
+    def from_dict(cls, doc: object) -> Self:
+        """The task that a document describes.
+
+        Raises:
+            TaskInvalidError: fields are missing, unknown or wrong; it lists all of them.
+        """
+        if not isinstance(doc, dict):
+            message = f"must be a mapping with an objective (got {type(doc).__name__})"
+            raise TaskInvalidError([TaskValidationIssue(code="TASK_INVALID", message=message)])
+        try:
+            return cls.model_validate(doc)
+        except ValidationError as error:
+            raise TaskInvalidError([issue for _, issue in located_issues(error, cls)]) from error
+
+
+def as_task(task: Task | str) -> Task:
+    """`task` itself, or the task whose objective is this text.
+
+    Raises:
+        TaskInvalidError: the text is empty, or can't be written as UTF-8.
+    """
+    return task if isinstance(task, Task) else Task.from_dict({"objective": task})

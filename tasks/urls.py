@@ -1,0 +1,45 @@
+"""Addresses of url resources: well-formed, and (only when told to look) there."""
+
+from __future__ import annotations
+
+
+def url_problem(url: str) -> str | None:
+    """Why `url` is no http(s) address, or None if it is one (RFC 3986; a host is needed)."""
+    from urllib.parse import urlsplit
+
+    if any(char.isspace() or not char.isprintable() for char in url):
+        return "has spaces or control characters: write them percent-encoded"
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return f"is not a url: {error}"
+    if parts.scheme not in ("http", "https"):
+        return f"must be an http or https url (its scheme is {parts.scheme!r})"
+    return None if host else "must name a host, as in https://example.org/data.csv"
+
+
+def url_unreachable(url: str, seconds: float = 10.0) -> str | None:
+    """Why a request for `url` fails, or None if it is answered with success within `seconds`.
+
+    Asks with HEAD, and with GET where a server does not know HEAD; redirects are followed, the body is not read.
+    """
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    for method in ("HEAD", "GET"):
+        request = urllib.request.Request(url, method=method, headers={"User-Agent": "refold"})  # http(s), checked above
+        try:
+            with urllib.request.urlopen(request, timeout=seconds):
+                return None
+        except urllib.error.HTTPError as error:
+            error.close()
+            if method == "HEAD" and error.code in (403, 405, 501):
+                continue
+            return f"answers {error.code} {error.reason}"
+        except urllib.error.URLError as error:
+            return f"can't be reached: {error.reason}"
+        except (OSError, http.client.HTTPException) as error:
+            return f"can't be reached: {error or type(error).__name__}"
+    raise AssertionError("GET either succeeds or says why")
