@@ -1,5 +1,7 @@
 """What happened: records, the file they are in, and everything that can be read out of it. Pure data, no user code."""
 
+from .blob import blob_reference, is_blob
+from .diff import ABSENT, Difference, TraceDiff
 from .errors import (
     PatchError,
     RecordError,
@@ -10,28 +12,55 @@ from .errors import (
     TraceNotFoundError,
     TraceWriteError,
 )
-from .patch import apply_patch, escape, join_pointer, same_json, split_pointer
+from .find import Blame
+from .listing import TraceSummary, list_traces, summarize
+from .patch import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
 from .record import FORMAT, Record
+from .repair import Repair, repair
+from .replay import Replay, replay
+from .share import Change, changes_of, patched
+from .step import Effect, Step
+from .store import SUFFIX
 from .trace import Trace
 from .writer import Durability, TraceWriter
 
 __all__ = [
+    "ABSENT",
     "FORMAT",
+    "SUFFIX",
+    "Blame",
+    "Change",
+    "Difference",
     "Durability",
+    "Effect",
     "PatchError",
     "Record",
     "RecordError",
+    "Repair",
+    "Replay",
+    "Step",
     "Trace",
     "TraceCorruptError",
+    "TraceDiff",
     "TraceError",
     "TraceExistsError",
     "TraceLockedError",
     "TraceNotFoundError",
+    "TraceSummary",
     "TraceWriteError",
     "TraceWriter",
     "apply_patch",
+    "blob_reference",
+    "changes_of",
+    "copy_json",
     "escape",
+    "is_blob",
     "join_pointer",
+    "list_traces",
+    "patched",
+    "repair",
+    "replay",
     "same_json",
     "split_pointer",
+    "summarize",
 ]

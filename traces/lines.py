@@ -70,7 +70,7 @@ class Lines:
         Raises `TraceCorruptError` with the first bad line. The lines between are checked when they are read.
         """
         data, end = self.data, self.end
-        if end and not (data.startswith(START) and data.find(b"\0", 0, end) < 0 and self._last_fits()):
+        if end and not (data.startswith(START) and data.find(b"\0", 0, end) < 0 and self.last_fits()):
             self.check_chain()
             raise TraceCorruptError("the line has not the form of a record", len(self), path=self.path)
 
@@ -98,7 +98,8 @@ class Lines:
                 raise TraceCorruptError(f"the line is not JSON: {error}", index + 1, path=self.path) from None
             previous = record.hash.encode()
 
-    def _last_fits(self) -> bool:
+    def last_fits(self) -> bool:
+        """Tell whether the hash of the last whole line fits it and the line before."""
         start = self.data.rfind(b"\n", 0, self.end - 1) + 1
         raw = self.data[start : self.end - 1]
         previous = self.data[start - HASH_LENGTH - 3 : start - 3] if start else b""

@@ -5,14 +5,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, overload
 
+import orjson
+
 from . import fold
-from .blob import Blobs, FolderBlobs, MemoryBlobs
+from .blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .check import check_structure
+from .diff import TraceDiff, diff_traces
 from .errors import TraceError, TraceNotFoundError
+from .find import Blame, blame
+from .history import History
 from .lines import Lines
 from .record import Record
+from .step import Step
 from .store import MemoryStore, trace_name
 from .tail import Ending, read_ending
+
+_KEPT_STEPS = 64
+_WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
 
 State = TypeVar("State", covariant=True)
 
@@ -44,6 +53,35 @@ class Records(Sequence[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         return (self._lines.record(i) for i in range(len(self._lines)))
+
+
+class Steps(Sequence[Step]):
+    """The committed steps of a trace, each made when it is looked at; the last few are kept."""
+
+    def __init__(self, trace: "Trace") -> None:
+        self._trace = trace
+        self._kept: dict[int, Step] = {}
+
+    def __len__(self) -> int:
+        return len(self._trace.history.commits)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | list[Step]:
+        if isinstance(index, slice):
+            return [self._step(k) for k in range(len(self))[index]]
+        return self._step(range(len(self))[index])
+
+    def _step(self, k: int) -> Step:
+        if k not in self._kept:
+            trace, commits = self._trace, self._trace.history.commits
+            records = trace.records[commits[k - 1] + 1 if k else 1 : commits[k] + 1]
+            if len(self._kept) >= _KEPT_STEPS:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[k] = Step(k, records, records[-1], trace.history, trace.records.__getitem__, trace.value)
+        return self._kept[k]
 
 
 class Trace:
@@ -189,6 +227,63 @@ class Trace:
         doc: dict[str, Any] = fold.fold_to(self._lines, self._lines.end, self.step_count)
         return doc
 
+    @cached_property
+    def history(self) -> History:
+        """The documents between the patches, shared and kept for whoever walks along."""
+        return History(self._lines)
+
+    def shared_state(self, step: int) -> Any:
+        """Give what `state(step)` gives, cheaply for neighbours; it is shared: look at it, don't change it."""
+        if step < self.step_count:
+            return self.history.before(step)
+        end = self.ending.record
+        return self.history.at_line(end["seq"] if end is not None else len(self.records))
+
+    @cached_property
+    def steps(self) -> "Steps":
+        """The committed steps, each made when it is looked at."""
+        return Steps(self)
+
+    @property
+    def unfinished(self) -> Step | None:
+        """The step that was under way when the trace ended, if one was."""
+        commits = self.history.commits
+        start = commits[-1] + 1 if commits else 1
+        records = [record for record in self.records[start:] if record.step == len(commits)]
+        if not any(record.kind in _WORK for record in records):
+            return None
+        return Step(len(commits), records, None, self.history, self.records.__getitem__, self.value)
+
+    @property
+    def first_state(self) -> dict[str, Any] | None:
+        """What `init_state` gave; None where it gave nothing. It is shared: look at it, don't change it."""
+        record = next((record for record in self.records if record.kind in ("snapshot", "commit")), None)
+        return record.get("state") if record is not None else None
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """The members of the end record in force; without one, just the status."""
+        return self.ending.record or {"status": self.status}
+
+    def find(self, path: str) -> list[int]:
+        """Give the steps that changed the value at a path.
+
+        The path is a JSON Pointer in which `*` stands for any one member or index and a last `**` for all below:
+        "/plan/*", "/messages/**". What an end record changes counts as the step `len(steps)`.
+        """
+        return list(dict.fromkeys(change.step for change in blame(self._lines, self.history, path)))
+
+    def blame(self, path: str) -> list[Blame]:
+        """Give each change of the values at a path (as in `find`), in order, with old and new value.
+
+        What no step is blamed for is as `init_state` left it.
+        """
+        return list(blame(self._lines, self.history, path))
+
+    def diff(self, other: "Trace") -> TraceDiff:
+        """Give the first step and phase where the other trace differs, and how; false where they are equal."""
+        return diff_traces(self, other)
+
     def check(self) -> None:
         """Check the whole trace: each hash, the numbering, the structure, each snapshot against the fold.
 
@@ -200,6 +295,17 @@ class Trace:
     def blob(self, reference: dict[str, Any] | str) -> bytes:
         """Give the bytes that a reference `{"$blob": hash, …}`, or a hash, stands for."""
         return self._blobs.get(reference if isinstance(reference, str) else reference["$blob"])
+
+    def value(self, recorded: Any) -> Any:
+        """Give what a recorded value stands for: the JSON value of a blob where it is a reference to one, else itself.
+
+        Raises `TraceNotFoundError` where the blob is missing.
+        """
+        return orjson.loads(self.blob(recorded)) if is_blob(recorded) else recorded
+
+    def line_offset(self, line: int) -> int:
+        """Give the byte where a line, counted from 1, begins."""
+        return self._lines.offsets[line - 1]
 
     def memory(self) -> MemoryStore:
         """Give the store that an in-memory trace lives in, for the writer that continues it."""

@@ -1,0 +1,256 @@
+"""Where two runs part: compared by step and phase, effects by what was called, never by line order, times or ids."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .patch import escape, same_json
+from .record import Record
+from .step import Effect, Step
+
+_HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
+_END = ("status", "stop_reason", "final_result", "task_result", "patch")
+_VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+ABSENT = _Absent()
+"""Stands in a difference for what one of the traces does not have."""
+
+
+class Side(Protocol):
+    """What is asked of a trace that is compared."""
+
+    @property
+    def run_id(self) -> str: ...  # noqa: D102
+    @property
+    def header(self) -> Record: ...  # noqa: D102
+    @property
+    def steps(self) -> Sequence[Step]: ...  # noqa: D102
+    @property
+    def unfinished(self) -> Step | None: ...  # noqa: D102
+    @property
+    def first_state(self) -> Any: ...  # noqa: D102
+    @property
+    def end(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value that differs: a JSON Pointer into the phase, and both values (`ABSENT` where there is none)."""
+
+    path: str
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        return f"{self.path or '/'}: {_short(self.left)} | {_short(self.right)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDiff:
+    """How two traces differ, at the first step and phase where they do; false where they are equal.
+
+    `phase` is header, init, decide, wait, act, reduce or end. `versions` holds what differs in the versions that the
+    headers name; it is no difference by itself.
+    """
+
+    step: int | None = None
+    phase: str | None = None
+    differences: tuple[Difference, ...] = ()
+    versions: tuple[Difference, ...] = field(default=(), compare=False)
+
+    @property
+    def path(self) -> str | None:
+        """The path of the first difference."""
+        return self.differences[0].path if self.differences else None
+
+    @property
+    def left(self) -> Any:
+        """The first difference's value on the left."""
+        return self.differences[0].left if self.differences else ABSENT
+
+    @property
+    def right(self) -> Any:
+        """The first difference's value on the right."""
+        return self.differences[0].right if self.differences else ABSENT
+
+    def __bool__(self) -> bool:
+        return bool(self.differences)
+
+    def __str__(self) -> str:
+        if not self.differences:
+            return "the traces are equal"
+        where = self.phase if self.phase in ("header", "end") else f"step {self.step}, {self.phase}"
+        return "\n".join([f"the traces differ first at {where}:", *[f"  {each}" for each in self.differences]])
+
+
+def diff_traces(left: Side, right: Side) -> TraceDiff:
+    """Give the first step and phase where two traces differ, and everything that differs there.
+
+    Ignored: run ids, idempotency keys, times, durations, hashes, attempts, events, the order of concurrent effects, and
+    a patch that was written otherwise but leads to the same state.
+    """
+    versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
+    for step, phase, found in _phases(left, right):
+        if found:
+            return TraceDiff(step, phase, tuple(found), versions)
+    return TraceDiff(versions=versions)
+
+
+def differences(left: Any, right: Any, path: str = "", ignore: frozenset[str] = frozenset()) -> Iterator[Difference]:
+    """Give the smallest parts in which two JSON values differ, `ignore`d members left out."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for name in left | right:
+            if name not in ignore:
+                yield from differences(
+                    left.get(name, ABSENT), right.get(name, ABSENT), f"{path}/{escape(str(name))}", ignore
+                )
+    elif isinstance(left, list) and isinstance(right, list):
+        for index in range(max(len(left), len(right))):
+            a = left[index] if index < len(left) else ABSENT
+            b = right[index] if index < len(right) else ABSENT
+            yield from differences(a, b, f"{path}/{index}", ignore)
+    elif not same_json(left, right):
+        yield Difference(path, left, right)
+
+
+def _phases(left: Side, right: Side) -> Iterator[tuple[int, str, list[Difference]]]:
+    yield 0, "header", list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
+    count = max(len(left.steps), len(right.steps))
+    first = _effects(_step(left, 0), _step(right, 0), "init")
+    yield 0, "init", [*first, *differences(left.first_state, right.first_state, "/state")]
+    for k in range(count + 1):
+        a, b = _step(left, k), _step(right, k)
+        if a is None and b is None:
+            break
+        yield (
+            k,
+            "decide",
+            [
+                *_effects(a, b, "decide"),
+                *differences(a and a.decision, b and b.decision, "/decision"),
+            ],
+        )
+        yield k, "wait", list(differences(_waits(a), _waits(b), "/waits"))
+        yield (
+            k,
+            "act",
+            [
+                *_effects(a, b, "act"),
+                *differences(a and a.observation, b and b.observation, "/observation"),
+            ],
+        )
+        yield k, "reduce", _reduced(a, b)
+    yield count, "end", list(differences(_end(left), _end(right)))
+
+
+def _step(side: Side, k: int) -> Step | None:
+    if k < len(side.steps):
+        return side.steps[k]
+    return side.unfinished if k == len(side.steps) else None
+
+
+def _members(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: record[name] for name in names if name in record}
+
+
+def _end(side: Side) -> dict[str, Any]:
+    end = _members(side.end, _END)
+    if "task_result" in end:
+        end["task_result"] = _without(end["task_result"])
+    error = side.end.get("error")
+    if error:
+        end["error"] = _members(error, ("type", "message"))
+    return end
+
+
+def _reduced(a: Step | None, b: Step | None) -> list[Difference]:
+    if (a is None or not a.committed) and (b is None or not b.committed):
+        return []
+    if a is None or b is None or a.committed is not b.committed:
+        left = a.patch if a is not None and a.committed else ABSENT
+        return [Difference("/patch", left, b.patch if b is not None and b.committed else ABSENT)]
+    return [] if same_json(a.patch, b.patch) else list(differences(a.state, b.state, "/state"))
+
+
+def _waits(step: Step | None) -> list[dict[str, Any]]:
+    """What was asked and answered in a step, without the ids, which hold the run's."""
+    records = step.records if step is not None else ()
+    answers: dict[str, Any] = {}
+    for record in records:
+        if record.kind == "input":
+            answers.update(record["answers"])
+    return [
+        {name: value for name, value in request.items() if name not in ("id", "deadline")}
+        | ({"answer": answers[request["id"]]} if request["id"] in answers else {})
+        for record in records
+        if record.kind == "wait"
+        for request in record["requests"]
+    ]
+
+
+def _effects(a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
+    """Match the effects of a phase by what was called; those left over by name, so that arguments can be compared."""
+    left, right = _called(a, phase), _called(b, phase)
+    for call in [call for call in left if call in right]:
+        yield from differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
+    rest: dict[str, list[Effect]] = {}
+    for effect in right.values():
+        rest.setdefault(effect.name, []).append(effect)
+    for effect in left.values():
+        other = rest[effect.name].pop(0) if rest.get(effect.name) else None
+        path = f"/effects/{escape(effect.name)}"
+        if other is None:
+            yield Difference(path, _outcome(effect), ABSENT)
+        elif same_json(effect.args, other.args):
+            yield Difference(f"{path}/digest", effect.digest, other.digest)
+        else:
+            yield from differences(effect.args, other.args, f"{path}/args")
+    for others in rest.values():
+        for effect in others:
+            yield Difference(f"/effects/{escape(effect.name)}", ABSENT, _outcome(effect))
+
+
+def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
+    """The effects of a phase by the call: those around it, then name, digest, n, and which one of equals it is."""
+    found: dict[tuple[Any, ...], Effect] = {}
+
+    def add(effect: Effect, above: tuple[Any, ...]) -> None:
+        call = (*above, escape(effect.name), effect.digest, effect.n)
+        again = 0
+        while (*call, again) in found:
+            again += 1
+        found[(*call, again)] = effect
+        for child in effect.children:
+            add(child, (*call, again))
+
+    for effect in step.effects if step is not None else ():
+        if effect.phase == phase:
+            add(effect, ())
+    return found
+
+
+def _outcome(effect: Effect) -> dict[str, Any]:
+    return {
+        "result": effect.result,
+        "error": effect.error,
+        "cancelled": effect.cancelled,
+        "open": effect.open,
+        "usage": _without(effect.usage),
+    }
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(item) for name, item in value.items() if name not in _VOLATILE}
+    return [_without(item) for item in value] if isinstance(value, list) else value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."

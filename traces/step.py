@@ -1,0 +1,190 @@
+"""One step of a run, put together from its records: what was decided, what was done, what came of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .errors import TraceError
+from .history import History
+from .record import Record
+from .share import Change, changes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect: an intent, and its outcome unless it is `open` (nobody knows whether it happened).
+
+    `args` are those of the decision's action where the effect is one (`action` is its id). A large result is a reference
+    to a blob here (`Trace.value` gives what it stands for). `seconds` is how long it took.
+    """
+
+    seq: int
+    phase: str
+    name: str
+    args: Any
+    action: str | None
+    digest: str
+    n: int
+    key: str
+    parent: int | None
+    idempotent: bool
+    result: Any
+    error: dict[str, Any] | None
+    seconds: float | None
+    usage: dict[str, Any] | None
+    cancelled: bool
+    open: bool
+    outcome: int | None
+    children: tuple["Effect", ...]
+
+    def walk(self) -> Iterator["Effect"]:
+        """Give this effect and all that ran inside it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+class Step:
+    """One step: step k leads from state k to state k + 1. Its parts are made when they are looked at.
+
+    Documents (`before`, `state`) share what did not change with each other: look at them, don't change them.
+    `committed` is False for the step that was under way when the trace ended.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        records: Sequence[Record],
+        commit: Record | None,
+        history: History,
+        lookup: Callable[[int], Record],
+        value: Callable[[Any], Any],
+    ) -> None:
+        self.index = index
+        self.records = records
+        """The step's records in the file's order, its commit last."""
+        self._commit = commit
+        self._history = history
+        self._lookup = lookup
+        self._value = value
+
+    @property
+    def committed(self) -> bool:
+        """Whether the step was committed."""
+        return self._commit is not None
+
+    @cached_property
+    def decision(self) -> dict[str, Any] | None:
+        """The decision that was carried out; None in a step that ended before it was made."""
+        return next((record["decision"] for record in reversed(self.records) if record.kind == "decide"), None)
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        """The effects in the order they were begun; those inside others are their `children`."""
+        return gather_effects(self.records)
+
+    @cached_property
+    def observation(self) -> dict[str, Any] | None:
+        """What the decision brought: `results` in the actions' order, outcomes looked up and blobs loaded."""
+        if self._commit is None:
+            return None
+        recorded = self._commit.get("observation") or {}
+        return {**recorded, "results": [self._result(result) for result in recorded.get("results", ())]}
+
+    @property
+    def patch(self) -> list[dict[str, Any]]:
+        """The RFC 6902 patch from `before` to `state`; empty in a step that was not committed."""
+        return (self._commit.get("patch") or []) if self._commit is not None else []
+
+    @property
+    def before(self) -> Any:
+        """The document that the step began with."""
+        return self._history.before(self.index) if self.committed else self._history.at(len(self._history.patching))
+
+    @property
+    def state(self) -> Any:
+        """The document that the step led to."""
+        return self._history.after(self.index) if self.committed else self.before
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """What the patch changed, with old and new values and real list indices."""
+        return changes_of(self.before, self.patch)
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """What the run had used when the step was committed, as the commit says it."""
+        return self._commit.get("usage") if self._commit is not None else None
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events of the step: `name`, `data`, and the `intent` they came from, if any."""
+        return [
+            {"name": record["name"], "data": record.get("data"), "intent": record.get("intent"), "at": record.at}
+            for record in self.records
+            if record.kind == "event"
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Step {self.index}: {(self.decision or {}).get('mode')}, {len(self.patch)} changes>"
+
+    def _result(self, result: int | Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(result, int):
+            return {"id": None, "name": None, "output": None, "error": None, "error_type": None} | {
+                name: self._value(item) for name, item in result.items()
+            }
+        outcome = self._lookup(result)
+        if outcome.kind != "outcome":
+            raise TraceError(f"the commit of step {self.index} takes record {result}, a {outcome.kind}, for an outcome")
+        intent, error = self._lookup(outcome["intent"]), outcome.get("error")
+        return {
+            "id": intent.get("action"),
+            "name": intent["name"],
+            "output": self._value(outcome.get("result")),
+            "error": None if error is None else error.get("message"),
+            "error_type": None if error is None else error.get("type"),
+        }
+
+
+def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
+    """Put intents and outcomes together, the children of an effect inside it."""
+    actions = {
+        action["id"]: action.get("args")
+        for record in records
+        if record.kind == "decide"
+        for action in record["decision"].get("actions") or ()
+        if "id" in action
+    }
+    outcomes = {record["intent"]: record for record in records if record.kind == "outcome"}
+    intents = {record.seq: record for record in records if record.kind == "intent"}
+    below: dict[int | None, list[Record]] = {}
+    for intent in intents.values():
+        parent = intent.get("parent")
+        below.setdefault(parent if parent in intents else None, []).append(intent)
+
+    def build(intent: Record) -> Effect:
+        outcome, action = outcomes.get(intent.seq), intent.get("action")
+        done: Mapping[str, Any] = outcome.data if outcome is not None else {}
+        return Effect(
+            seq=intent.seq,
+            phase=intent["phase"],
+            name=intent["name"],
+            args=intent["args"] if "args" in intent else actions.get(action),
+            action=action,
+            digest=intent.get("digest", ""),
+            n=intent.get("n", 0),
+            key=intent.get("key", ""),
+            parent=intent.get("parent"),
+            idempotent=bool(intent.get("idempotent", False)),
+            result=done.get("result"),
+            error=done.get("error"),
+            seconds=done.get("seconds"),
+            usage=done.get("usage"),
+            cancelled=bool(done.get("cancelled", False)),
+            open=outcome is None,
+            outcome=None if outcome is None else outcome.seq,
+            children=tuple(build(child) for child in below.get(intent.seq, ())),
+        )
+
+    return tuple(build(intent) for intent in below.get(None, ()))
