@@ -14,7 +14,6 @@ from .tail import find_end
 COMMIT = b'\n{"kind":"commit",'
 SNAPSHOT = b'{"kind":"snapshot",'
 _BATCH = 32
-_LETTER = len(b'{"kind":"') + 1
 _DULL = bytes(letter in b"hdiowb" for letter in range(256))
 """Which first letters of a kind belong to records without a state or a patch (and to them alone)."""
 _PATCHING = (b'{"kind":"resume",', b'{"kind":"end",')
@@ -58,11 +57,11 @@ def fold_to(lines: Lines, stop: int, step: int) -> Any:
     `step` is how many commits stand before it: where there are fewer or more, the trace is corrupt.
     """
     data, found, commits, newline = lines.data, list[tuple[int, int]](), 0, stop - 1
-    rfind = data.rfind
+    rfind, dull = data.rfind, _DULL
     while newline > 0:
         end = newline
         newline = rfind(b"\n", 0, end)
-        if _DULL[data[min(newline + _LETTER, end)]]:
+        if dull[data[newline + 10]]:  # the kind's first letter
             continue
         start = newline + 1
         if data.startswith(COMMIT[1:], start):
@@ -99,26 +98,28 @@ def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
 
     The containers that paths lead to are remembered, until an operation may have moved them.
     """
-    parents: dict[str, Any] = {}
+    places: dict[str, tuple[Any, str]] = {}
     for patch in patches:
         for op in patch:
-            kind = op["op"]
-            if kind == "add" or kind == "replace":
-                head, slash, last = op["path"].rpartition("/")
-                parent = parents.get(head)
-                if parent is None and slash:
-                    parent = parents[head] = look(doc, split_pointer(head))
-                if type(parent) is dict:
-                    old = parent.get(last, parent)
-                    if (kind == "add" or old is not parent) and "~" not in last:
-                        parent[last] = op["value"]
-                        if type(old) is dict or type(old) is list:
-                            parents.clear()
-                        continue
-                elif type(parent) is list and last == "-" and kind == "add":
-                    parent.append(op["value"])
+            path = op["path"]
+            place = places.get(path)
+            if place is None:
+                head, slash, last = path.rpartition("/")
+                parent = look(doc, split_pointer(head)) if slash and "~" not in last else None
+                place = places[path] = (parent, last)
+            parent, last = place
+            if type(parent) is dict:
+                kind = op["op"]
+                old = parent.get(last, parent)
+                if kind == "add" or (kind == "replace" and old is not parent):
+                    parent[last] = op["value"]
+                    if type(old) is dict or type(old) is list:
+                        places.clear()
                     continue
-            parents.clear()
+            elif last == "-" and type(parent) is list and op["op"] == "add":
+                parent.append(op["value"])
+                continue
+            places.clear()
             doc = run_operation(doc, op, None, False)
     return doc
 

@@ -14,8 +14,8 @@ _KEPT = 64
 class History:
     """The documents between the patches of a trace, numbered by how many patches lead to them.
 
-    The last few that were asked for are kept, so that steps forwards and backwards cost one patch each. What it gives is
-    shared, with its neighbours and with the records: look at it, don't change it.
+    The last few that were asked for are kept, so that steps forwards and backwards cost one patch each. What it gives
+    is shared, with its neighbours and with the records: look at it, don't change it.
     """
 
     def __init__(self, lines: Lines) -> None:

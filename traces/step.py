@@ -15,8 +15,8 @@ from .share import Change, changes_of
 class Effect:
     """One effect: an intent, and its outcome unless it is `open` (nobody knows whether it happened).
 
-    `args` are those of the decision's action where the effect is one (`action` is its id). A large result is a reference
-    to a blob here (`Trace.value` gives what it stands for). `seconds` is how long it took.
+    `args` are those of the decision's action where the effect is one (`action` is its id). A large result is a
+    reference to a blob here (`Trace.value` gives what it stands for). `seconds` is how long it took.
     """
 
     seq: int

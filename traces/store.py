@@ -46,14 +46,10 @@ class MemoryStore:
 
     def __init__(self, data: bytes = b"", blobs: dict[str, bytes] | None = None) -> None:
         self.path: Path | None = None
-        self.data = bytearray(data)
+        self.size = len(data)
+        self._chunks = [data]
         self.blobs = blobs if blobs is not None else {}
         self._lock = threading.Lock()
-
-    @property
-    def size(self) -> int:
-        """The bytes written."""
-        return len(self.data)
 
     def acquire(self) -> None:
         """Become the one writer or raise `TraceLockedError`."""
@@ -62,7 +58,8 @@ class MemoryStore:
 
     def write(self, data: bytes) -> None:
         """Append."""
-        self.data += data
+        self._chunks.append(data)
+        self.size += len(data)
 
     def flush(self) -> None:
         """Do nothing: memory has no buffer."""
@@ -72,11 +69,12 @@ class MemoryStore:
 
     def read(self) -> bytes:
         """Give all that was written so far."""
-        return bytes(self.data)
+        return b"".join(self._chunks)
 
     def truncate(self, size: int) -> None:
         """Cut off what stands behind the first `size` bytes."""
-        del self.data[size:]
+        self._chunks = [self.read()[:size]]
+        self.size = len(self._chunks[0])
 
     def close(self) -> None:
         """Let the next writer in."""

@@ -1,6 +1,6 @@
 """A trace that is read: everything else that is known of a run is a projection of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, overload
@@ -16,12 +16,10 @@ from .find import Blame, blame
 from .history import History
 from .lines import Lines
 from .record import Record
+from .sequences import Records, Steps
 from .step import Step
 from .store import MemoryStore, trace_name
 from .tail import Ending, read_ending
-
-_KEPT_STEPS = 64
-_WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
 
 State = TypeVar("State", covariant=True)
 
@@ -31,57 +29,6 @@ class FromDocument(Protocol[State]):
 
     def from_dict(self, doc: dict[str, Any], /) -> State:
         """Make the state of its document."""
-
-
-class Records(Sequence[Record]):
-    """The records of a trace in the file's order, each made when it is looked at."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Record]: ...
-    def __getitem__(self, index: int | slice) -> Record | list[Record]:
-        if isinstance(index, slice):
-            return [self._lines.record(i) for i in range(len(self._lines))[index]]
-        return self._lines.record(range(len(self._lines))[index])
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self._lines.record(i) for i in range(len(self._lines)))
-
-
-class Steps(Sequence[Step]):
-    """The committed steps of a trace, each made when it is looked at; the last few are kept."""
-
-    def __init__(self, trace: "Trace") -> None:
-        self._trace = trace
-        self._kept: dict[int, Step] = {}
-
-    def __len__(self) -> int:
-        return len(self._trace.history.commits)
-
-    @overload
-    def __getitem__(self, index: int) -> Step: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Step]: ...
-    def __getitem__(self, index: int | slice) -> Step | list[Step]:
-        if isinstance(index, slice):
-            return [self._step(k) for k in range(len(self))[index]]
-        return self._step(range(len(self))[index])
-
-    def _step(self, k: int) -> Step:
-        if k not in self._kept:
-            trace, commits = self._trace, self._trace.history.commits
-            records = trace.records[commits[k - 1] + 1 if k else 1 : commits[k] + 1]
-            if len(self._kept) >= _KEPT_STEPS:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[k] = Step(k, records, records[-1], trace.history, trace.records.__getitem__, trace.value)
-        return self._kept[k]
 
 
 class Trace:
@@ -240,19 +187,14 @@ class Trace:
         return self.history.at_line(end["seq"] if end is not None else len(self.records))
 
     @cached_property
-    def steps(self) -> "Steps":
+    def steps(self) -> Steps:
         """The committed steps, each made when it is looked at."""
-        return Steps(self)
+        return Steps(self.records, self.history, self.value)
 
     @property
     def unfinished(self) -> Step | None:
         """The step that was under way when the trace ended, if one was."""
-        commits = self.history.commits
-        start = commits[-1] + 1 if commits else 1
-        records = [record for record in self.records[start:] if record.step == len(commits)]
-        if not any(record.kind in _WORK for record in records):
-            return None
-        return Step(len(commits), records, None, self.history, self.records.__getitem__, self.value)
+        return self.steps.unfinished()
 
     @property
     def first_state(self) -> dict[str, Any] | None:
