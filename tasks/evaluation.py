@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import anyio.to_thread
@@ -47,8 +46,7 @@ async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Eval
         if inspect.iscoroutinefunction(fn):
             verdict = fn(argument, view)
         else:
-            call: Callable[[], Any] = partial(fn, argument, view)
-            verdict = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+            (verdict,) = await anyio.to_thread.run_sync(_boxed, fn, argument, view, abandon_on_cancel=True)
         if inspect.isawaitable(verdict):
             verdict = await verdict
     except Exception as error:  # noqa: BLE001 (user code at the boundary; what it raised is the stated outcome)
@@ -62,6 +60,11 @@ async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Eval
     return _result(
         criterion, None, f"its evaluator gave a {type(verdict).__name__}; it must be a CriterionResult or bool"
     )
+
+
+def _boxed(fn: Evaluator, argument: str, view: RunView) -> list[Any]:
+    """The answer in a list: trio takes a bare coroutine that comes out of a thread for a mistake."""
+    return [fn(argument, view)]
 
 
 def _result(criterion: str, passed: bool | None, evidence: str) -> CriterionResult:

@@ -111,7 +111,7 @@ class FolderEnvironment:
             await anyio.lowlevel.checkpoint()
         finally:
             if not outcome:
-                child.kill()
+                child.abandon()
             self._forget(child)
         result = outcome[0]
         if isinstance(result, Exception):

@@ -38,7 +38,7 @@ def near(name: str, names: Iterable[str], what: str = "known") -> str:
     import difflib
 
     names = sorted(names)
-    close = difflib.get_close_matches(name, names, n=3)
+    close = difflib.get_close_matches(name, names, n=2, cutoff=0.7)
     guess = f"did you mean {' or '.join(repr(each) for each in close)}? " if close else ""
     return f"{guess}{what}: {', '.join(names) if names else 'none'}"
 

@@ -42,6 +42,7 @@ class ChildProcess:
     def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None) -> None:
         self._lock = threading.Lock()
         self._stdin = stdin
+        self._communicating = False
         if isinstance(argv, str | bytes) or not argv:
             raise CommandError(
                 [str(argv)], "argv must be a list of the program and its arguments, such as ['ls', '-l']"
@@ -89,6 +90,7 @@ class ChildProcess:
 
     def communicate(self, timeout: float | None) -> ExecResult:
         """Feed it its input and read its output until it ends; past `timeout` seconds it is killed."""
+        self._communicating = True
         try:
             if sys.platform == "win32":
                 return self._communicate_windows(timeout)
@@ -98,9 +100,19 @@ class ChildProcess:
             self.wait(5)
             raise
         finally:
-            for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
-                if pipe is not None:
-                    pipe.close()
+            self._close_pipes()
+
+    def abandon(self) -> None:
+        """Kill it because nobody waits for its output any more."""
+        self.kill()
+        if not self._communicating:
+            self.wait(5)
+            self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def _communicate(self, timeout: float | None) -> ExecResult:
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -21,7 +21,7 @@ _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _ONLY_12 = re.compile(r"0o[0-7]+|[-+]?(?:0[0-9]+)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?")
 _TAG, _AMBIGUOUS, _MERGE = "tag:yaml.org,2002:", "refold:ambiguous", "tag:yaml.org,2002:merge"
-_MOST_NODES = 1_000_000
+_MOST_NODES = 300_000
 _BREAKS = "\x85\u2028\u2029"
 
 
@@ -77,9 +77,8 @@ def _hide_breaks(text: str) -> tuple[str, dict[int, str]]:
     present = [char for char in _BREAKS if char in text]
     free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
     stand_ins = dict(zip(present, free, strict=False))
-    return text.translate({ord(char): stand_in for char, stand_in in stand_ins.items()}), {
-        ord(stand_in): char for char, stand_in in stand_ins.items()
-    }
+    hide = {ord(char): stand_in for char, stand_in in stand_ins.items()}
+    return text.translate(hide), {ord(stand_in): char for char, stand_in in stand_ins.items()}
 
 
 class _Build:

@@ -1,0 +1,220 @@
+"""Commands: what they get and give, and that they end, with their children, when they must."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from refold.tasks import (
+    CommandError,
+    EnvironmentNotOpenError,
+    ExecResult,
+    HostEnvironment,
+    OutsideWorkspaceError,
+    processes,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX commands and process groups")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+FAMILY = """
+import os, subprocess, sys, time
+own_session = sys.argv[2] == "own-session"
+grandchild = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=own_session)
+with open(sys.argv[1] + ".part", "w") as file:
+    file.write(f"{os.getpid()} {grandchild.pid}")
+os.rename(sys.argv[1] + ".part", sys.argv[1])
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def family(folder: Path, kind: str) -> list[str]:
+    """A command that starts a child of its own, writes both pids to `pids` and sleeps."""
+    return [sys.executable, "-c", FAMILY, str(folder / "pids"), kind]
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        if sys.platform == "linux":
+            return False
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if true():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come about")
+
+
+async def started(folder: Path) -> list[int]:
+    await anyio.to_thread.run_sync(wait_until, (folder / "pids").exists)
+    return [int(pid) for pid in (folder / "pids").read_text().split()]
+
+
+async def gone(pids: list[int]) -> None:
+    assert len(pids) == 2
+    await anyio.to_thread.run_sync(wait_until, lambda: not any(alive(pid) for pid in pids))
+
+
+KINDS = ["same-session", pytest.param("own-session", marks=pytest.mark.skipif(sys.platform != "linux", reason="/proc"))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_cancelling_kills_the_whole_family(tmp_path: Path, kind: str) -> None:
+    async with HostEnvironment(tmp_path) as env:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(env.exec, family(tmp_path, kind))
+                pids = await started(tmp_path)
+                assert all(alive(pid) for pid in pids)
+                scope.cancel()
+        assert not alive(pids[0])
+        await gone(pids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_timeout_kills_the_whole_family_and_keeps_the_output(tmp_path: Path, kind: str) -> None:
+    async with HostEnvironment(tmp_path) as env:
+        result = await env.exec(family(tmp_path, kind), timeout=2)
+        assert (result.timed_out, result.ok, result.returncode) == (True, False, -9)
+        if (tmp_path / "pids").exists():  # else the machine was too slow to get so far
+            await gone(await started(tmp_path))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_closing_ends_a_thread_that_was_abandoned_in_a_command(tmp_path: Path, kind: str) -> None:
+    env = HostEnvironment(tmp_path)
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            env.exec_sync(family(tmp_path, kind))
+        except EnvironmentNotOpenError as error:
+            raised.append(error)
+
+    async with env:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        pids = await started(tmp_path)
+    await gone(pids)
+    await anyio.to_thread.run_sync(thread.join, 20)
+    assert len(raised) == 1
+    assert "killed" in str(raised[0])
+
+
+async def test_a_deadline_around_a_thread_and_its_environment(tmp_path: Path) -> None:
+    with anyio.CancelScope() as deadline:
+        async with HostEnvironment(tmp_path) as env, anyio.create_task_group() as group:
+
+            async def tool() -> None:
+                work = lambda: env.exec_sync(family(tmp_path, "same-session"))  # noqa: E731
+                await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+            group.start_soon(tool)
+            pids = await started(tmp_path)
+            deadline.cancel()
+    await gone(pids)
+
+
+async def test_closing_kills_what_a_command_left_in_the_background(tmp_path: Path) -> None:
+    script = "sleep 600 & echo $! $$ > pids.part; mv pids.part pids; echo out"
+    async with HostEnvironment(tmp_path) as env:
+        result = await env.exec(["sh", "-c", script])  # its child holds the pipes open, and is not waited for
+        assert (result.stdout, result.returncode) == ("out\n", 0)
+        pids = await started(tmp_path)
+        assert alive(pids[0])
+    await gone(pids)
+
+
+async def test_a_command_cancelled_before_it_starts(tmp_path: Path) -> None:
+    async with HostEnvironment(tmp_path) as env:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await env.exec(["sh", "-c", "touch ran"])
+        assert not (tmp_path / "ran").exists()
+
+
+async def both(env: HostEnvironment, *argv: str, **options: str) -> ExecResult:
+    result = await env.exec(argv, stdin=options.get("stdin"), cwd=options.get("cwd"))
+    assert env.exec_sync(argv, stdin=options.get("stdin"), cwd=options.get("cwd")) == result
+    return result
+
+
+async def test_input_output_and_code(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    async with HostEnvironment(tmp_path) as env:
+        result = await both(env, "sh", "-c", "cat; echo bad >&2; exit 3", stdin="é\u2028")
+        assert result == ExecResult(returncode=3, stdout="é\u2028", stderr="bad\n")
+        assert (await both(env, "pwd")).stdout == f"{tmp_path.resolve()}\n"
+        assert (await both(env, "pwd", cwd="d")).stdout == f"{tmp_path.resolve()}/d\n"
+        assert (await both(env, "cat")).stdout == ""
+        assert (await both(env, "printf", r"\377a")).stdout == "\ufffda"
+        assert (await both(env, "true", stdin="x" * 1_000_000)).ok
+        big = await both(env, "cat", stdin="x" * 1_000_000)
+        assert len(big.stdout) == 1_000_000
+        assert (await both(env, "sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 4")).returncode == 4
+        with pytest.raises(OutsideWorkspaceError):
+            await env.exec(["pwd"], cwd="..")
+
+
+async def test_more_output_than_is_kept_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "KEPT_BYTES", 1000)
+    async with HostEnvironment(tmp_path) as env:
+        result = await both(env, "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; echo end >&2")
+        assert (len(result.stdout), result.truncated, result.stderr) == (1000, True, "end\n")
+        assert not (await both(env, "echo", "x" * 900)).truncated
+
+
+async def test_commands_do_not_get_the_parents_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    async with HostEnvironment(tmp_path) as env:
+        lines = (await env.exec(["env"], env={"MINE": "1"})).stdout.splitlines()
+        assert "MINE=1" in lines
+        assert any(line.startswith("PATH=") for line in lines)
+        assert not any("secret" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [(["no-such-program"], "no such program"), ("ls -l", "argv must be a list"), ([], "argv"), (["/"], "")],
+)
+async def test_commands_that_can_not_start(tmp_path: Path, argv: list[str], message: str) -> None:
+    async with HostEnvironment(tmp_path) as env:
+        with pytest.raises(CommandError, match=message):
+            await env.exec(argv)
+        with pytest.raises(CommandError, match=message):
+            env.exec_sync(argv)
+
+
+async def test_many_commands_at_once(tmp_path: Path) -> None:
+    async with HostEnvironment(tmp_path) as env:
+        results: list[str] = []
+
+        async def one(number: int) -> None:
+            results.append((await env.exec(["echo", str(number)])).stdout.strip())
+
+        async with anyio.create_task_group() as group:
+            for number in range(60):
+                group.start_soon(one, number)
+    assert sorted(results, key=int) == [str(number) for number in range(60)]

@@ -1,0 +1,263 @@
+"""Preflight: every kind of problem with a task's resources, and that what is right passes."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from refold.tasks import EnvSpec, Task, TaskResource, check_task
+from refold.tasks.urls import url_problem
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Path:
+    workspace = tmp_path / "ws"
+    (workspace / "data").mkdir(parents=True)
+    (workspace / "data" / "in.csv").write_text("1")
+    (tmp_path / "ws-secret").mkdir()
+    (tmp_path / "ws-secret" / "key").write_text("k")
+    return workspace
+
+
+def codes(ws: Path | None, *resources: TaskResource, spec: EnvSpec | None = None) -> list[tuple[str, str]]:
+    task = Task(objective="x", resources=list(resources), env_spec=spec)
+    return [(issue.code, issue.field) for issue in check_task(task, ws)]
+
+
+def only(ws: Path | None, resource: TaskResource) -> str | None:
+    found = codes(ws, resource)
+    assert len(found) <= 1
+    return found[0][0] if found else None
+
+
+def file(path: str, *, required: bool = True) -> TaskResource:
+    return TaskResource(kind="file", path=path, required=required)
+
+
+def test_what_is_there_passes(ws: Path) -> None:
+    (ws / "link").symlink_to("data/in.csv")
+    assert not codes(
+        ws,
+        file("data/in.csv"),
+        file(str(ws / "data" / "in.csv")),
+        file("data/../data/in.csv"),
+        file("link"),
+        TaskResource(kind="dir", path="data"),
+        TaskResource(kind="dir", path="."),
+        TaskResource(kind="url", uri="https://example.org:8080/a?b=c"),
+        TaskResource(kind="artifact", path="out/report.md"),
+    )
+
+
+def test_all_problems_are_told_at_once(ws: Path) -> None:
+    assert codes(
+        ws,
+        file("no.csv"),
+        TaskResource(kind="dir", path="data/in.csv"),
+        TaskResource(kind="file", path="data"),
+        TaskResource(kind="file"),
+        TaskResource(kind="url", path="data"),
+        file("../ws-secret/key"),
+        TaskResource(kind="url", uri="ftp://example.org"),
+    ) == [
+        ("TASK_RESOURCE_MISSING", "resources[0].path"),
+        ("TASK_RESOURCE_KIND_MISMATCH", "resources[1].path"),
+        ("TASK_RESOURCE_KIND_MISMATCH", "resources[2].path"),
+        ("TASK_RESOURCE_LOCATOR_MISSING", "resources[3]"),
+        ("TASK_RESOURCE_LOCATOR_MISSING", "resources[4]"),
+        ("TASK_RESOURCE_OUTSIDE_WORKSPACE", "resources[5].path"),
+        ("TASK_RESOURCE_URL_INVALID", "resources[6].uri"),
+    ]
+
+
+def test_qitos_accepted_absolute_paths_and_dotdot(ws: Path) -> None:
+    for path in (
+        "/etc/passwd",
+        "../../..",
+        "data/../../ws-secret/key",
+        str(ws.parent / "ws-secret" / "key"),
+        "no/../../x",
+    ):
+        assert only(ws, file(path, required=False)) == "TASK_RESOURCE_OUTSIDE_WORKSPACE", path
+
+
+def test_qitos_was_fooled_by_a_common_prefix(ws: Path) -> None:
+    assert only(ws, file(f"{ws}-secret/key")) == "TASK_RESOURCE_OUTSIDE_WORKSPACE"
+
+
+def test_links_that_lead_out_or_round_are_refused(ws: Path) -> None:
+    (ws / "out").symlink_to(ws.parent / "ws-secret")
+    (ws / "loop").symlink_to("loop")
+    assert only(ws, file("out/key")) == "TASK_RESOURCE_OUTSIDE_WORKSPACE"
+    assert only(ws, TaskResource(kind="artifact", path="out/new")) == "TASK_RESOURCE_OUTSIDE_WORKSPACE"
+    assert only(ws, file("loop")) in ("TASK_RESOURCE_OUTSIDE_WORKSPACE", "TASK_RESOURCE_MISSING")
+    assert only(ws, file("a\0b")) == "TASK_RESOURCE_OUTSIDE_WORKSPACE"
+
+
+def test_a_workspace_that_is_a_link_is_followed(ws: Path) -> None:
+    link = ws.parent / "link"
+    link.symlink_to(ws)
+    assert not codes(link, file("data/in.csv"), file(str(ws / "data" / "in.csv")))
+
+
+def test_qitos_let_a_dir_be_a_file(ws: Path) -> None:
+    assert only(ws, TaskResource(kind="dir", path="data/in.csv")) == "TASK_RESOURCE_KIND_MISMATCH"
+
+
+def test_a_pipe_is_neither_file_nor_artifact(ws: Path) -> None:
+    os.mkfifo(ws / "pipe")
+    assert only(ws, file("pipe")) == "TASK_RESOURCE_KIND_MISMATCH"
+    assert only(ws, TaskResource(kind="artifact", path="pipe")) == "TASK_RESOURCE_KIND_MISMATCH"
+
+
+def test_qitos_failed_an_optional_resource_whose_parent_is_missing(ws: Path) -> None:
+    assert only(ws, file("no/such/folder/in.csv", required=False)) is None
+    assert only(ws, file("data/in.csv/below", required=False)) is None
+
+
+def test_an_optional_resource_that_escapes_or_is_of_the_wrong_kind_is_told(ws: Path) -> None:
+    assert only(ws, file("../ws-secret/key", required=False)) == "TASK_RESOURCE_OUTSIDE_WORKSPACE"
+    assert only(ws, file("data", required=False)) == "TASK_RESOURCE_KIND_MISMATCH"
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from refold.tasks import Task, TaskResource, check_task
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+resources = [
+    TaskResource(kind="file", path="read-only"),
+    TaskResource(kind="file", path="secret"),
+    TaskResource(kind="artifact", path="read-only"),
+    TaskResource(kind="artifact", path="new"),
+]
+print([issue.code for issue in check_task(Task(objective="x", resources=resources), sys.argv[1])])
+"""
+
+
+def test_qitos_failed_read_only_inputs(tmp_path: Path) -> None:
+    for name, mode in (("read-only", 0o444), ("secret", 0o000)):
+        (tmp_path / name).write_text("x")
+        (tmp_path / name).chmod(mode)
+    tmp_path.chmod(0o555)
+    for parent in [tmp_path.parent, tmp_path.parent.parent]:
+        parent.chmod(0o755)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, str(tmp_path)], capture_output=True, text=True, check=False, timeout=60
+        )
+    finally:
+        tmp_path.chmod(0o755)
+    expected = ["TASK_RESOURCE_NOT_READABLE", "TASK_RESOURCE_NOT_WRITABLE", "TASK_RESOURCE_PARENT_NOT_WRITABLE"]
+    assert done.stdout.strip() == str(expected), done.stderr
+
+
+def test_qitos_checked_nothing_without_a_workspace_argument(ws: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ws)
+    assert codes(None, file("data/in.csv"), file("no")) == [("TASK_RESOURCE_MISSING", "resources[1].path")]
+    monkeypatch.chdir(ws.parent)
+    spec = EnvSpec(type="host", config={"workspace": "ws"})
+    assert codes(None, file("data/in.csv"), file("no"), spec=spec) == [("TASK_RESOURCE_MISSING", "resources[1].path")]
+
+
+def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
+    assert only(tmp_path / "no", file("a")) == "TASK_WORKSPACE_INVALID"
+    spec = EnvSpec(type="host", config={"workspace": "no"})
+    assert codes(tmp_path, file("a"), spec=spec) == [("TASK_WORKSPACE_INVALID", "env_spec.config")]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "x",
+        "http://",
+        "https:///path",
+        "ftp://a/b",
+        "file:///etc/passwd",
+        "http://a:port/",
+        "http://a b/",
+        "http://[::1/",
+    ],
+)
+def test_qitos_never_looked_at_urls(url: str) -> None:
+    assert url_problem(url)
+
+
+def test_well_formed_urls() -> None:
+    for url in ("http://a", "https://user@a.b:1/c?d#e", "http://[::1]:80/"):
+        assert url_problem(url) is None
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        self.send_response({"/ok": 200, "/get-only": 405}.get(self.path, 404))
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path in ("/ok", "/get-only") else 404)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_urls_are_asked_for_only_when_told_to(site: str, ws: Path) -> None:
+    task = Task(
+        objective="x",
+        resources=[
+            *(TaskResource(kind="url", uri=site + path) for path in ("/ok", "/get-only", "/gone")),
+            TaskResource(kind="url", uri="http://127.0.0.1:1/"),
+            TaskResource(kind="url", uri=f"{site}/gone", required=False),
+        ],
+    )
+    assert check_task(task, ws) == []
+    assert [(issue.code, issue.field) for issue in check_task(task, ws, fetch_urls=True)] == [
+        ("TASK_RESOURCE_URL_UNREACHABLE", "resources[2].uri"),
+        ("TASK_RESOURCE_URL_UNREACHABLE", "resources[3].uri"),
+    ]
+
+
+def test_fields_are_checked_again_for_tasks_made_without_checks() -> None:
+    task = Task(objective="x").model_copy(update={"objective": "", "id": "a/b"})
+    assert {issue.code for issue in check_task(task)} == {"TASK_OBJECTIVE_INVALID", "TASK_ID_INVALID"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec"),
+    [
+        (TaskResource(kind="file", path="data/in.csv", mount_to="in.csv"), None),
+        (TaskResource(kind="url", uri="http://a", mount_to="in.csv"), EnvSpec(type="host")),
+        (TaskResource(kind="artifact", path="out", mount_to="in.csv"), EnvSpec(type="host")),
+        *(
+            (TaskResource(kind="dir", path="data", mount_to=mount_to), EnvSpec(type="scratch"))
+            for mount_to in ("", ".", "/tmp/x", "../x", "data/copy", "data", "data/in.csv", "data/in.csv/x", "other")
+        ),
+    ],
+)
+def test_bad_mounts(ws: Path, resource: TaskResource, spec: EnvSpec | None) -> None:
+    (ws / "other").mkdir()
+    assert codes(ws, resource, spec=spec) == [("TASK_RESOURCE_MOUNT_INVALID", "resources[0].mount_to")]
+
+
+def test_two_mounts_at_one_place(ws: Path) -> None:
+    resources = [TaskResource(kind="file", path="data/in.csv", mount_to=place) for place in ("a/b", "a", "c")]
+    assert codes(ws, *resources, spec=EnvSpec(type="host")) == [
+        ("TASK_RESOURCE_MOUNT_INVALID", "resources[1].mount_to")
+    ]
