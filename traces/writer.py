@@ -169,9 +169,12 @@ class TraceWriter:
             if isinstance(self._store, MemoryStore):
                 return Trace(self._store.read, path=None, blobs=self._blobs, memory=self._store, size=self._size)
             if self.failed is None and self._ready:
-                self._store.flush()
+                try:
+                    self._store.flush()
+                except OSError as error:
+                    raise self._fail(error) from error
             assert self.path is not None
-            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self._store.size)
+            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self._size)
 
     def close(self) -> None:
         """Write what is buffered and give up the lock; a second call does nothing."""
