@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -37,7 +37,6 @@ class ExecResult(BaseModel):
 _ErrorType = type[BaseException]
 
 
-@runtime_checkable
 class Environment(Protocol):
     """A folder that tools read, write and run commands in, open from `open()` (or `async with`) until `close()`.
 

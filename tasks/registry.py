@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from .issues import TaskValidationIssue, near
 from .scratch import ScratchEnvironment
 from .task import EnvSpec
 from .workspace import workspace_of
+
+_NEEDED = ("root", "capabilities", "path", "exec", "exec_sync", "open", "close")
 
 EnvironmentFactory = Callable[[Mapping[str, Any], Path], Environment]
 """Makes an environment, not yet open, from the spec's `config` and the workspace folder (see `workspace_of`)."""
@@ -69,14 +72,15 @@ def create_environment(
         message = f"there is no environment type {spec.type!r}; {near(spec.type, known, 'registered')}"
         raise _mismatch("ENV_TYPE_UNKNOWN", message, "type")
     try:
-        environment: object = known[spec.type](spec.config, workspace_of(spec, workspace))
+        environment = known[spec.type](spec.config, workspace_of(spec, workspace))
     except EnvironmentMismatchError:
         raise
     except Exception as error:
         message = f"the {spec.type!r} environment could not be made: {type(error).__name__}: {error}"
         raise _mismatch("ENV_OPEN_FAILED", message) from error
-    if not isinstance(environment, Environment):
-        message = f"the factory of {spec.type!r} gave a {type(environment).__name__}, which is no Environment"
+    if lacking := [name for name in _NEEDED if inspect.getattr_static(environment, name, _NEEDED) is _NEEDED]:
+        what = type(environment).__name__
+        message = f"the factory of {spec.type!r} gave a {what}, which is no Environment: it has no {', '.join(lacking)}"
         raise _mismatch("ENV_OPEN_FAILED", message)
     if missing := _capability_issues(spec, environment):
         raise EnvironmentMismatchError(missing)

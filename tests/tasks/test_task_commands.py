@@ -1,6 +1,7 @@
 """Commands: what they get and give, and that they end, with their children, when they must."""
 
-import os
+import asyncio
+import subprocess
 import sys
 import threading
 import time
@@ -46,17 +47,9 @@ def family(folder: Path, kind: str) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        if sys.platform == "linux":
-            return False
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    """Whether a process runs; a zombie (nobody has asked how it ended) does not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return state.strip() != "" and not state.strip().startswith("Z")
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -147,6 +140,20 @@ async def test_closing_kills_what_a_command_left_in_the_background(tmp_path: Pat
     await gone(pids)
 
 
+def test_cancelling_an_asyncio_task_kills_the_whole_family(tmp_path: Path) -> None:
+    async def main() -> list[int]:
+        async with HostEnvironment(tmp_path) as env:
+            task = asyncio.create_task(env.exec(family(tmp_path, "same-session")))
+            pids = await started(tmp_path)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return pids
+
+    pids = asyncio.run(main())
+    wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
 async def test_a_command_cancelled_before_it_starts(tmp_path: Path) -> None:
     async with HostEnvironment(tmp_path) as env:
         with anyio.CancelScope() as scope:
@@ -197,7 +204,7 @@ async def test_commands_do_not_get_the_parents_secrets(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize(
     ("argv", "message"),
-    [(["no-such-program"], "no such program"), ("ls -l", "argv must be a list"), ([], "argv"), (["/"], "")],
+    [(["no-such-program"], "no such program"), ("ls -l", "argv must be a list"), ([], "argv"), (["/"], "Permission")],
 )
 async def test_commands_that_can_not_start(tmp_path: Path, argv: list[str], message: str) -> None:
     async with HostEnvironment(tmp_path) as env:
