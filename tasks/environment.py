@@ -17,7 +17,7 @@ from .errors import NoEnvironmentError
 class ExecResult(BaseModel):
     """What came of a command: its output as text (UTF-8, what is none replaced by U+FFFD)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     returncode: int
     """0 is success; -n, on POSIX, is death by signal n."""

@@ -20,7 +20,7 @@ class TaskValidationIssue(BaseModel):
     the field in the task document (empty for the whole), `details` the facts as JSON values.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     code: str
     message: str

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class CriterionResult(BaseModel):
     """The verdict on one success criterion: passed, not passed, or None where it was not evaluated."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     criterion: str
     passed: bool | None
@@ -21,7 +21,7 @@ class CriterionResult(BaseModel):
 class TaskResult(BaseModel):
     """What came of a task; `reason` tells in a sentence why `success` is what it is."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     task_id: str
     success: bool

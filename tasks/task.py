@@ -47,7 +47,7 @@ Listed = (BeforeValidator(_tuple_as_list), Field(strict=True))
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class TaskBudget(_Part):

@@ -118,7 +118,6 @@ async def test_scratch_is_a_copy_that_goes(ws: Path, temporary: Path) -> None:
 async def test_scratch_that_is_kept_tells_where(ws: Path, temporary: Path) -> None:
     async with ScratchEnvironment(ws, keep=True) as env:
         env.write_text("out", "2")
-        assert env.kept_at is None
     assert env.kept_at is not None
     assert (env.kept_at / "out").read_text() == "2"
 
@@ -184,7 +183,9 @@ async def test_a_copy_into_itself_is_refused(ws: Path, monkeypatch: pytest.Monke
 
 async def test_cancelling_an_opening_leaves_nothing_behind(ws: Path, temporary: Path) -> None:
     env = ScratchEnvironment(ws)
-    with anyio.move_on_after(0):
+    scope = anyio.CancelScope()
+    scope.cancel()
+    with scope:
         await env.open()
     with pytest.raises(EnvironmentNotOpenError):
         env.list()
