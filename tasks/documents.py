@@ -31,4 +31,5 @@ class UnreadableError(Exception):
         super().__init__(message)
         self.line = line
         self.message = message
-        self.field = render_path(path) or None
+        in_task = path[1:] if path and isinstance(path[0], int) else path  # an index is that of the task in its list
+        self.field = render_path(in_task) or None

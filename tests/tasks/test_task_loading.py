@@ -77,6 +77,8 @@ def test_the_message_names_file_line_and_field(tmp_path: Path) -> None:
         ("a.yaml", "---\nobjective: x\n---\n\nobjective: y\nid: a/b\n", 6, "id"),
         ("a.yaml", "objective: x\nresources:\n  - kind: file\n  - path: a\n", 4, "resources[1].kind"),
         ("a.yaml", "objective: x\nobjective: y\n", 2, "objective"),
+        ("a.yaml", "- objective: x\n- objective: y\n  inputs: {a: [1, 2024-01-01]}\n", 3, "inputs.a[1]"),
+        ("a.json", '[\n{"objective": "x"},\n{"id": "a", "id": "b"}]', 3, "id"),
         ("a.yaml", "objective: x\ninputs: {a: {b: 1, b: 2}}\n", 2, "inputs.a.b"),
         ("a.yaml", "objective: x\ninputs:\n  - 1\n", 2, "inputs"),
         ("a.yaml", "objective: x\ninputs:\n  a: [1, .nan]\n", 3, "inputs.a[1]"),
