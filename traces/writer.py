@@ -166,9 +166,11 @@ class TraceWriter:
     def trace(self) -> Trace:
         """Give what has been written so far; a file is read when the trace is first looked at."""
         with self._lock:
+            if self.failed is None and not self._ready:
+                self._recover()
             if isinstance(self._store, MemoryStore):
                 return Trace(self._store.read, path=None, blobs=self._blobs, memory=self._store, size=self._size)
-            if self.failed is None and self._ready:
+            if self.failed is None:
                 try:
                     self._store.flush()
                 except OSError as error:

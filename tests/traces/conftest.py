@@ -65,7 +65,7 @@ class Script:
         if swap:
             seqs.reverse()
         self.write("event", k, name="seen", data={"k": k}, intent=look)
-        patch = [
+        patch: list[dict[str, Any]] = [
             {"op": "replace", "path": "/n", "value": k + 1},
             {"op": "add", "path": "/messages/-", "value": {"role": "tool", "content": f"{k} {ODD}"}},
             {"op": "add", "path": f"/plan/{k % 2}", "value": f"p{k}"},

@@ -89,10 +89,9 @@ def test_ours_is_jsonpatchs(case: tuple[Any, list[dict[str, Any]]]) -> None:
     mine = copy_json(doc)
     try:
         result = apply_patch(mine, ops)
-    except PatchError as error:
-        assert expected is PatchError, error
+    except PatchError:
+        result = PatchError
         assert dumped(mine) == before
-        return
     if expected is PatchError:
         return  # jsonpatch refuses more: adding to a text, for instance, fails in it with a TypeError
     assert dumped(result) == dumped(expected)
@@ -124,7 +123,7 @@ def test_every_way_of_applying_agrees(case: tuple[Any, list[dict[str, Any]]]) ->
 
 
 def test_the_patch_and_the_document_share_nothing() -> None:
-    ops = [{"op": "add", "path": "/a", "value": []}, {"op": "add", "path": "/a/-", "value": 1}]
+    ops: list[dict[str, Any]] = [{"op": "add", "path": "/a", "value": []}, {"op": "add", "path": "/a/-", "value": 1}]
     doc: dict[str, Any] = {}
     apply_patch(doc, ops)
     assert doc == {"a": [1]}

@@ -1,0 +1,115 @@
+"""Where two runs part, and what does not count as parting."""
+
+from collections.abc import Callable
+from typing import Any
+
+from refold.traces import ABSENT, Trace, TraceWriter
+
+WriteRun = Callable[..., Trace]
+
+
+def test_ids_times_and_order_do_not_count(write_run: WriteRun) -> None:
+    left = write_run(steps=3)
+    for right in (
+        write_run(steps=3, run_id="other", start=5.0),
+        write_run(steps=3, swap=True),
+        write_run(steps=3, snapshot=None),
+    ):
+        assert left.data != right.data
+        diff = left.diff(right)
+        assert not diff
+        assert str(diff) == "the traces are equal"
+        assert (diff.step, diff.phase, diff.path, diff.left) == (None, None, None, ABSENT)
+
+
+def test_the_first_difference_is_named(write_run: WriteRun) -> None:
+    diff = write_run(steps=4).diff(write_run(steps=4, odd={2: "other", 3: "more"}))
+    assert diff
+    assert (diff.step, diff.phase) == (2, "act")
+    assert (diff.path, diff.left, diff.right) == ("/effects/look/result", "seen", "other")
+    assert [each.path for each in diff.differences] == ["/effects/look/result", "/observation/results/0/output"]
+    assert "step 2, act" in str(diff)
+
+
+def test_one_ran_further(write_run: WriteRun) -> None:
+    diff = write_run(steps=3).diff(write_run(steps=2))
+    assert (diff.step, diff.phase) == (2, "decide")
+    assert diff.right is None or diff.right is ABSENT
+    diff = write_run(steps=2).diff(write_run(steps=2, end=False))
+    assert (diff.phase, diff.path, diff.left, diff.right) == ("end", "/status", "completed", "interrupted")
+
+
+def two(script: Any, left: Callable[[Any], None], right: Callable[[Any], None]) -> Any:
+    traces = []
+    for number, body in enumerate((left, right)):
+        writer = TraceWriter.create(None)
+        run = script(writer)
+        run.begin(f"r{number}")
+        body(run)
+        traces.append(writer.trace())
+    return traces[0].diff(traces[1])
+
+
+def act(run: Any, **intent: Any) -> None:
+    run.write("decide", 0, decision={"mode": "act", "actions": []})
+    seq = run.write("intent", 0, phase="act", name="f", key="k", **intent)
+    run.write("outcome", 0, intent=seq, result=1)
+
+
+def commit(run: Any, patch: Any) -> None:
+    run.write("decide", 0, decision={"mode": "act", "actions": []})
+    run.write("commit", 0, patch=patch, observation={"results": []})
+
+
+def test_arguments_are_compared_where_the_call_differs(script: Any) -> None:
+    diff = two(script, lambda run: act(run, args={"x": 1}, digest="a"), lambda run: act(run, args={"x": 2}, digest="b"))
+    assert (diff.phase, diff.path, diff.left, diff.right) == ("act", "/effects/f/args/x", 1, 2)
+    diff = two(script, lambda run: act(run, digest="a"), lambda run: act(run, digest="b"))
+    assert diff.path == "/effects/f/digest"
+    diff = two(script, lambda run: act(run, digest="a"), lambda run: run.write("decide", 0, decision={"mode": "act"}))
+    assert diff.phase == "decide"
+
+
+def test_patches_written_otherwise_are_the_same_if_they_lead_to_the_same(script: Any) -> None:
+    one = [{"op": "replace", "path": "/n", "value": 5}]
+    other = [{"op": "add", "path": "/n", "value": 4}, {"op": "add", "path": "/n", "value": 5}]
+    assert not two(script, lambda run: commit(run, one), lambda run: commit(run, other))
+    typed = [{"op": "replace", "path": "/n", "value": 5.0}]
+    diff = two(script, lambda run: commit(run, one), lambda run: commit(run, typed))
+    assert (diff.step, diff.phase, diff.path) == (0, "reduce", "/state/n")
+    diff = two(
+        script,
+        lambda run: commit(run, one),
+        lambda run: run.write("decide", 0, decision={"mode": "act", "actions": []}),
+    )
+    assert diff
+
+
+def test_headers_and_versions(script: Any, write_run: WriteRun) -> None:
+    def header(**members: Any) -> Trace:
+        writer = TraceWriter.create(None)
+        script(writer).begin("r", **members)
+        return writer.trace()
+
+    assert header(objective="x").diff(header(objective="y")).phase == "header"
+    assert header(objective="x").diff(header(objective="y")).path == "/task/objective"
+    with TraceWriter.create(None) as one, TraceWriter.create(None) as other:
+        one.append("header", 0, 0.0, {"format": 1, "run_id": "a", "versions": {"refold": "1"}})
+        other.append("header", 0, 0.0, {"format": 1, "run_id": "b", "versions": {"refold": "2"}})
+        diff = one.trace().diff(other.trace())
+    assert not diff
+    assert [(each.path, each.left, each.right) for each in diff.versions] == [("/versions/refold", "1", "2")]
+
+
+def test_waits_are_compared_without_their_ids(script: Any) -> None:
+    def wait(name: str, answer: int) -> Callable[[Any], None]:
+        def body(run: Any) -> None:
+            run.write("decide", 0, decision={"mode": "wait"})
+            run.write("wait", 0, requests=[{"id": name, "prompt": "?"}])
+            run.write("input", 0, answers={name: answer})
+
+        return body
+
+    assert not two(script, wait("a", 1), wait("b", 1))
+    diff = two(script, wait("a", 1), wait("b", 2))
+    assert (diff.phase, diff.path) == ("wait", "/waits/0/answer")
