@@ -1,18 +1,28 @@
 """Makes the JSON Patch that leads from one document to another, looking only at what the two do not share."""
 
 from collections.abc import Callable, Hashable, Sequence
-from difflib import SequenceMatcher
 from itertools import compress, count
 from operator import is_not
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
+
+from .longest import increasing
 
 Op = dict[str, Any]
 """One operation of RFC 6902: `op`, `path`, and `value` where the operation has one."""
 
-_ALIGN_LIMIT = 250_000
 _REWRITE_FROM = 16
+_DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+class Span(NamedTuple):
+    """A stretch `old[i1:i2]` that stands where `new[j1:j2]` will."""
+
+    i1: int
+    i2: int
+    j1: int
+    j2: int
 
 
 def _as_is(node: Any) -> Any:
@@ -39,11 +49,7 @@ class Comparison:
 
     def dump(self, node: Any) -> bytes:
         """The node as JSON bytes, keys in their order."""
-        return orjson.dumps(
-            node,
-            self._default,
-            orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS,
-        )
+        return orjson.dumps(node, self._default, _DUMP)
 
     def same(self, old: Any, new: Any) -> bool:
         """Whether the two are the same JSON, types and key order included (1, 1.0 and true are three values)."""
@@ -75,7 +81,9 @@ class Comparison:
         if isinstance(before, dict) and isinstance(after, dict):
             self._compare_dicts(before, after, path, ops)
         elif isinstance(before, list) and isinstance(after, list):
-            self._compare_lists(before, after, path, ops)
+            mine: list[Op] = []
+            self.compare_span(before, after, Span(0, len(before), 0, len(after)), path, mine)
+            ops.extend(self.shortest(mine, after, path))
         elif not self.same(old, new):
             ops.append({"op": "replace", "path": path, "value": new})
 
@@ -90,25 +98,46 @@ class Comparison:
             else:
                 ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": value})
 
-    def _compare_lists(self, old: list[Any], new: list[Any], path: str, ops: list[Op]) -> None:
-        head = next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
-        room = min(len(old), len(new)) - head
-        tail = 0
-        while tail < room and self.same(old[-1 - tail], new[-1 - tail]):
-            tail += 1
-        middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
-        mine: list[Op] = []
-        for i1, i2, j1, j2 in reversed(self._blocks(middle_old, middle_new)):
-            self._compare_block(old, new, (head + i1, head + i2, head + j1, head + j2), path, mine)
-        if len(mine) > _REWRITE_FROM and len(self.dump(mine)) > len(self.dump(new)) + 64:
-            mine = [{"op": "replace", "path": path, "value": new}]
-        ops.extend(mine)
+    def shortest(self, ops: list[Op], new: list[Any], path: str) -> list[Op]:
+        """The list's operations, or one that replaces it whole where so many would be longer."""
+        many = len(ops) > _REWRITE_FROM and len(ops) * 4 > len(new)
+        if many and len(self.dump(ops)) > len(self.dump(new)) + 64:
+            return [{"op": "replace", "path": path, "value": new}]
+        return ops
 
-    def _compare_block(
-        self, old: list[Any], new: list[Any], span: tuple[int, int, int, int], path: str, ops: list[Op]
-    ) -> None:
-        """One block that differs; blocks come last first, so that the indices before them still hold."""
+    def compare_span(self, old: list[Any], new: list[Any], span: Span, path: str, ops: list[Op]) -> None:
+        """Adds what turns one stretch of a list into another, last place first so that indices before it still hold."""
         i1, i2, j1, j2 = span
+        shorter = min(i2 - i1, j2 - j1)
+        head = next(compress(count(), map(is_not, old[i1 : i1 + shorter], new[j1 : j1 + shorter])), shorter)
+        i1, j1, shorter = i1 + head, j1 + head, shorter - head
+        tail = 0
+        while tail < shorter and self.same(old[i2 - 1 - tail], new[j2 - 1 - tail]):
+            tail += 1
+        gaps = self._gaps(old, new, Span(i1, i2 - tail, j1, j2 - tail), id)
+        for gap in reversed(gaps):
+            for block in reversed(self._gaps(old, new, gap, self._mark)):
+                self._write_block(old, new, block, path, ops)
+
+    def _gaps(self, old: list[Any], new: list[Any], span: Span, mark: Callable[[Any], Hashable]) -> list[Span]:
+        """The stretches that remain when items of equal mark are paired in order (as in patience diff)."""
+        i1, i2, j1, j2 = span
+        if i1 == i2 or j1 == j2:
+            return [span] if i1 < i2 or j1 < j2 else []
+        if i2 - i1 == 1 and j2 - j1 == 1:
+            return [span]
+        places = _numbered(old[i1:i2], mark)
+        found = [(places[m], j) for m, j in _numbered(new[j1:j2], mark).items() if m in places]
+        gaps: list[Span] = []
+        last_i, last_j = i1, j1
+        for i, j in [*((i1 + i, j1 + j) for i, j in increasing(found)), (i2, j2)]:
+            if i > last_i or j > last_j:
+                gaps.append(Span(last_i, i, last_j, j))
+            last_i, last_j = i + 1, j + 1
+        return gaps
+
+    def _write_block(self, old: list[Any], new: list[Any], block: Span, path: str, ops: list[Op]) -> None:
+        i1, i2, j1, j2 = block
         both = min(i2 - i1, j2 - j1)
         for i in range(i2 - 1, i1 + both - 1, -1):
             ops.append({"op": "remove", "path": f"{path}/{i}"})
@@ -118,14 +147,20 @@ class Comparison:
         for offset in range(both):
             self._compare(old[i1 + offset], new[j1 + offset], f"{path}/{i1 + offset}", ops)
 
-    def _blocks(self, old: Sequence[Any], new: Sequence[Any]) -> list[tuple[int, int, int, int]]:
-        if not old or not new or len(old) == len(new) or len(old) * len(new) > _ALIGN_LIMIT:
-            return [(0, len(old), 0, len(new))] if old or new else []
-        matcher = SequenceMatcher(None, [self._mark(v) for v in old], [self._mark(v) for v in new], autojunk=False)
-        return [(i1, i2, j1, j2) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"]
-
     def _mark(self, node: Any) -> Hashable:
         return self.dump(node)
+
+
+def _numbered(items: Sequence[Any], mark: Callable[[Any], Hashable]) -> dict[tuple[Hashable, int], int]:
+    """Where each item stands, by its mark and the how-manieth of that mark it is."""
+    seen: dict[Hashable, int] = {}
+    places: dict[tuple[Hashable, int], int] = {}
+    for place, item in enumerate(items):
+        name = mark(item)
+        number = seen.get(name, 0)
+        seen[name] = number + 1
+        places[name, number] = place
+    return places
 
 
 def key_token(key: Any) -> str:

@@ -7,7 +7,7 @@ import weakref
 from pathlib import Path
 from typing import Protocol
 
-from .errors import TraceLockedError
+from .errors import TraceLockedError, TraceWriteError
 
 if sys.platform == "win32":
     import msvcrt
@@ -32,6 +32,10 @@ def lock_file(fd: int, path: Path) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         raise TraceLockedError(path, lock_holder(path)) from None
+    except OSError as error:
+        raise TraceWriteError(
+            f"{path} can't be locked: {error.strerror}; keep traces on a disk that can", path
+        ) from error
 
 
 def lock_holder(path: Path) -> int | None:

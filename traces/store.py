@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
-from .errors import TraceExistsError, TraceLockedError, TraceNotFoundError
+from .errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
 from .lock import lock_file
 
 SUFFIX = ".trace.jsonl"
@@ -95,12 +95,14 @@ class FileStore:
     @classmethod
     def create(cls, path: Path, *, buffered: bool = False, durable: bool = False) -> "FileStore":
         """Make a new file (and the folders above it) and lock it; raises `TraceExistsError`."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
-        except FileExistsError:
-            raise TraceExistsError(path) from None
+        except OSError as error:
+            if isinstance(error, FileExistsError) and os.path.lexists(path):
+                raise TraceExistsError(path) from None
+            raise TraceWriteError(f"{path} can't be created: {error.strerror}", path) from error
         store = cls._locked(path, fd, buffered)
         if durable:
             sync_folder(path.parent)
@@ -113,6 +115,8 @@ class FileStore:
             fd = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
         except (FileNotFoundError, IsADirectoryError):
             raise TraceNotFoundError(f"there is no trace at {path}", path) from None
+        except OSError as error:
+            raise TraceWriteError(f"{path} can't be opened for writing: {error.strerror}", path) from error
         return cls._locked(path, fd, buffered)
 
     @classmethod

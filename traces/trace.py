@@ -68,6 +68,8 @@ class Trace:
             data = path.read_bytes()
         except (FileNotFoundError, IsADirectoryError):
             raise TraceNotFoundError(f"there is no trace at {path}", path) from None
+        except OSError as error:
+            raise TraceError(f"{path} can't be read: {error.strerror}") from error
         trace = cls(data, path=path)
         trace._lines.check_tail()
         return trace

@@ -43,6 +43,7 @@ class TraceWriter:
         self._size = store.size
         self._last = b""
         self._ready = True
+        self._closed = False
         self._lock = threading.Lock()
         close_in_children(self)
 
@@ -181,6 +182,9 @@ class TraceWriter:
     def close(self) -> None:
         """Write what is buffered and give up the lock; a second call does nothing."""
         with self._lock:
+            if self._closed:
+                return
+            self._closed = True
             try:
                 if self.failed is None:
                     if not self._ready:
@@ -197,6 +201,7 @@ class TraceWriter:
         """Give up the descriptor that a forked child inherited; the parent's lock is not touched."""
         self._lock = threading.Lock()
         self._ready = False
+        self._closed = True
         self.failed = TraceWriteError(
             f"{self._name} is written by the process that this one was forked from: a child opens its own trace",
             self.path,

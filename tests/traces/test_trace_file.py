@@ -17,6 +17,7 @@ from refold.traces import (
     RecordError,
     Trace,
     TraceCorruptError,
+    TraceError,
     TraceExistsError,
     TraceLockedError,
     TraceNotFoundError,
@@ -153,6 +154,11 @@ def test_in_memory_traces_are_locked_and_continued_alike() -> None:
     again.trace().check()
     again.close()
     assert len(old.records) == 1
+    holder, _ = TraceWriter.reopen(old)
+    again.close()  # a second time: the lock is another's now
+    with pytest.raises(TraceLockedError):
+        TraceWriter.reopen(old)
+    holder.close()
     loose = Trace.from_bytes(found.data + b"{torn")
     third, _ = TraceWriter.reopen(loose)
     assert third.torn == b"{torn"
@@ -393,6 +399,16 @@ def test_a_trace_that_is_gone_says_so(tmp_path: Path) -> None:
         _ = trace.records
     with pytest.raises(TraceNotFoundError):
         TraceWriter.reopen(path)
+
+
+def test_a_place_that_cannot_be_written_or_read_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TraceWriteError, match="can't be created"):
+        TraceWriter.create(tmp_path / "file" / "r.trace.jsonl")
+    with pytest.raises(TraceNotFoundError):
+        Trace.load(tmp_path)
+    with pytest.raises(TraceError, match="can't be read"):
+        Trace.load(tmp_path / "file" / "r.trace.jsonl")
 
 
 def test_importing_is_light() -> None:
