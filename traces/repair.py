@@ -1,7 +1,6 @@
 """Cutting off what can't be read, with a word on what was cut."""
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,12 +56,12 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
 
 def _copy(path: Path) -> Path:
     """Copy the file to the first free name `<name>.bak`, `<name>.bak2`, … and wait until it is on the disk."""
-    number = 1
+    data, number = path.read_bytes(), 1
     while True:
         target = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")
         try:
-            with open(path, "rb") as source, open(target, "xb") as copy:
-                shutil.copyfileobj(source, copy)
+            with open(target, "xb") as copy:
+                copy.write(data)
                 copy.flush()
                 os.fsync(copy.fileno())
             return target
