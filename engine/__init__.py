@@ -1,1 +1,112 @@
-"""refold.engine."""
+"""The state machine: state, drafts, decisions, the loop, the shell that runs it, effects, budgets, verifying, resuming."""
+
+from .actions import run_actions
+from .arguments import ArgumentError
+from .budget import RuntimeBudget, RunUsage, Usage
+from .calls import CallInfo
+from .clock import Clock, SystemClock
+from .context import bind
+from .criteria import (
+    FinalResultCriteria,
+    MaxRuntimeCriteria,
+    MaxStepsCriteria,
+    MaxTokensCriteria,
+    Meter,
+    StagnationCriteria,
+    StopCriteria,
+)
+from .decision import Action, ActionResult, Decision, Observation
+from .divergence import Divergence
+from .effects import call_info, charge, emit, new_id, now, perform, perform_sync, rng
+from .engine import Engine
+from .errors import (
+    BudgetExceeded,
+    DecisionError,
+    DivergenceError,
+    DraftExpiredError,
+    EffectError,
+    EffectNotAllowed,
+    EngineOwnedFieldError,
+    EngineUsageError,
+    FrozenStateError,
+    ModuleDefinitionError,
+    NoRunError,
+    ReduceError,
+    RunClosed,
+    StateDefinitionError,
+    StateMigrationError,
+    StateValueError,
+    WaitAnsweredError,
+)
+from .marks import effect
+from .module import AgentModule
+from .reasons import ENDINGS, Ending, RunStatus, StopReason
+from .redact import Redactor
+from .result import RunError, RunResult, WaitRequest
+from .state import StateModel, StateSchema
+from .stream import RunStream
+from .verify import verify
+
+__all__ = [
+    "ENDINGS",
+    "Action",
+    "ActionResult",
+    "AgentModule",
+    "ArgumentError",
+    "BudgetExceeded",
+    "CallInfo",
+    "Clock",
+    "Decision",
+    "DecisionError",
+    "Divergence",
+    "DivergenceError",
+    "DraftExpiredError",
+    "EffectError",
+    "EffectNotAllowed",
+    "Ending",
+    "Engine",
+    "EngineOwnedFieldError",
+    "EngineUsageError",
+    "FinalResultCriteria",
+    "FrozenStateError",
+    "MaxRuntimeCriteria",
+    "MaxStepsCriteria",
+    "MaxTokensCriteria",
+    "Meter",
+    "ModuleDefinitionError",
+    "NoRunError",
+    "Observation",
+    "Redactor",
+    "ReduceError",
+    "RunClosed",
+    "RunError",
+    "RunResult",
+    "RunStatus",
+    "RunStream",
+    "RunUsage",
+    "RuntimeBudget",
+    "StagnationCriteria",
+    "StateDefinitionError",
+    "StateMigrationError",
+    "StateModel",
+    "StateSchema",
+    "StateValueError",
+    "StopCriteria",
+    "StopReason",
+    "SystemClock",
+    "Usage",
+    "WaitAnsweredError",
+    "WaitRequest",
+    "bind",
+    "call_info",
+    "charge",
+    "effect",
+    "emit",
+    "new_id",
+    "now",
+    "perform",
+    "perform_sync",
+    "rng",
+    "run_actions",
+    "verify",
+]

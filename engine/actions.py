@@ -1,0 +1,103 @@
+"""Carries out a decision's actions: each a journaled call of a tool, at the same time, with results in their order."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import anyio
+import orjson
+
+from .arguments import ArgumentError, signature_of
+from .calls import replayed
+from .context import Frame, frame_or_none
+from .decision import Action, ActionResult, Decision, Observation
+from .effects import carry_out, reserve
+from .errors import EffectError, EngineUsageError
+from .marks import EffectSpec, spec_of
+
+Tools = Mapping[str, Callable[..., Any]]
+
+
+async def run_actions(tools: Tools, decision: Decision) -> Observation:
+    """Runs the actions of an act decision through `tools`; an error of a tool is an error result.
+
+    A tool that does not exist, or arguments that do not fit, give an error result that says what is near; nothing is
+    called then. Raises EngineUsageError outside of a run.
+    """
+    frame = frame_or_none()
+    if frame is None:
+        raise EngineUsageError("actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)")
+    actions = decision.actions
+    frames = [frame] if len(actions) == 1 else [_own(frame) for _ in actions]
+    _number(frame, frames, actions)
+    if len(actions) == 1:
+        return Observation((await _run(frame, tools, actions[0]),))
+    results: list[ActionResult | None] = [None] * len(actions)
+
+    async def run_into(i: int) -> None:
+        results[i] = await _run(frames[i], tools, actions[i])
+
+    if decision.parallel:
+        async with anyio.create_task_group() as group:
+            for i in range(len(actions)):
+                group.start_soon(run_into, i)
+    else:
+        for i in range(len(actions)):
+            await run_into(i)
+    return Observation(tuple(r for r in results if r is not None))
+
+
+def _own(frame: Frame) -> Frame:
+    return Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, frame.call)
+
+
+def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> None:
+    """Gives each action's frame the count of equal calls before it, in the actions' order and not that of starting."""
+    if len(actions) > 1:
+        for own, action in zip(frames, actions, strict=True):
+            digest, n = frame.match(action.name, orjson.dumps(action.args))
+            own.counts[digest] = n
+
+
+async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
+    fn = tools.get(action.name)
+    name, id_ = action.name, action.id or action.name
+    if fn is None:
+        near = get_close_matches(name, tools, 3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        known = ", ".join(sorted(tools)) or "none"
+        return ActionResult(id_, name, None, f"there is no tool {name!r}; the tools are {known}{hint}", "UnknownToolError")
+    try:
+        kwargs = signature_of(name, fn).check(action.args)
+    except ArgumentError as error:
+        return ActionResult(id_, name, None, str(error), "ArgumentError")
+    spec = _tool_spec(name, fn)
+    call = frame.host.begin(frame, spec, None, action)
+    try:
+        if call.recorded is not None:
+            held, _, outcome = replayed(call)
+        else:
+            await reserve(call, (), kwargs)
+            held, _, outcome = await carry_out(call, spec.fn, kwargs)
+    except EffectError as error:
+        return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)
+    return ActionResult(id_, name, held, None, None, outcome)
+
+
+def _tool_spec(name: str, fn: Callable[..., Any]) -> EffectSpec:
+    spec = spec_of(fn)
+    if spec.name == name:
+        return spec
+    key = (name, fn)
+    try:
+        return _renamed[key]
+    except KeyError:
+        spec = EffectSpec(fn, name, spec.marks, spec.is_async, spec.positional, spec.returns)
+        if len(_renamed) > 4096:
+            _renamed.clear()
+        return _renamed.setdefault(key, spec)
+    except TypeError:
+        return EffectSpec(fn, name, spec.marks, spec.is_async, spec.positional, spec.returns)
+
+
+_renamed: dict[tuple[str, Callable[..., Any]], EffectSpec] = {}

@@ -1,0 +1,149 @@
+"""One journaled call: an intent before it starts, an outcome when it ends, and what its caller is given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import orjson
+
+from .budget import Usage
+from .context import Frame
+from .errors import EffectError, RunClosed, StateValueError
+from .jsonable import json_result
+from .marks import EffectSpec, usage_of
+from .state import dump, json_value
+
+if TYPE_CHECKING:
+    from .live import LiveRun
+
+BLOB_FROM = 64 * 1024
+"""Results from this many bytes on go to the folder beside the trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """What a running effect or tool can know of itself; `key` is its idempotency key, the same in every attempt."""
+
+    run_id: str
+    step: int
+    phase: str
+    name: str
+    key: str
+
+
+@dataclass(slots=True)
+class Recorded:
+    """The outcome of a call as a trace has it: a result in JSON form, or an error."""
+
+    intent: int
+    outcome: int | None
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+    order: int = 0
+
+
+class Call:
+    """A call between its intent and its outcome. `recorded` is set when the journal already has the outcome."""
+
+    __slots__ = ("charged", "digest", "frame", "intent", "key", "outcome", "pending", "recorded", "reserved", "run", "spec", "started")
+
+    def __init__(
+        self, run: "LiveRun | None", frame: Frame, spec: EffectSpec, digest: str, key: str, recorded: Recorded | None
+    ) -> None:
+        self.run = run
+        self.frame = frame
+        self.spec = spec
+        self.digest = digest
+        self.key = key
+        self.recorded = recorded
+        self.intent = recorded.intent if recorded else -1
+        self.outcome = recorded.outcome if recorded else None
+        self.pending: dict[str, Any] = {}
+        self.charged: Usage | None = None
+        self.reserved = 0
+        self.started = perf_counter()
+
+    def inner_frame(self) -> Frame:
+        """The frame in which the called function runs: its own effects are journaled under this call."""
+        frame = self.frame
+        return Frame(frame.host, frame.step, frame.phase, self.intent, self.digest.encode(), self)
+
+    def info(self) -> CallInfo:
+        """See CallInfo."""
+        frame = self.frame
+        return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key)
+
+    def charge(self, usage: Usage) -> None:
+        """Adds to what this call has cost."""
+        before = self.charged or Usage()
+        cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
+        self.charged = Usage(before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out, cost)
+
+    def finish(self, value: Any) -> tuple[Any, bytes, int]:
+        """Writes the outcome; gives the value in frozen JSON form, its bytes, and the outcome's number.
+
+        Raises EffectError, journaled as the outcome, for a value that cannot make the trip through JSON.
+        """
+        run = self.run
+        assert run is not None
+        try:
+            usage = self.charged or usage_of(self.spec, value)
+            held = value if type(value) is str and value.isascii() else json_result(value, self.spec.returns, "the result")
+            data = orjson.dumps(held)
+        except StateValueError as error:
+            self.fail(error)
+        except (ValueError, TypeError) as error:
+            self.fail(error)
+        if run.redactor is not None:
+            cleaned = run.redactor.json(data)
+            if cleaned is not data:
+                data = cleaned
+                held = json_value(orjson.loads(data), "the result")
+        result: Any = orjson.Fragment(data) if len(data) < BLOB_FROM else run.writer.put_blob(data)
+        return held, data, self._close({"result": result}, usage)
+
+    def fail(self, error: Exception) -> NoReturn:
+        """Writes the error as the outcome, and raises it as the EffectError that a replay would raise."""
+        raised = self.failed(error)[0]
+        raise raised from error
+
+    def failed(self, error: Exception) -> tuple[EffectError, int]:
+        """Writes the error as the outcome; gives the EffectError and the outcome's number."""
+        run = self.run
+        assert run is not None
+        form = run.error_form(error)
+        number = self._close({"error": form}, self.charged)
+        return EffectError(form["type"], form["message"], form.get("data")), number
+
+    def cancelled(self, why: str) -> None:
+        """Closes the books on a call that was cancelled before it ended; what it did to the world is not known."""
+        self._close({"error": {"type": "Cancelled", "message": why}, "cancelled": True}, self.charged)
+
+    def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
+        run = self.run
+        assert run is not None
+        if run.open_calls.pop(self.intent, None) is None:
+            raise RunClosed(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
+        members = {"intent": self.intent, **members, "seconds": round(perf_counter() - self.started, 6)}
+        if usage is not None:
+            members["usage"] = usage.to_dict()
+        number = self.outcome = run.write("outcome", self.frame.step, members)
+        if usage is not None or self.reserved:
+            run.settle(self.reserved, usage)
+        return number
+
+
+def replayed(call: Call) -> tuple[Any, bytes, int]:
+    """What a recorded outcome gives: the value in JSON form, or the EffectError raised again."""
+    recorded = call.recorded
+    assert recorded is not None
+    if recorded.error is not None:
+        raise EffectError(recorded.error["type"], recorded.error["message"], recorded.error.get("data"))
+    data = dump(recorded.result)
+    return json_value(recorded.result, "the result"), data, recorded.outcome or -1
+
+
+def typed(spec: EffectSpec, data: bytes) -> Any:
+    """The value that `perform` returns: of the function's declared type, from the JSON bytes of its result."""
+    return orjson.loads(data) if spec.returns is None else spec.returns.validate_json(data)

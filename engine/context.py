@@ -1,0 +1,143 @@
+"""Where an effect is performed: the frame of the hook or call that is running, found through a context variable."""
+
+import threading
+from asyncio import events
+from collections.abc import Callable
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+
+from .errors import EffectNotAllowed, NoRunError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from random import Random
+
+    from .calls import Call
+    from .marks import EffectSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Host(Protocol):
+    """What a frame's effects are given to: a live run, which does them, or a recorded one, which serves them."""
+
+    run_id: str
+    seed: int
+    path: str
+
+    def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> "Call":
+        """Opens a call: journals its intent, or finds its recorded outcome."""
+
+    async def turn(self, call: "Call") -> None:
+        """Waits until a recorded outcome's turn has come, so that outcomes arrive in their recorded order."""
+
+    def emit(self, frame: "Frame", name: str, data: dict[str, Any]) -> None:
+        """Writes an event."""
+
+    def wall_time(self) -> float:
+        """Seconds since the epoch."""
+
+
+class Frame:
+    """One running hook or call: which step and phase it belongs to, and what identifies the next effect in it.
+
+    `prefix` is the match digest of the enclosing call, `parent` its intent; `counts` says how often each request was
+    made here, so that the n-th of equal requests finds the n-th outcome.
+    """
+
+    __slots__ = ("call", "counts", "host", "parent", "phase", "prefix", "rngs", "step")
+
+    def __init__(
+        self, host: Host, step: int, phase: str, parent: int | None = None, prefix: bytes = b"", call: Any = None
+    ) -> None:
+        self.host = host
+        self.step = step
+        self.phase = phase
+        self.parent = parent
+        self.prefix = prefix
+        self.call = call
+        self.counts: dict[str, int] = {}
+        self.rngs: dict[str, Random] = {}
+
+    def match(self, name: str, args: bytes) -> tuple[str, int]:
+        """What identifies a request: the digest of its name and arguments under its parent, and its number here."""
+        digest = blake2b(b"%b%b\0%b" % (self.prefix, name.encode(), args), digest_size=8).hexdigest()
+        count = self.counts.get(digest, 0)
+        self.counts[digest] = count + 1
+        return digest, count
+
+    def derive(self, what: str) -> bytes:
+        """16 bytes that depend on the seed, the fork path, this place and `what` alone."""
+        place = f"{self.host.seed}|{self.host.path}|{self.step}|{self.phase}|{what}"
+        return blake2b(self.prefix + place.encode(), digest_size=16).digest()
+
+
+class _Nowhere:
+    """Stands for the inside of reduce() and of stop criteria, where no effect is allowed."""
+
+
+NOWHERE = _Nowhere()
+_frame: ContextVar[Any] = ContextVar("refold_frame", default=None)
+_live_runs = 0
+_live_lock = threading.Lock()
+
+
+@contextmanager
+def counted_live() -> "Iterator[None]":
+    """Counts a run as live in this process, so that effects from threads that lost their run are found out."""
+    global _live_runs
+    with _live_lock:
+        _live_runs += 1
+    try:
+        yield
+    finally:
+        with _live_lock:
+            _live_runs -= 1
+
+
+def frame_or_none() -> Frame | None:
+    """The running frame; None outside of any run.
+
+    Raises EffectNotAllowed inside reduce() and stop criteria, NoRunError in a bare thread while runs are live.
+    """
+    frame = _frame.get()
+    if frame is None:
+        if _live_runs and threading.current_thread() is not threading.main_thread() and not _in_event_loop():
+            raise NoRunError(
+                "this thread does not know its run; start it with bind(fn), which carries the run along: "
+                "threading.Thread(target=bind(work))"
+            )
+        return None
+    if frame is NOWHERE:
+        raise EffectNotAllowed(
+            "an effect was performed inside reduce() or a stop criterion, which must be pure; "
+            "perform it in decide() or act() and pass its result on"
+        )
+    return frame  # type: ignore[no-any-return]
+
+
+def _in_event_loop() -> bool:
+    if events._get_running_loop() is not None:
+        return True
+    try:
+        from trio.lowlevel import in_trio_run
+    except ImportError:
+        return False
+    return in_trio_run()
+
+
+def bind(fn: Callable[P, R]) -> Callable[P, R]:
+    """Carries the current run along into a thread: `Thread(target=bind(work))`. Each call runs in a copy of the context."""
+    context = copy_context()
+
+    def bound(*args: P.args, **kwargs: P.kwargs) -> R:
+        return context.copy().run(fn, *args, **kwargs)
+
+    return bound
+
+
+set_frame = _frame.set
+reset_frame = _frame.reset

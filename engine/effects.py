@@ -1,0 +1,193 @@
+"""What hooks and tools call to touch the world: each effect is journaled, and served from the journal on replay."""
+
+import functools
+import random
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+import anyio
+import anyio.lowlevel
+
+from .budget import Usage
+from .calls import Call, CallInfo, replayed, typed
+from .context import Frame, frame_or_none, reset_frame, set_frame
+from .errors import EngineUsageError, NoRunError
+from .marks import EffectSpec, effect, spec_of
+from .workers import in_thread
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_POLL_SECONDS = 0.005
+_VERSION_8 = 8 << 76 | 2 << 62
+_NOT_VERSION = ~(15 << 76 | 3 << 62)
+
+
+@overload
+async def perform(fn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+@overload
+async def perform(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Runs `fn(*args, **kwargs)` once and journals it; on replay and resume gives what was recorded.
+
+    A sync `fn` runs in a worker thread. The value returned is of the function's declared return type, made from the JSON
+    form of the result (plain JSON values where none is declared). With no run in context the function just runs.
+
+    Raises:
+        EffectError: the function raised, or its result has no exact JSON form; the original is `__cause__`, live only.
+        EffectNotAllowed, NoRunError, RunClosed: this is no place for an effect.
+    """
+    spec = spec_of(fn)
+    frame = frame_or_none()
+    if frame is None:
+        return await fn(*args, **kwargs) if spec.is_async else await in_thread(functools.partial(fn, *args), kwargs)
+    call = frame.host.begin(frame, spec, spec.named(args, kwargs))
+    if call.recorded is not None:
+        await frame.host.turn(call)
+        return typed(spec, replayed(call)[1])
+    await reserve(call, args, kwargs)
+    _, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
+    return typed(spec, data)
+
+
+def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """`perform` for sync code: runs `fn` in this thread. See `perform`."""
+    spec = spec_of(fn)
+    if spec.is_async:
+        raise EngineUsageError(f"{spec.name} is async; use `await perform({spec.name}, ...)`")
+    frame = frame_or_none()
+    if frame is None:
+        return fn(*args, **kwargs)
+    call = frame.host.begin(frame, spec, spec.named(args, kwargs))
+    if call.recorded is not None:
+        return cast(R, typed(spec, replayed(call)[1]))
+    needed = tokens_needed(spec, args, kwargs)
+    assert call.run is not None
+    while not call.run.reserve(call, needed):
+        time.sleep(_POLL_SECONDS)
+    call.run.open(call)
+    token = set_frame(call.inner_frame())
+    try:
+        value = fn(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - journaled, and raised again as EffectError
+        call.fail(error)
+    except BaseException:
+        call.cancelled("the call was interrupted")
+        raise
+    finally:
+        reset_frame(token)
+    return cast(R, typed(spec, call.finish(value)[1]))
+
+
+def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many tokens a call reserves before it starts, by its mark."""
+    tokens = spec.marks.tokens
+    return tokens(*args, **kwargs) if callable(tokens) else tokens
+
+
+async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Reserves the call's tokens, waiting while other calls hold what is left; then writes its intent."""
+    assert call.run is not None
+    needed = tokens_needed(call.spec, args, kwargs)
+    while not call.run.reserve(call, needed):
+        await anyio.sleep(_POLL_SECONDS)
+    call.run.open(call)
+
+
+async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, bytes, int]:
+    """Runs an opened call to its outcome: in this task, or in a thread; within its timeout, if it has one."""
+    token = set_frame(call.inner_frame())
+    try:
+        if call.spec.marks.timeout is not None:
+            with anyio.fail_after(call.spec.marks.timeout):
+                value = await fn(**kwargs) if call.spec.is_async else await in_thread(fn, kwargs)
+        elif call.spec.is_async:
+            value = await fn(**kwargs)
+        else:
+            value = await in_thread(fn, kwargs)
+    except Exception as error:  # noqa: BLE001 - journaled, and raised again as EffectError
+        if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
+            error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
+        call.fail(error)
+    except SystemExit as error:
+        call.fail(RuntimeError(f"SystemExit: {error.code}"))
+    except BaseException:
+        call.cancelled("the run was cancelled, or ran into a budget, before the call ended")
+        raise
+    finally:
+        reset_frame(token)
+    return call.finish(value)
+
+
+def now() -> datetime:
+    """The time, in UTC; journaled, so that a replay sees the same."""
+    frame = frame_or_none()
+    if frame is None:
+        return datetime.now(UTC)
+    host = frame.host
+
+    @effect(idempotent=True, name="now")
+    def read_clock() -> datetime:
+        return datetime.fromtimestamp(host.wall_time(), UTC)
+
+    return perform_sync(read_clock)
+
+
+def rng(name: str = "") -> random.Random:
+    """Random numbers that depend on the run's seed, this place and `name` alone; the same stream within one hook or call."""
+    frame = frame_or_none()
+    if frame is None:
+        return random.Random()
+    stream = frame.rngs.get(name)
+    if stream is None:
+        stream = frame.rngs[name] = random.Random(int.from_bytes(frame.derive(f"rng|{name}")))
+    return stream
+
+
+def new_id() -> str:
+    """An id in the form of a UUID (version 8, RFC 9562) that depends on the run's seed and this place alone."""
+    frame = frame_or_none()
+    if frame is None:
+        return str(uuid.uuid4())
+    count = frame.counts.get("id", 0)
+    frame.counts["id"] = count + 1
+    number = int.from_bytes(frame.derive(f"id|{count}"))
+    return str(uuid.UUID(int=number & _NOT_VERSION | _VERSION_8))
+
+
+def emit(name: str, **data: Any) -> None:
+    """Writes an event to the trace; with no run in context, does nothing."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"an event needs a name, got {name!r}")
+    frame = frame_or_none()
+    if frame is not None:
+        frame.host.emit(frame, name, data)
+
+
+def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None) -> None:
+    """Books usage on the running effect or tool, where it cannot be read off the result.
+
+    Raises NoRunError outside of an effect: only what is in an outcome can be counted again on resume.
+    """
+    usage = Usage(tokens_in, tokens_out, cost)
+    frame = frame_or_none()
+    if frame is None:
+        return
+    if frame.call is None:
+        raise NoRunError("charge() belongs inside a function that is performed, or a tool; wrap the model call in perform()")
+    frame.call.charge(usage)
+
+
+def call_info() -> CallInfo:
+    """What the running effect or tool can know of itself: its idempotency key above all.
+
+    Raises NoRunError outside of an effect or a tool.
+    """
+    frame: Frame | None = frame_or_none()
+    if frame is None or frame.call is None:
+        raise NoRunError("call_info() is known inside an effect or a tool only")
+    info: CallInfo = frame.call.info()
+    return info

@@ -1,0 +1,317 @@
+"""The engine: what users hold. It prepares a run, hands it to the runner, and gives back the result."""
+
+import asyncio
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from ..tasks import EnvironmentMismatchError, Task, as_task, check_task, open_environment, use_environment
+from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
+from .budget import Account, RuntimeBudget
+from .clock import Clock, SystemClock
+from .context import counted_live
+from .criteria import StopCriteria
+from .divergence import Divergence
+from .errors import EngineUsageError
+from .header import header_of
+from .live import LiveRun, Observer, new_seed
+from .module import AgentModule
+from .reasons import RunStatus, StopReason
+from .redact import Redactor, make_redactor
+from .result import RunError, RunResult
+from .resume import Resumption, prepare_resume
+from .run_ids import new_run_id
+from .runner import Outcome, Runner
+from .stream import RunStream
+from .verify import verify as verify_trace
+from .workers import in_thread
+
+TraceLike = Trace | Path | str
+
+
+class Engine:
+    """Runs one module's tasks; one engine runs many at once.
+
+    Args:
+        module: what decides, acts and reduces.
+        budget: what each run may use; each field that a task's budget sets takes its place.
+        stop: further stop criteria, beside the one that always holds.
+        traces: a folder that gets a file a run; None keeps each trace in memory.
+        observers: called with each record as it is written; one that raises is reported once and dropped.
+        durability: "process", "power" or "none"; see `TraceWriter`.
+        redact: True replaces secrets from the environment; a list or mapping of further values; False is none.
+        clock: where time comes from; the system's if None.
+        seed: of all randomness; one is drawn, and recorded, if None.
+        workspace: the folder that a task's relative paths start from; the current one if None.
+    """
+
+    def __init__(
+        self,
+        module: AgentModule[Any],
+        *,
+        budget: RuntimeBudget | None = None,
+        stop: Sequence[StopCriteria] = (),
+        traces: Path | str | None = None,
+        observers: Sequence[Observer] = (),
+        durability: Literal["process", "power", "none"] = "process",
+        redact: bool | Redactor | Iterable[str] | Mapping[str, str] = True,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        workspace: Path | str | None = None,
+    ) -> None:
+        if not isinstance(module, AgentModule):
+            given = f"the class {module.__name__}" if isinstance(module, type) else f"a {type(module).__name__}"
+            raise EngineUsageError(f"Engine takes an AgentModule instance, got {given}; write Engine(MyModule())")
+        self.module = module
+        self.budget = budget or RuntimeBudget()
+        self.stop = tuple(stop)
+        self.traces = Path(traces) if traces is not None else None
+        self.observers = tuple(observers)
+        self.durability: Literal["process", "power", "none"] = durability
+        self.clock = clock or SystemClock()
+        self.seed = seed
+        self.workspace = Path(workspace) if workspace is not None else None
+        self._redact = redact if isinstance(redact, bool | Redactor | Mapping) else tuple(redact)
+
+    # running
+
+    def run(self, task: Task | str) -> RunResult:
+        """Runs a task to its end. Inside a running event loop use `await arun(task)`."""
+        return self._sync(lambda: self.arun(task), "arun")
+
+    async def arun(self, task: Task | str) -> RunResult:
+        """Runs a task to its end, on asyncio or trio.
+
+        A run that fails returns a result that says so. Cancellation and Ctrl-C write the end and are raised on, with
+        `.result` on the exception.
+        """
+        return await self._start(as_task(task), self.observers)
+
+    @asynccontextmanager
+    async def stream(self, task: Task | str) -> AsyncIterator[RunStream]:
+        """Runs a task and gives its records as they are written: `async with engine.stream(task) as run: async for r in run`.
+
+        Leaving the block early cancels the run. `run.result` is there once the records have ended.
+        """
+        stream = RunStream()
+        async with anyio.create_task_group() as group:
+
+            async def work() -> None:
+                try:
+                    stream.result_or_none = await self._start(as_task(task), (*self.observers, stream.put))
+                finally:
+                    stream.end()
+
+            group.start_soon(work)
+            try:
+                yield stream
+            finally:
+                group.cancel_scope.cancel()
+
+    def resume(
+        self,
+        trace: TraceLike,
+        value: Any = ...,
+        *,
+        request: str | None = None,
+        budget: RuntimeBudget | None = None,
+        on_divergence: Literal["fail", "ignore"] = "fail",
+    ) -> RunResult:
+        """Goes on with a run from its last whole record; see `aresume`."""
+        return self._sync(
+            lambda: self.aresume(trace, value, request=request, budget=budget, on_divergence=on_divergence), "aresume"
+        )
+
+    async def aresume(
+        self,
+        trace: TraceLike,
+        value: Any = ...,
+        *,
+        request: str | None = None,
+        budget: RuntimeBudget | None = None,
+        on_divergence: Literal["fail", "ignore"] = "fail",
+    ) -> RunResult:
+        """Goes on with a run from its last whole record: no effect that ended runs again.
+
+        What is there is verified first. It goes on under the budget it had, or under `budget` in its place. A run that is
+        completed, or that its budget (if no other is given) or a stop criterion ended, gives its result again. Where the fate of a call is not known, the result waits (`result.waiting`); `value` answers: one of
+        `{"ran": result}`, `{"failed": text}`, `{"retry": True}` for the one open request or the one named by `request`,
+        or a mapping of request ids to answers.
+
+        Raises:
+            DivergenceError: the code no longer does what the trace recorded (`on_divergence="ignore"` goes on).
+            WaitAnsweredError: no open request takes this answer.
+            TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
+        """
+        source = self._trace_source(trace)
+        resumption = await prepare_resume(
+            self.module, source, budget, self.durability, value, request, on_divergence, self.clock
+        )
+        return await self._continue(resumption)
+
+    def verify(self, trace: TraceLike) -> list[Divergence]:
+        """Runs `init_state`, `decide` and `reduce` again with recorded outcomes; gives where they differ, [] if nowhere."""
+        return self._sync(lambda: self.averify(trace), "averify")
+
+    async def averify(self, trace: TraceLike) -> list[Divergence]:
+        """`verify`, inside an event loop."""
+        source = self._trace_source(trace)
+        return await verify_trace(source if isinstance(source, Trace) else Trace.load(source), self.module)
+
+    # how a run is made
+
+    def _trace_source(self, trace: TraceLike) -> Trace | Path:
+        if isinstance(trace, Trace):
+            return trace if trace.path is None else trace.path
+        path = Path(trace)
+        if path.exists() or self.traces is None:
+            return path
+        named = self.traces / f"{trace}{SUFFIX}"
+        if not named.exists():
+            raise TraceNotFoundError(f"there is no trace at {path}, and no run {str(trace)!r} in {self.traces}", path)
+        return named
+
+    def _live(self, run_id: str, seed: int, writer: TraceWriter, budget: RuntimeBudget, observers: Sequence[Observer]) -> LiveRun:
+        account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
+        run = LiveRun(run_id, seed, writer, account, self.clock, make_redactor(self._redact), observers)
+        return run
+
+    async def _start(self, task: Task, observers: Sequence[Observer]) -> RunResult:
+        run_id = new_run_id(task.id)
+        if self.traces is not None:
+            self.traces.mkdir(parents=True, exist_ok=True)
+        path = self.traces / f"{run_id}{SUFFIX}" if self.traces is not None else None
+        budget = self.budget.under(task.budget)
+        seed = self.seed if self.seed is not None else new_seed()
+        with TraceWriter.create(path, durability=self.durability) as writer:
+            run = self._live(run_id, seed, writer, budget, observers)
+            if run.redactor is not None:
+                task = _redacted(task, run.redactor)
+            runner = Runner(self.module, task, run, self.stop, budget.max_runtime_seconds)
+            run.write("header", 0, header_of(run_id, self.module, task, budget, seed))
+            return await self._drive(runner, task, fresh=True)
+
+    async def _continue(self, resumption: Resumption) -> RunResult:
+        with resumption.writer as writer:
+            if resumption.done is not None:
+                return resumption.done
+            task = resumption.task
+            run = self._live(resumption.run_id, resumption.seed, writer, resumption.budget, self.observers)
+            runner = Runner(self.module, task, run, self.stop, resumption.budget.max_runtime_seconds)
+            resumption.enter(run, runner)
+            return await self._drive(runner, task, fresh=False)
+
+    async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult:
+        """Preflight, environment, loop and end; opening and closing of the environment always pair."""
+        run = runner.run
+        workspace = self.workspace
+        outcome: Outcome
+        result: RunResult | None = None
+        with counted_live():
+            try:
+                outcome = await self._preflight(task, workspace) or Outcome(StopReason.cancelled, RunStatus.cancelled)
+                if outcome.error is None:
+                    async with AsyncExitStack() as stack:
+                        environment = await stack.enter_async_context(
+                            open_environment(task, workspace, tools=tuple(self.module.tools), resume=not fresh)
+                        )
+                        if environment is not None:
+                            runner.environment = environment
+                            stack.enter_context(use_environment(environment))
+                        outcome = await runner.work()
+                        result = await runner.finish(outcome, run.writer.trace)
+            except EnvironmentMismatchError as error:
+                outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, RunError.of(error, run.step, "environment"))
+            except Exception as error:  # noqa: BLE001 - whatever fails around the run is its end too
+                outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, RunError.of(error, run.step, "environment"))
+            except BaseException as raised:  # noqa: BLE001 - cancelled while opening: the end is written, then raised on
+                outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised), raised)
+            if result is None:
+                result = await runner.finish(outcome, run.writer.trace)
+        if outcome.raised is not None:
+            outcome.raised.result = result  # type: ignore[attr-defined]
+            raise outcome.raised
+        return result
+
+    async def _preflight(self, task: Task, workspace: Path | None) -> Outcome | None:
+        issues = await in_thread(check_task, {"task": task, "workspace": workspace}) if task.resources else check_task(task)
+        if not issues:
+            return None
+        message = "; ".join(f"{issue.code}: {issue.message}" for issue in issues)
+        return Outcome(
+            StopReason.task_validation_failed, RunStatus.failed, RunError("TaskInvalidError", message, "", 0, "preflight")
+        )
+
+    def _sync(self, work: Callable[[], Awaitable[Any]], twin: str) -> Any:
+        """Runs async work from sync code, with SIGTERM turned into a clean end where nobody else handles it."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise EngineUsageError(f"an event loop is running in this thread; use `await engine.{twin}(...)`")
+        return run_with_signals(work)
+
+
+def run_with_signals(work: Callable[[], Awaitable[Any]]) -> Any:
+    """`anyio.run(work)`; a SIGTERM that nobody else handles cancels it, and ends as SystemExit(143) with `.result`."""
+    terminated = False
+
+    async def main() -> Any:
+        nonlocal terminated
+        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+            return await work()
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            return await work()
+        loop = asyncio.get_running_loop()
+        this = asyncio.current_task()
+        assert this is not None
+
+        def on_term() -> None:
+            nonlocal terminated
+            terminated = True
+            this.cancel("SIGTERM")
+
+        loop.add_signal_handler(signal.SIGTERM, on_term)
+        try:
+            return await work()
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
+
+    cancelled: BaseException | None = None
+
+    async def keep_result() -> Any:
+        nonlocal cancelled
+        try:
+            return await main()
+        except asyncio.CancelledError as raised:
+            cancelled = raised
+            raise
+
+    try:
+        return anyio.run(keep_result)
+    except KeyboardInterrupt as raised:
+        if getattr(raised, "result", None) is None:
+            raised.result = getattr(cancelled, "result", None)  # type: ignore[attr-defined]
+        raise
+    except asyncio.CancelledError as raised:
+        if not terminated:
+            raise
+        ended = SystemExit(128 + signal.SIGTERM)
+        ended.result = getattr(raised, "result", None)  # type: ignore[attr-defined]
+        raise ended from None
+
+
+def _redacted(task: Task, redactor: Redactor) -> Task:
+    document = task.to_dict()
+    cleaned = redactor.value(document)
+    return task if cleaned is document else Task.from_dict(cleaned)
+
+
+

@@ -1,0 +1,234 @@
+"""A run while it is live: the one host whose effects are done and written down."""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from ..traces import Record, TraceWriter
+from .budget import Account, RunUsage, Usage
+from .calls import Call
+from .clock import Clock
+from .context import Frame
+from .errors import BudgetExceeded, EffectError, RunClosed
+from .journal import Journal
+from .marks import EffectSpec
+from .redact import Redactor
+from .refs import StateRefs, json_args, json_bytes
+from .state import StateSchema, json_default, json_value
+
+Observer = Callable[[Record], Any]
+log = logging.getLogger("refold")
+
+INLINE_ARGS = 2 * 1024
+"""Arguments from this many bytes on are journaled by content hash."""
+
+
+class LiveRun:
+    """Everything that belongs to one run and to no other. Written to from the loop and from worker threads."""
+
+    def __init__(
+        self,
+        run_id: str,
+        seed: int,
+        writer: TraceWriter,
+        account: Account,
+        clock: Clock,
+        redactor: Redactor | None,
+        observers: Sequence[Observer],
+    ) -> None:
+        self.run_id = run_id
+        self.seed = seed
+        self.path = ""
+        self.writer = writer
+        self.account = account
+        self.clock = clock
+        self.redactor = redactor
+        self.observers = list(observers)
+        self.journal: Journal | None = None
+        self.step = 0
+        self.phase = "init"
+        self.closed = False
+        self.stopping: BudgetExceeded | None = None
+        self.cancel_work: Callable[[], None] = lambda: None
+        self.open_calls: dict[int, Call] = {}
+        self.earlier_seconds = 0.0
+        self._began = clock.monotonic()
+        self._refs = StateRefs(None)
+
+    # the meter that stop criteria read
+
+    @property
+    def steps(self) -> int:
+        """Committed steps."""
+        return self.step
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of work, earlier attempts included."""
+        return self.earlier_seconds + self.clock.monotonic() - self._began
+
+    @property
+    def tokens(self) -> int:
+        """Tokens used, in and out."""
+        return self.account.tokens
+
+    @property
+    def cost(self) -> float:
+        """US dollars spent on calls with a known price."""
+        return self.account.cost
+
+    def usage(self) -> RunUsage:
+        """All that the run has used so far."""
+        a = self.account
+        return RunUsage(self.step, round(self.elapsed, 6), a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced)
+
+    # writing
+
+    def wall_time(self) -> float:
+        """Seconds since the epoch."""
+        return self.clock.time()
+
+    def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
+        """Appends a record and shows it to the observers; gives its number."""
+        return self.append(kind, step, members).seq
+
+    def append(self, kind: str, step: int, members: dict[str, Any]) -> Record:
+        """Appends a record and shows it to the observers."""
+        record = self.writer.append(kind, step, round(self.clock.time(), 3), members, json_default)
+        if self.observers:
+            self._show(record)
+        return record
+
+    def _show(self, record: Record) -> None:
+        for observer in tuple(self.observers):
+            try:
+                observer(record)
+            except Exception as error:  # noqa: BLE001 - a stranger's observer must not end the run; it is reported
+                self.observers.remove(observer)
+                name = getattr(observer, "__qualname__", repr(observer))
+                log.warning("observer %s raised %r and is dropped", name, error)
+                self.write("event", self.step, {"name": "observer_dropped", "data": {"observer": name, "error": repr(error)}})
+
+    def enter_state(self, state: StateSchema) -> None:
+        """Takes a newly committed state as the one that arguments are looked up in."""
+        self._refs = StateRefs(state)
+
+    # the host of frames
+
+    def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
+        """See Host.begin; `open` writes the intent of a call that is not recorded."""
+        if self.closed:
+            raise RunClosed(f"run {self.run_id} has ended; {spec.name} is not started")
+        if action is not None:
+            data = orjson.dumps(action.args)
+            members: dict[str, Any] = {"phase": frame.phase, "name": spec.name, "action": action.id}
+        else:
+            form = json_args(args or {}, self._refs, self._on_secret)
+            data = json_bytes(form)
+            if self.redactor is not None:
+                data = self.redactor.json(data)
+            members = {"phase": frame.phase, "name": spec.name, "args": orjson.Fragment(data)}
+        digest, n = frame.match(spec.name, data)
+        recorded = self.journal.take(frame.phase, digest, n) if self.journal is not None else None
+        place = f"{self.run_id}|{frame.step}|{frame.phase}|{digest}|{n}"
+        key = blake2b(place.encode(), digest_size=16).hexdigest()
+        call = Call(self, frame, spec, digest, key, recorded)
+        if recorded is None:
+            if action is None and len(data) >= INLINE_ARGS:
+                members["args"] = self.writer.put_blob(data)
+            members["digest"] = digest
+            if n:
+                members["n"] = n
+            members["key"] = key
+            if frame.parent is not None:
+                members["parent"] = frame.parent
+            if spec.marks.idempotent:
+                members["idempotent"] = True
+            call.pending = members
+        return call
+
+    async def turn(self, call: Call) -> None:
+        """See Host.turn: a live run gives what its journal has at once."""
+
+    def open(self, call: Call) -> None:
+        """Writes the intent; from here on the call's fate must be told."""
+        if self.stopping is not None:
+            raise self.stopping
+        call.intent = self.write("intent", call.frame.step, call.pending)
+        self.open_calls[call.intent] = call
+
+    def reserve(self, call: Call, tokens: int) -> bool:
+        """Reserves what a call may use; False while other calls hold the rest. Ends the run when nothing is left."""
+        try:
+            if not self.account.reserve(tokens):
+                return False
+        except BudgetExceeded as error:
+            self.stop(error)
+            raise
+        call.reserved = tokens
+        return True
+
+    def settle(self, reserved: int, usage: Usage | None) -> None:
+        """Books what a call has used."""
+        self.account.settle(reserved, usage)
+
+    def stop(self, why: BudgetExceeded) -> None:
+        """Ends the run for a budget: no further call starts, and running work is cancelled."""
+        if self.stopping is None:
+            self.stopping = why
+            self.cancel_work()
+
+    def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
+        """See Host.emit."""
+        if self.closed:
+            raise RunClosed(f"run {self.run_id} has ended; the event {name!r} is not written")
+        data = json_value(data, f"the data of event {name!r}")
+        if self.redactor is not None:
+            data = self.redactor.value(data)
+        if self.journal is not None and self.journal.seen_event(name, data):
+            return
+        members: dict[str, Any] = {"name": name, "data": data}
+        if frame.parent is not None:
+            members["intent"] = frame.parent
+        self.write("event", frame.step, members)
+
+    def error_form(self, error: BaseException) -> dict[str, Any]:
+        """An exception as an outcome carries it: its class, its message, and its `data` where that is JSON."""
+        if isinstance(error, EffectError):
+            form = {"type": error.error_type, "message": error.message}
+        else:
+            form = {"type": type(error).__name__, "message": str(error).encode("utf-8", "replace").decode()}
+        data = getattr(error, "data", None)
+        if data is not None:
+            try:
+                form["data"] = json_value(data, "the error's data")
+            except ValueError:
+                form["data"] = repr(data).encode("utf-8", "replace").decode()
+        return form if self.redactor is None else dict(self.redactor.value(form))
+
+    def _on_secret(self, name: str, value: str) -> None:
+        if self.redactor is None:
+            self.redactor = Redactor({})
+        self.redactor.add(name, value)
+
+    def warn_time(self) -> None:
+        """Warns once when 80 % of the steps, or of the seconds, are used."""
+        budget = self.account.budget
+        self.account.warn("steps", self.step, budget.max_steps)
+        if budget.max_runtime_seconds is not None:
+            self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
+
+    def warn_budget(self, what: str, used: float, limit: float) -> None:
+        """Says once, as an event, that 80 % of a limit is used."""
+        self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
+
+
+def new_seed() -> int:
+    """A seed for a run that was given none: 53 bits, so that any JSON reader keeps it."""
+    return int.from_bytes(os.urandom(7)) >> 3
+
+

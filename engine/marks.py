@@ -1,0 +1,143 @@
+"""Marks on functions: how an effect or tool is named, repeated, timed and paid for, and what its result is."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar, get_type_hints
+from weakref import WeakKeyDictionary
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+
+from .budget import Usage
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NATIVE = (Any, object, str, int, float, bool, type(None), None, dict, list, dict[str, Any], list[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What `@effect` says of a function."""
+
+    idempotent: bool = False
+    timeout: float | None = None
+    usage: Callable[[Any], Any] | None = None
+    tokens: int | Callable[..., int] = 0
+    name: str | None = None
+
+
+_UNMARKED = Marks()
+
+
+def effect(
+    fn: F | None = None,
+    *,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    usage: Callable[[Any], Any] | None = None,
+    tokens: int | Callable[..., int] = 0,
+    name: str | None = None,
+) -> Any:
+    """Marks a function for `perform`, or as a tool.
+
+    `idempotent`: it may be run again when a crash left its fate unknown. `timeout`: seconds it may take. `usage`: gives
+    what a result has cost (anything that `Usage.of` takes). `tokens`: how many to reserve from the token budget before it
+    starts, a number or a function of the call's arguments. `name`: its name in the trace, if not the function's.
+    """
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    marks = Marks(idempotent, timeout, usage, tokens, name)
+
+    def mark(function: F) -> F:
+        function.__refold_marks__ = marks  # type: ignore[attr-defined]
+        return function
+
+    return mark(fn) if fn is not None else mark
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSpec:
+    """A function as the engine calls it: its name and marks, its parameters' names, and the type of its result."""
+
+    fn: Callable[..., Any]
+    name: str
+    marks: Marks
+    is_async: bool
+    positional: tuple[str, ...]
+    returns: TypeAdapter[Any] | None
+
+    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, as an intent carries them."""
+        if not args:
+            return kwargs
+        named = dict(zip(self.positional, args, strict=False))
+        if len(args) > len(self.positional):
+            named["*args"] = list(args[len(self.positional) :])
+        return {**named, **kwargs}
+
+
+_specs: WeakKeyDictionary[Any, EffectSpec] = WeakKeyDictionary()
+
+
+def spec_of(fn: Callable[..., Any]) -> EffectSpec:
+    """The function as an effect; kept for functions, made anew for bound methods and other callables."""
+    try:
+        spec = _specs.get(fn)
+    except TypeError:
+        return _read(fn)
+    if spec is None:
+        spec = _read(fn)
+        if inspect.isfunction(fn):
+            _specs[fn] = spec
+    return spec
+
+
+def _read(fn: Callable[..., Any]) -> EffectSpec:
+    if not callable(fn):
+        raise TypeError(f"perform() takes a function and its arguments, got {type(fn).__name__}; pass fn, not fn(...)")
+    plain = fn
+    while hasattr(plain, "func") and hasattr(plain, "keywords"):
+        plain = plain.func
+    marks: Marks = getattr(fn, "__refold_marks__", getattr(plain, "__refold_marks__", _UNMARKED))
+    name = marks.name or getattr(plain, "__qualname__", type(plain).__name__).replace("<locals>.", "")
+    is_async = inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+        positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    except (ValueError, TypeError):
+        positional = ()
+    return EffectSpec(fn, name, marks, is_async, positional, _result_type(plain))
+
+
+def _result_type(fn: Callable[..., Any]) -> TypeAdapter[Any] | None:
+    target = fn if inspect.isroutine(fn) else getattr(type(fn), "__call__", fn)
+    try:
+        declared = get_type_hints(target, include_extras=True).get("return", Any)
+    except (NameError, TypeError):
+        return None
+    return _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=512)
+def _adapter(declared: Any) -> TypeAdapter[Any] | None:
+    try:
+        return TypeAdapter(declared)
+    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
+        return None
+
+
+def usage_of(spec: EffectSpec, result: Any) -> Usage | None:
+    """What a call's result says it has cost: by its `usage` mark, else by an OpenAI-shaped `.usage` of the result."""
+    if spec.marks.usage is not None:
+        return Usage.of(spec.marks.usage(result))
+    found = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)
+    return Usage.of(found) if found is not None and not callable(found) else None

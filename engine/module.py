@@ -1,0 +1,120 @@
+"""What a user writes: a module whose hooks decide, act and reduce, and the checks made when its class is defined."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from .decision import Decision, Observation
+from .errors import ModuleDefinitionError
+from .state import StateSchema
+
+if TYPE_CHECKING:
+    from ..tasks import Task
+    from .result import RunResult
+
+S = TypeVar("S", bound=StateSchema)
+
+_HOOKS: dict[str, tuple[str, ...]] = {
+    "decide": ("state",),
+    "act": ("state", "decision"),
+    "reduce": ("state", "decision", "observation"),
+}
+
+
+class AgentModule(Generic[S]):
+    """The loop of one kind of agent: subclass it as `AgentModule[YourState]` and write its hooks.
+
+    `init_state(task, **inputs)` gives the first state, `decide(state)` a Decision, `act(state, decision)` an Observation
+    (the one given runs the decision's actions through `tools`), `reduce(state, decision, observation)` changes the draft
+    it is passed, or returns the next state. All but `reduce` may be async; sync ones run in worker threads. Hooks are
+    called by keyword. A module keeps no run state on itself: one instance serves many runs at once.
+
+    Raises ModuleDefinitionError when a subclass's hooks could not be called.
+    """
+
+    tools: Mapping[str, Callable[..., Any]] = {}
+    state_class: ClassVar[type[StateSchema]] = StateSchema
+    _hook_names: ClassVar[dict[str, tuple[str, ...]]] = _HOOKS
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.state_class = _state_class(cls)
+        cls._hook_names = {hook: _accepted(cls, hook, names) for hook, names in _HOOKS.items()}
+        if "init_state" in cls.__dict__ and "task" not in inspect.signature(cls.init_state).parameters:
+            raise ModuleDefinitionError(f"{cls.__name__}.init_state must take `task`: def init_state(self, task, **inputs)")
+        if inspect.iscoroutinefunction(cls.reduce) or inspect.isasyncgenfunction(cls.reduce):
+            raise ModuleDefinitionError(f"{cls.__name__}.reduce must be a plain function: it computes, it does not wait")
+
+    def init_state(self, task: str, **inputs: Any) -> S:
+        """The first state of a run; `task` is the objective, `inputs` are the task's inputs."""
+        raise ModuleDefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
+
+    def decide(self, state: S) -> Decision:
+        """What to do next. The state is frozen; effects are allowed."""
+        raise ModuleDefinitionError(f"{type(self).__name__} has no decide(self, state)")
+
+    async def act(self, state: S, decision: Decision) -> Observation:
+        """Carries out an act decision: runs its actions through `tools`."""
+        from .actions import run_actions
+
+        return await run_actions(self.tools, decision)
+
+    def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
+        """Changes the draft `state` by what happened; returns None for the draft, or another state."""
+        raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
+
+    def run(self, task: "Task | str", **engine_options: Any) -> "RunResult":
+        """`Engine(self, **engine_options).run(task)`."""
+        from .engine import Engine
+
+        return Engine(self, **engine_options).run(task)
+
+    async def arun(self, task: "Task | str", **engine_options: Any) -> "RunResult":
+        """`await Engine(self, **engine_options).arun(task)`."""
+        from .engine import Engine
+
+        return await Engine(self, **engine_options).arun(task)
+
+
+def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:
+    for base in getattr(cls, "__orig_bases__", ()):
+        origin = get_origin(base)
+        if isinstance(origin, type) and issubclass(origin, AgentModule):
+            (state,) = get_args(base)[:1] or (None,)
+            if isinstance(state, type) and issubclass(state, StateSchema):
+                return state
+            if isinstance(state, type):
+                raise ModuleDefinitionError(f"the state of {cls.__name__}, {state.__name__}, must derive from StateSchema")
+    if "init_state" in cls.__dict__:
+        try:
+            declared = get_type_hints(cls.init_state).get("return")
+        except NameError:
+            declared = None
+        if isinstance(declared, type) and issubclass(declared, StateSchema):
+            return declared
+    return cls.state_class
+
+
+def _accepted(cls: type[AgentModule[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Which of the names that the engine passes a hook takes; raises for a parameter that nobody fills."""
+    signature = inspect.signature(getattr(cls, hook))
+    parameters = [p for p in signature.parameters.values() if p.name != "self"]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return names
+    for parameter in parameters:
+        unfilled = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+        if parameter.name not in names and unfilled:
+            near = get_close_matches(parameter.name, names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ModuleDefinitionError(
+                f"{cls.__name__}.{hook} takes {parameter.name!r}, but the engine passes {', '.join(names)}{hint}"
+            )
+        if parameter.name in names and parameter.kind is parameter.POSITIONAL_ONLY:
+            raise ModuleDefinitionError(f"{cls.__name__}.{hook}: {parameter.name!r} must not be positional-only")
+    return tuple(name for name in names if name in signature.parameters)
+
+
+def import_path(thing: type) -> str:
+    """Where a class is imported from, as `package.module:Class`."""
+    return f"{thing.__module__}:{thing.__qualname__}"

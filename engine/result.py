@@ -1,0 +1,87 @@
+"""What a run gives back."""
+
+import traceback
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..tasks import TaskResult
+from ..traces import Trace
+from .budget import RunUsage
+from .reasons import RunStatus, StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRequest:
+    """A question that a run waits for: `kind` is "unknown_effect" where a call's fate must be told.
+
+    `schema` is a JSON Schema of the answer, `deadline` seconds since the epoch or None.
+    """
+
+    id: str
+    prompt: str | None = None
+    schema: dict[str, Any] | None = None
+    deadline: float | None = None
+    kind: str = "wait"
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as a wait record carries it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, doc: dict[str, Any]) -> "WaitRequest":
+        """The request of a JSON form."""
+        return cls(**{name: doc[name] for name in cls.__slots__ if name in doc})
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why a run failed: the class of the exception, its message, its traceback as text, and where it was raised."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    step: int | None = None
+    phase: str | None = None
+
+    def __str__(self) -> str:
+        place = f" (step {self.step}, {self.phase})" if self.phase else ""
+        return f"{self.type}: {self.message}{place}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as an end record carries it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunError":
+        """The error of an exception; a group of one is unwrapped."""
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
+        message = str(error).encode("utf-8", "replace").decode()
+        return cls(type(error).__name__, message, text, step, phase)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended, and all that can be read of it.
+
+    `state` is None if `init_state` never gave one; `steps` counts committed steps. `waiting` holds the open requests of
+    a run that waits. `trace` reads the run back.
+    """
+
+    status: RunStatus
+    stop_reason: StopReason
+    final_result: str | None
+    state: Any
+    steps: int
+    usage: RunUsage
+    task_result: TaskResult
+    trace: Trace
+    error: RunError | None = None
+    waiting: list[WaitRequest] = field(default_factory=list)
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.trace.run_id

@@ -1,0 +1,331 @@
+"""Takes up a run where its trace ends: what ended is kept, what is unknown is asked, what is missing is done."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+from ..tasks import Task, TaskResult
+from ..traces import Effect, Step, Trace, TraceWriter
+from ..traces.compare import make_patch
+from .budget import RuntimeBudget, RunUsage, Usage
+from .clock import Clock
+from .decision import Decision
+from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
+from .header import versions
+from .journal import Journal, unknown
+from .live import LiveRun
+from .module import AgentModule
+from .reasons import RunStatus, StopReason
+from .result import RunError, RunResult, WaitRequest
+from .runner import Runner
+from .state import StateSchema
+from .verify import verify
+
+NOTHING_SAID = ...
+FATE_SCHEMA: dict[str, Any] = {
+    "oneOf": [
+        {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"failed": {"type": "string"}},
+            "required": ["failed"],
+            "additionalProperties": False,
+        },
+        {"type": "object", "properties": {"retry": {"const": True}}, "required": ["retry"], "additionalProperties": False},
+    ]
+}
+"""What answers the question after a call's fate."""
+
+
+@dataclass
+class Resumption:
+    """A run ready to go on, or its result where there is nothing to do (`done`). The writer holds the trace's lock."""
+
+    writer: TraceWriter
+    trace: Trace
+    done: RunResult | None = None
+    task: Task = field(default_factory=lambda: Task(objective="-"))
+    budget: RuntimeBudget = field(default_factory=RuntimeBudget)
+    state: StateSchema | None = None
+    again: frozenset[int] = frozenset()
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.trace.run_id
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return int(self.trace.header["seed"])
+
+    def enter(self, run: LiveRun, runner: Runner) -> None:
+        """Puts the run and its runner where the trace ends."""
+        trace = self.trace
+        run.step = len(trace.steps)
+        run.earlier_seconds = _seconds(trace)
+        used = used_so_far(trace)
+        account = run.account
+        account.tokens_in, account.tokens_out, account.cost = used.tokens_in, used.tokens_out, used.cost
+        account.calls, account.unpriced = used.calls, used.unpriced
+        events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
+        account.warned.update(r["data"]["what"] for r in events)
+        runner.state = self.state
+        step = _unfinished(trace)
+        if step is not None:
+            run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
+            if step.decision is not None:
+                runner.recorded_decision = Decision.from_dict(step.decision)
+
+
+async def prepare_resume(
+    module: AgentModule[Any],
+    source: Trace | Path,
+    budget: RuntimeBudget | None,
+    durability: Literal["process", "power", "none"],
+    value: Any,
+    request: str | None,
+    on_divergence: Literal["fail", "ignore"],
+    clock: Clock,
+) -> Resumption:
+    """Locks and checks the trace, verifies it, takes the answer if there is one, and writes the `resume` record.
+
+    See `Engine.aresume` for what it raises; the trace is then as before, but for a torn tail that was cut.
+    """
+    if on_divergence not in ("fail", "ignore"):
+        raise EngineUsageError(f"on_divergence must be 'fail' or 'ignore', got {on_divergence!r}")
+    writer, trace = TraceWriter.reopen(source, durability=durability)
+    try:
+        return await _Preparation(module, writer, trace, budget, clock).prepare(value, request, on_divergence)
+    except BaseException:
+        writer.close()
+        raise
+
+
+class _Preparation:
+    def __init__(
+        self, module: AgentModule[Any], writer: TraceWriter, trace: Trace, budget: RuntimeBudget | None, clock: Clock
+    ) -> None:
+        self.module = module
+        self.writer = writer
+        self.trace = trace
+        self.task = Task.from_dict(trace.header["task"])
+        self.budget = budget or _last_budget(trace)
+        self.raised = budget is not None
+        self.clock = clock
+        self.steps = len(trace.steps)
+        self.said = False
+
+    async def prepare(self, value: Any, request: str | None, on_divergence: str) -> Resumption:
+        trace = self.trace
+        status = trace.status
+        if status == RunStatus.completed or (status == RunStatus.stopped and not self.raised):
+            if value is not NOTHING_SAID:
+                raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}); it waits for no answer")
+            return Resumption(self.writer, trace, done=result_of(trace, self.module))
+        divergences = await verify(trace, self.module)
+        if divergences and on_divergence == "fail":
+            raise DivergenceError(divergences)
+        again, requests = self._fates(value, request)
+        if requests:
+            shown = {r["id"] for r in trace.waiting}
+            if {r.id for r in requests} != shown or self.said:
+                self._say()
+                self._write("wait", {"requests": [r.to_dict() for r in requests]})
+            return Resumption(self.writer, trace, done=result_of(self.writer.trace(), self.module, requests))
+        state = self._say()
+        return Resumption(self.writer, self.writer.trace(), None, self.task, self.budget, state, again)
+
+    def _write(self, kind: str, members: dict[str, Any]) -> None:
+        self.writer.append(kind, self.steps, round(self.clock.time(), 3), members)
+
+    def _say(self) -> StateSchema | None:
+        """Writes the `resume` record, once; gives the state that the run goes on from."""
+        trace, cls = self.trace, self.module.state_class
+        state: StateSchema | None = None
+        members: dict[str, Any] = {
+            "attempt": 2 + sum(1 for r in trace.records if r.kind == "resume"),
+            "versions": versions(),
+            "budget": self.budget.to_dict(),
+        }
+        if self.writer.torn:
+            members["torn"] = len(self.writer.torn)
+        if trace.first_state is not None:
+            before = trace.final_state
+            state = cls.from_dict(trace.state(self.steps))
+            if state.max_steps != self.budget.max_steps:
+                limit = max(self.budget.max_steps, state.current_step)
+                values = {**state.to_dict(), "max_steps": max(limit, 1)}
+                state = cls.from_dict(values)
+            patch = make_patch(before, state.to_dict())
+            if patch:
+                members["patch"] = patch
+        if not self.said:
+            self.said = True
+            self._write("resume", members)
+        return state
+
+    def _fates(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
+        """Takes answers about calls of unknown fate; gives the intents to run again, and the questions that are left."""
+        step = _unfinished(self.trace)
+        effects = step.effects if step is not None else ()
+        answers = _answers_so_far(step)
+        open_now = {r.id: r for r in self._questions(effects, self._retried(effects, answers))}
+        given = _given(value, request, open_now, self.trace.run_id)
+        if given:
+            self._say()
+            self._write("input", {"answers": given})
+            answers |= given
+        settled: set[int] = set()
+        for effect in _walk(effects):
+            answer = answers.get(self._request(effect).id)
+            if answer is None or not (effect.open or effect.cancelled) or "retry" in answer:
+                continue
+            members: dict[str, Any] = {"intent": effect.seq}
+            if "ran" in answer:
+                members["result"] = answer["ran"]
+            else:
+                members["error"] = {"type": "Failed", "message": answer["failed"]}
+            self._say()
+            self._write("outcome", members)
+            settled.add(effect.seq)
+        again = self._retried(effects, answers)
+        left = [r for r in self._questions(effects, again | settled) if r.id not in answers]
+        return again, left
+
+    def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
+        return frozenset(e.seq for e in _walk(effects) if "retry" in answers.get(self._request(e).id, ()))
+
+    def _questions(self, effects: tuple[Effect, ...], again: frozenset[int]) -> list[WaitRequest]:
+        return [self._request(effect) for effect in unknown(effects, again)]
+
+    def _request(self, effect: Effect) -> WaitRequest:
+        place = f"{self.trace.run_id}|{self.steps}|unknown_effect|{effect.seq}|{effect.key}"
+        shown = {"name": effect.name, "args": effect.args, "key": effect.key, "intent": effect.seq, "phase": effect.phase}
+        return WaitRequest(
+            id=blake2b(place.encode(), digest_size=8).hexdigest(),
+            prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
+            'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
+            schema=FATE_SCHEMA,
+            kind="unknown_effect",
+            details=shown,
+        )
+
+
+def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
+    """The answers in `value`, by request; raises WaitAnsweredError for what nobody asked or what does not fit."""
+    if value is NOTHING_SAID:
+        return {}
+    if not open_now:
+        raise WaitAnsweredError(f"run {run_id} waits for no answer")
+    if request is not None:
+        given = {request: value}
+    elif isinstance(value, Mapping) and value and set(value) <= set(open_now):
+        given = dict(value)
+    elif len(open_now) == 1:
+        given = {next(iter(open_now)): value}
+    else:
+        raise WaitAnsweredError(
+            f"run {run_id} waits for {len(open_now)} answers; say which with request=, one of {', '.join(open_now)}"
+        )
+    for name, answer in given.items():
+        if name not in open_now:
+            raise WaitAnsweredError(f"no request {name!r} is open in run {run_id}; open: {', '.join(open_now)}")
+        keys = set(answer) if isinstance(answer, Mapping) else set()
+        fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
+        if not fits and not (keys == {"retry"} and answer["retry"] is True):
+            raise WaitAnsweredError(
+                f'the answer to {name!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, got {answer!r}'
+            )
+    return given
+
+
+def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
+    for effect in effects:
+        yield from effect.walk()
+
+
+def _unfinished(trace: Trace) -> Step | None:
+    return trace.unfinished
+
+
+def _answers_so_far(step: Step | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for record in step.records if step is not None else ():
+        if record.kind == "input":
+            found |= record["answers"]
+    return found
+
+
+def _last_budget(trace: Trace) -> RuntimeBudget:
+    budget = trace.header["budget"]
+    for record in trace.records:
+        if record.kind == "resume":
+            budget = record["budget"]
+    return RuntimeBudget(**budget)
+
+
+def _seconds(trace: Trace) -> float:
+    """Seconds of work in all attempts so far; the time between them does not count."""
+    total, began, last = 0.0, trace.header.at, trace.header.at
+    for record in trace.records:
+        if record.kind == "resume":
+            total += last - began
+            began = record.at
+        last = record.at
+    return max(0.0, total + last - began)
+
+
+def used_so_far(trace: Trace) -> RunUsage:
+    """What a trace's calls have used: the last commit's account, and the outcomes after it."""
+    since: list[Usage] = []
+    booked: Mapping[str, Any] = {}
+    for record in reversed(trace.records):
+        if record.kind == "commit":
+            booked = record.get("usage") or {}
+            break
+        if record.kind == "outcome" and (usage := Usage.of(record.get("usage"))) is not None:
+            since.append(usage)
+    return RunUsage(
+        steps=len(trace.steps),
+        seconds=round(_seconds(trace), 6),
+        tokens_in=booked.get("tokens_in", 0) + sum(u.tokens_in for u in since),
+        tokens_out=booked.get("tokens_out", 0) + sum(u.tokens_out for u in since),
+        cost=booked.get("cost", 0.0) + sum(u.cost or 0.0 for u in since),
+        calls=booked.get("calls", 0) + len(since),
+        unpriced=booked.get("unpriced", 0) + sum(1 for u in since if u.cost is None and u.tokens),
+    )
+
+
+def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
+    """The result of a run as its trace tells it."""
+    end = trace.end
+    has_state = trace.first_state is not None
+    state = module.state_class.from_dict(trace.final_state) if has_state else None
+    status = RunStatus.waiting if waiting else RunStatus(end["status"])
+    reason = StopReason.waiting if waiting else StopReason(end["stop_reason"])
+    final = None if waiting else end["final_result"]
+    error = RunError(**end["error"]) if not waiting and end.get("error") else None
+    task_result = end.get("task_result") if not waiting else None
+    return RunResult(
+        status=status,
+        stop_reason=reason,
+        final_result=final,
+        state=state,
+        steps=len(trace.steps),
+        usage=used_so_far(trace) if waiting else RunUsage(**end["usage"]),
+        task_result=TaskResult(**task_result)
+        if task_result
+        else TaskResult(
+            task_id=trace.header["task"]["id"],
+            success=False,
+            stop_reason=str(reason),
+            final_result=None,
+            reason="the run waits for an answer",
+        ),
+        trace=trace,
+        error=error,
+        waiting=waiting or [],
+    )

@@ -1,0 +1,309 @@
+"""The shell: drives the loop of one live run, and writes how it ended whatever happens."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+import orjson
+
+from ..tasks import CriterionResult, Environment, RunView, Task, TaskResult, evaluate_task
+from ..traces import Trace, TraceWriteError
+from .actions import run_actions
+from .context import NOWHERE, Frame, reset_frame, set_frame
+from .criteria import FinalResultCriteria, StopCriteria
+from .decision import Decision, Observation
+from .errors import DecisionError, StateValueError
+from .live import LiveRun
+from .loop import Act, Check, Commit, Decide, Want, fold
+from .module import AgentModule
+from .reasons import RunStatus, StopReason, status_of
+from .result import RunError, RunResult
+from .scheduler import soon
+from .start import first_state
+from .state import StateSchema, assemble, dump, json_value
+from .workers import in_thread
+
+_ALWAYS = FinalResultCriteria()
+
+
+@dataclass
+class Outcome:
+    """How a run ended, before it is written."""
+
+    reason: StopReason
+    status: RunStatus
+    error: RunError | None = None
+    raised: BaseException | None = None
+    """What must be raised on once the end is written: a cancellation, or Ctrl-C."""
+
+
+class Runner:
+    """Drives one run of a module. `start` or `proceed` is awaited once; `finish` then writes the end."""
+
+    def __init__(
+        self, module: AgentModule[Any], task: Task, run: LiveRun, stop: Sequence[StopCriteria], clock_deadline: float | None
+    ) -> None:
+        self.module = module
+        self.task = task
+        self.run = run
+        self.stop = tuple(stop)
+        self.seconds = clock_deadline
+        self.state: StateSchema | None = None
+        self.environment: Environment | None = None
+        self.recorded_decision: Decision | None = None
+        self._snapshot_bytes = 0
+        self._patch_bytes = 0
+        self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
+        self._own_act = type(module).act is not AgentModule.act
+
+    # from start to end
+
+    async def work(self) -> Outcome:
+        """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine."""
+        run = self.run
+        try:
+            with anyio.CancelScope() as scope:
+                schedule = soon()
+                run.cancel_work = lambda: schedule(scope.cancel)
+                if self.seconds is not None:
+                    left = max(0.0, self.seconds - run.earlier_seconds)
+                    scope.deadline = anyio.current_time() + left
+                return await self._work()
+            if run.stopping is not None:
+                return Outcome(StopReason(run.stopping.reason), status_of(StopReason(run.stopping.reason)))
+            return Outcome(StopReason.budget_time, RunStatus.stopped)
+        except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as raised:
+            return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
+        except BaseException as raised:  # noqa: BLE001 - every end is written; what is not an Exception is raised on
+            return self._failed(raised)
+
+    def _failed(self, raised: BaseException) -> Outcome:
+        run = self.run
+        if run.stopping is not None:
+            reason = StopReason(run.stopping.reason)
+            return Outcome(reason, status_of(reason))
+        error = RunError.of(raised, run.step, run.phase)
+        fatal = not isinstance(raised, Exception) and not isinstance(raised, SystemExit)
+        if isinstance(raised, BaseExceptionGroup) and fatal:
+            return Outcome(StopReason.cancelled, RunStatus.cancelled, error, raised)
+        return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, raised if fatal else None)
+
+    async def _work(self) -> Outcome:
+        run = self.run
+        if self.state is None:
+            await self._init()
+        assert self.state is not None
+        run.enter_state(self.state)
+        machine = fold(self.module, self.state)
+        reply: Any = None
+        while True:
+            try:
+                want = machine.send(reply)
+            except StopIteration as end:
+                self.state, reason = end.value
+                return Outcome(reason, status_of(reason))
+            reply = await self._supply(want)
+
+    async def _supply(self, want: Want) -> Any:
+        kind = type(want)
+        if kind is Check:
+            return self._check(cast(Check, want).state)
+        if kind is Decide:
+            return await self._decide(cast(Decide, want).state)
+        if kind is Act:
+            observation = await self._act(cast(Act, want))
+            self.run.phase = "reduce"
+            return observation
+        self._commit(cast(Commit, want))
+        return None
+
+    # the phases
+
+    async def _init(self) -> None:
+        run, module, task = self.run, self.module, self.task
+        run.phase = "init"
+        token = set_frame(Frame(run, run.step, "init"))
+        try:
+            state = await first_state(module, task, run.account.budget)
+        finally:
+            reset_frame(token)
+        data = dump(state)
+        if run.redactor is not None and (cleaned := run.redactor.json(data)) is not data:
+            state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned
+        self.state = state
+        self._snapshot(data)
+
+    def _check(self, state: StateSchema) -> StopReason | None:
+        run = self.run
+        token = set_frame(NOWHERE)
+        try:
+            reason = _ALWAYS.should_stop(state, run)
+            if reason is not None:
+                return reason
+            if run.stopping is not None:
+                return StopReason(run.stopping.reason)
+            reason = run.account.used_up()
+            if reason is None and state.current_step >= state.max_steps:
+                reason = StopReason.budget_steps
+            if reason is None and self.seconds is not None and run.elapsed >= self.seconds:
+                reason = StopReason.budget_time
+            if reason is not None:
+                return reason
+            run.phase = "stop"
+            for criterion in self.stop:
+                met = criterion.should_stop(state, run)
+                if met is not None:
+                    return StopReason.of(met)
+            return None
+        finally:
+            reset_frame(token)
+
+    async def _decide(self, state: StateSchema) -> Decision:
+        run = self.run
+        run.phase = "decide"
+        if self.recorded_decision is not None:
+            decision, self.recorded_decision = self.recorded_decision, None
+            return decision
+        names = self.module._hook_names["decide"]
+        decision = await self._call("decide", self.module.decide, {"state": state} if names else {})
+        if not isinstance(decision, Decision):
+            raise DecisionError(
+                f"{type(self.module).__name__}.decide returned {type(decision).__name__}; "
+                "it must return a Decision, such as Decision.act([...]) or Decision.final('...')"
+            )
+        decision = decision.with_ids(run.step)
+        form: Any = decision.to_dict()
+        if run.redactor is not None:
+            data = orjson.dumps(form)
+            cleaned = run.redactor.json(data)
+            if cleaned is not data:
+                decision = Decision.from_dict(orjson.loads(cleaned))
+            form = orjson.Fragment(cleaned)
+        run.write("decide", run.step, {"decision": form})
+        return decision
+
+    async def _act(self, want: Act) -> Observation:
+        run = self.run
+        run.phase = "act"
+        if not self._own_act:
+            token = set_frame(Frame(run, run.step, "act"))
+            try:
+                return await run_actions(self.module.tools, want.decision)
+            finally:
+                reset_frame(token)
+        offered = {"state": want.state, "decision": want.decision}
+        kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
+        value = await self._call("act", self.module.act, kwargs)
+        if isinstance(value, Observation):
+            return Observation(value.results, json_value(value.value, "Observation.value"))
+        try:
+            return Observation((), json_value(value, "the observation"))
+        except StateValueError as error:
+            raise StateValueError(
+                f"{type(self.module).__name__}.act must return an Observation or a JSON value: {error}"
+            ) from None
+
+    def _commit(self, want: Commit) -> None:
+        run = self.run
+        if run.stopping is not None:
+            raise run.stopping
+        members: dict[str, Any] = {"patch": want.patch}
+        observation = want.observation
+        if observation.results or observation.value is not None:
+            members["observation"] = observation.to_dict()
+        if run.account.calls:
+            members["usage"] = run.account.to_dict()
+        record = run.append("commit", run.step, members)
+        self.state = want.state
+        run.step += 1
+        run.journal = None
+        run.enter_state(want.state)
+        self._patch_bytes += len(record.raw)
+        if self._patch_bytes > self._snapshot_bytes:
+            self._snapshot(dump(want.state))
+        run.warn_time()
+
+    def _snapshot(self, data: bytes) -> None:
+        self.run.write("snapshot", self.run.step, {"state": orjson.Fragment(data)})
+        self._snapshot_bytes = len(data)
+        self._patch_bytes = 0
+
+    async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        run = self.run
+        token = set_frame(Frame(run, run.step, phase))
+        try:
+            return await in_thread(hook, kwargs) if self._sync[phase] else await hook(**kwargs)
+        finally:
+            reset_frame(token)
+
+    # the end
+
+    async def finish(self, outcome: Outcome, trace: Callable[[], Trace]) -> RunResult:
+        """Closes the books, evaluates the task, and writes the end record, shielded from cancellation."""
+        run = self.run
+        with anyio.CancelScope(shield=True):
+            if outcome.status is RunStatus.stopped and outcome.reason is StopReason.budget_time:
+                why = "the run's time was used up before the call ended"
+            else:
+                why = "the run ended before the call did"
+            patch: list[dict[str, Any]] = []
+            try:
+                for call in list(run.open_calls.values()):
+                    call.cancelled(why)
+                if self.state is not None:
+                    self.state, patch = ended_state(self.state, outcome.reason)
+            except TraceWriteError as error:
+                outcome = Outcome(
+                    StopReason.unrecoverable_error, RunStatus.failed, RunError.of(error, run.step, run.phase), outcome.raised
+                )
+            run.closed = True
+            final = self.state.final_result if self.state is not None else None
+            view = RunView(self.task, str(outcome.status), str(outcome.reason), final, self.state, self.environment)
+            task_result = await evaluate_task(view) if outcome.raised is None else _unevaluated(view)
+            usage = run.usage()
+            members = {
+                "status": outcome.status,
+                "stop_reason": outcome.reason,
+                "final_result": final,
+                "usage": usage.to_dict(),
+                "task_result": task_result.model_dump(mode="json"),
+                "error": outcome.error.to_dict() if outcome.error else None,
+            }
+            if run.redactor is not None:
+                members = run.redactor.value(members)
+            if patch:
+                members["patch"] = patch
+            error = outcome.error
+            try:
+                run.write("end", run.step, members)
+            except TraceWriteError as failed:
+                error = error or RunError.of(failed, run.step, run.phase)
+                outcome.status, outcome.reason = RunStatus.failed, StopReason.unrecoverable_error
+            return RunResult(
+                outcome.status, outcome.reason, final, self.state, run.step, usage, task_result, trace(), error
+            )
+
+
+def ended_state(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:
+    """The last state with its stop reason, and the patch that the end record carries."""
+    if state.stop_reason == reason:
+        return state, []
+    ended = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
+    return ended, [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]
+
+
+def _unevaluated(view: RunView) -> TaskResult:
+    criteria = [
+        CriterionResult(criterion=c, passed=None, evidence="not evaluated: the run was interrupted")
+        for c in view.task.success_criteria
+    ]
+    return TaskResult(
+        task_id=view.task.id,
+        success=False,
+        stop_reason=view.stop_reason,
+        final_result=view.final_result,
+        criteria=criteria,
+        reason=f"the run did not complete: {view.stop_reason}",
+    )

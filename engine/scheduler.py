@@ -1,0 +1,15 @@
+"""Calls a function soon in the running event loop, from any thread, on asyncio as on trio."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+
+def soon() -> Callable[[Callable[[], Any]], Any]:
+    """Gives what schedules a call in the event loop that runs now; to be used from any thread."""
+    try:
+        return asyncio.get_running_loop().call_soon_threadsafe
+    except RuntimeError:
+        from trio.lowlevel import current_trio_token
+
+        return current_trio_token().run_sync_soon

@@ -1,0 +1,90 @@
+"""A recorded run as host: its effects are not done again but served, in their recorded order."""
+
+import re
+from typing import Any
+
+import anyio.lowlevel
+import orjson
+
+from ..traces import Effect
+from .calls import Call, Recorded
+from .context import Frame
+from .errors import RefoldError
+from .journal import Journal
+from .marks import EffectSpec
+from .refs import StateRefs, json_args, json_bytes
+from .state import StateSchema
+
+_ROUNDS = 200
+"""How many rounds of the event loop a served outcome waits for those that ended before it."""
+
+_MARK = re.compile(rb"<redacted:[^>]*>")
+
+
+class UnrecordedEffectError(RefoldError, RuntimeError):
+    """The code asked for an effect that the trace does not have; `request` is what it asked for."""
+
+    def __init__(self, phase: str, name: str, args: Any) -> None:
+        super().__init__(f"{name} was not asked for in {phase} when this trace was written")
+        self.request = {"effect": name, "args": args}
+
+
+class ServedRun:
+    """Serves one trace's outcomes to the hooks that are run again."""
+
+    def __init__(self, run_id: str, seed: int) -> None:
+        self.run_id = run_id
+        self.seed = seed
+        self.path = ""
+        self.journal = Journal(())
+        self.missing: UnrecordedEffectError | None = None
+        self._effects: tuple[Effect, ...] = ()
+        self._refs = StateRefs(None)
+        self._value: Any = lambda result: result
+
+    def enter(self, effects: tuple[Effect, ...], events: list[dict[str, Any]], state: StateSchema | None, value: Any) -> None:
+        """Serves the effects of one step from here on."""
+        self._effects = effects
+        self._value = value
+        self.journal = Journal(effects, events, value=value)
+        self._refs = StateRefs(state)
+        self.missing = None
+
+    def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
+        """See Host.begin: finds the recorded outcome, or notes that there is none."""
+        form = json_args(args or {}, self._refs, lambda name, value: None)
+        data = json_bytes(form)
+        digest, n = frame.match(spec.name, data)
+        recorded = self.journal.take(frame.phase, digest, n) or self._redacted(frame, spec, data)
+        if recorded is None:
+            self.missing = self.missing or UnrecordedEffectError(frame.phase, spec.name, orjson.loads(data))
+            raise self.missing
+        return Call(None, frame, spec, digest, "", recorded)
+
+    def _redacted(self, frame: Frame, spec: EffectSpec, data: bytes) -> Recorded | None:
+        """Finds a call whose recorded arguments hold redaction marks, each of which stands for any text."""
+        for effect in self._effects:
+            if effect.phase != frame.phase or effect.name != spec.name or effect.action is not None:
+                continue
+            shown = orjson.dumps(effect.args)
+            if b"<redacted:" not in shown:
+                continue
+            pattern = b".*?".join(re.escape(part) for part in _MARK.split(shown))
+            if re.fullmatch(pattern, data, re.DOTALL):
+                return self.journal.take(frame.phase, effect.digest, effect.n)
+        return None
+
+    async def turn(self, call: Call) -> None:
+        """See Host.turn; gives way until the outcomes recorded before this one have been asked for."""
+        assert call.recorded is not None
+        for _ in range(_ROUNDS):
+            if not self.journal.earlier(call.recorded, call.frame.phase):
+                break
+            await anyio.lowlevel.checkpoint()
+
+    def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
+        """See Host.emit: events are in the trace already."""
+
+    def wall_time(self) -> float:
+        """Not asked for: the clock is served like any effect."""
+        raise UnrecordedEffectError("", "now", {})

@@ -1,0 +1,176 @@
+"""Runs a trace's hooks again with recorded outcomes, and tells where they do something else."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import orjson
+
+from ..tasks import Task
+from ..traces import Effect, Step, Trace
+from ..traces.compare import make_patch
+from .budget import RuntimeBudget
+from .context import Frame, reset_frame, set_frame
+from .decision import Decision, Observation
+from .divergence import Divergence
+from .errors import RefoldError
+from .loop import Act, Check, Commit, Decide, fold
+from .module import AgentModule
+from .reasons import StopReason
+from .served import ServedRun, UnrecordedEffectError
+from .start import call_hook, first_state
+from .state import StateSchema, dump
+
+
+async def verify(trace: Trace, module: AgentModule[Any]) -> list[Divergence]:
+    """Runs `init_state`, `decide` and `reduce` of every step again, served from the trace; `act` is left alone.
+
+    Gives each place where they do not do what was recorded, [] when all is as it was. After a divergence it goes on from
+    what was recorded. Raises TraceCorruptError for a trace that was damaged.
+    """
+    trace.check()
+    return await _Verification(trace, module).run()
+
+
+class _Verification:
+    """One pass over one trace: the supplier of the loop that serves what was recorded."""
+
+    def __init__(self, trace: Trace, module: AgentModule[Any]) -> None:
+        self.trace = trace
+        self.module = module
+        self.host = ServedRun(trace.run_id, trace.header["seed"])
+        self.found: list[Divergence] = []
+        self.version = module.state_class.model_fields["schema_version"].default
+
+    async def run(self) -> list[Divergence]:
+        if self.trace.first_state is None:
+            return self.found
+        await self._init()
+        state = self._load(0)
+        k = 0
+        total = len(self.trace.steps)
+        resumed = {r.step for r in self.trace.records if r.kind == "resume" and r.get("patch")}
+        while k < total:
+            step = self.trace.steps[k]
+            if state is None or k in resumed:
+                state = self._load(k)
+            if state is not None:
+                state = await self._step(step, state)
+            k += 1
+        unfinished = self.trace.unfinished
+        if unfinished is not None and unfinished.decision is not None:
+            state = self._load(total)
+            if state is not None:
+                await self._decide(unfinished, state)
+        return self.found
+
+    def _load(self, k: int) -> StateSchema | None:
+        """State k as the module's class; None where it was written under another schema version."""
+        document = self.trace.shared_state(k)
+        if document.get("schema_version", 1) != self.version:
+            return None
+        return self.module.state_class.from_dict(document)
+
+    async def _init(self) -> None:
+        recorded = self.trace.first_state
+        assert recorded is not None
+        if recorded.get("schema_version", 1) != self.version:
+            return
+        task = Task.from_dict(self.trace.header["task"])
+        budget = RuntimeBudget(**self.trace.header["budget"])
+        self._enter(self.trace.steps[0] if len(self.trace.steps) else self.trace.unfinished, None)
+
+        async def init() -> dict[str, Any]:
+            state = await first_state(self.module, task, budget)
+            return state.to_dict()
+
+        await self._compare(0, "init", recorded, init)
+
+    async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
+        """Runs one step again; gives the state after it, None where the recorded one has to be taken."""
+        machine = fold(self.module, state)
+        reply: Any = None
+        while True:
+            try:
+                want = machine.send(reply)
+            except (RefoldError, Exception) as error:  # noqa: BLE001 - what a hook raises now is the divergence
+                self._differs(step.index, "reduce", step.patch, f"{type(error).__name__}: {error}")
+                return None
+            if type(want) is Check:
+                reply = None
+            elif type(want) is Decide:
+                reply = await self._decide(step, want.state)
+            elif type(want) is Act:
+                reply = Observation.from_dict(step.observation or {})
+            elif type(want) is Commit:
+                return self._committed(step, want)
+
+    async def _decide(self, step: Step, state: StateSchema) -> Decision:
+        self._enter(step, state)
+        recorded = step.decision
+        assert recorded is not None
+        names = self.module._hook_names["decide"]
+
+        async def decide() -> Any:
+            decision = await call_hook(self.module.decide, {"state": state} if names else {})
+            if not isinstance(decision, Decision):
+                return f"decide returned {type(decision).__name__}"
+            return orjson.loads(dump(decision.with_ids(step.index).to_dict()))
+
+        await self._compare(step.index, "decide", recorded, decide)
+        return Decision.from_dict(recorded)
+
+    def _committed(self, step: Step, want: Commit) -> StateSchema | None:
+        if orjson.dumps(want.patch) == orjson.dumps(step.patch):
+            return want.state
+        expected, actual = step.state, want.state.to_dict()
+        difference = make_patch(expected, actual)
+        if not difference:
+            return want.state
+        self.found.append(Divergence(step.index, "reduce", step.patch, orjson.loads(orjson.dumps(want.patch)), difference))
+        return None
+
+    async def _compare(self, step: int, phase: str, recorded: Any, work: Callable[[], Awaitable[Any]]) -> None:
+        """Runs one hook again and notes where its result, or what it asked for, is not as recorded."""
+        token = set_frame(Frame(self.host, step, phase))
+        try:
+            actual = await work()
+        except UnrecordedEffectError as error:
+            actual = error.request
+        except Exception as error:  # noqa: BLE001 - what a hook raises now is the divergence
+            actual = f"{type(error).__name__}: {error}"
+        finally:
+            reset_frame(token)
+        if self.host.missing is not None:
+            actual = self.host.missing.request
+        elif self.host.journal.untaken(phase) and actual == recorded:
+            left = [{"effect": e.name, "args": e.args} for e in _untaken(self.host, phase)]
+            self.found.append(Divergence(step, phase, left, "no such effect was asked for"))
+            return
+        if not _matches(recorded, actual):
+            self._differs(step, phase, recorded, actual)
+
+    def _differs(self, step: int, phase: str, expected: Any, actual: Any) -> None:
+        patch = make_patch(expected, actual) if isinstance(actual, dict) and isinstance(expected, dict) else []
+        self.found.append(Divergence(step, phase, expected, actual, patch))
+
+    def _enter(self, step: Step | None, state: StateSchema | None) -> None:
+        effects = step.effects if step is not None else ()
+        self.host.enter(effects, step.events if step is not None else [], state, self.trace.value)
+
+
+def _untaken(host: ServedRun, phase: str) -> Iterator[Effect]:
+    return (effect for effect in host._effects if effect.phase == phase)
+
+
+def _matches(recorded: Any, actual: Any) -> bool:
+    """Whether the two are the same JSON, a redaction mark standing for any text."""
+    if isinstance(recorded, dict) and isinstance(actual, dict):
+        return list(recorded) == list(actual) and all(_matches(recorded[k], actual[k]) for k in recorded)
+    if isinstance(recorded, list) and isinstance(actual, list):
+        return len(recorded) == len(actual) and all(map(_matches, recorded, actual))
+    if isinstance(recorded, str) and isinstance(actual, str) and "<redacted:" in recorded:
+        return True
+    return type(recorded) is type(actual) and bool(recorded == actual)
+
+
+__all__ = ["StopReason", "verify"]

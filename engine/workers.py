@@ -1,0 +1,82 @@
+"""Runs sync hooks, tools and effects in daemon threads that a deadline can leave behind."""
+
+import asyncio
+import threading
+from asyncio import events
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from queue import SimpleQueue
+from typing import Any
+
+import anyio.to_thread
+
+
+class _Job:
+    """One call handed to a worker, and the future that waits for it."""
+
+    __slots__ = ("context", "fn", "future", "kwargs", "loop")
+
+    def __init__(
+        self, fn: Callable[..., Any], kwargs: dict[str, Any], context: Context, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.fn = fn
+        self.kwargs = kwargs
+        self.context = context
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+
+    def deliver(self, value: Any, error: BaseException | None) -> None:
+        if self.future.cancelled():
+            return
+        if error is None:
+            self.future.set_result(value)
+        elif isinstance(error, StopIteration):
+            self.future.set_exception(RuntimeError("StopIteration left a sync function"))
+        else:
+            self.future.set_exception(error)
+
+
+class _Worker(threading.Thread):
+    """A daemon thread that does one job after another and goes back to the idle ones in between."""
+
+    def __init__(self, idle: "deque[_Worker]") -> None:
+        super().__init__(daemon=True, name="refold worker")
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._idle = idle
+
+    def run(self) -> None:
+        while True:
+            job = self.jobs.get()
+            value, error = None, None
+            try:
+                value = job.context.run(job.fn, **job.kwargs)
+            except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
+                error = raised
+            self._idle.append(self)
+            try:
+                job.loop.call_soon_threadsafe(job.deliver, value, error)
+            except RuntimeError:
+                pass  # the loop was closed meanwhile: nobody waits any more
+            del job, value, error
+
+
+_idle: deque[_Worker] = deque()
+
+
+async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Runs `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, leaves the thread to itself."""
+    if events._get_running_loop() is None:
+        return await anyio.to_thread.run_sync(lambda: fn(**kwargs), abandon_on_cancel=True, limiter=_trio_limiter())
+    job = _Job(fn, kwargs, copy_context(), asyncio.get_running_loop())
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = _Worker(_idle)
+        worker.start()
+    worker.jobs.put(job)
+    return await job.future
+
+
+def _trio_limiter() -> anyio.CapacityLimiter:
+    return anyio.CapacityLimiter(1)
