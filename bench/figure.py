@@ -1,0 +1,66 @@
+"""One figure: what was measured, what was to be reached, and how the numbers behind it lay."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is run: `steps` and `long` are the two lengths of a run, `repeats` how often each time is taken."""
+
+    steps: int = 2_000
+    long: int = 10_000
+    runs: int = 1_000
+    run_steps: int = 20
+    repeats: int = 7
+
+
+QUICK = Sizes(steps=400, long=1_000, runs=100, run_steps=10, repeats=3)
+"""Sizes for a first look: the goals are meant for the full ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row of the report. `goal` None means that no goal was set: the figure is there to be known."""
+
+    key: str
+    title: str
+    measured: float
+    goal: float | None = None
+    better: Literal["below", "above"] = "below"
+    unit: str = "x"
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is reached; None where none was set."""
+        if self.goal is None:
+            return None
+        return self.measured <= self.goal if self.better == "below" else self.measured >= self.goal
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "figure": self.key,
+            "title": self.title,
+            "measured": self.measured,
+            "goal": self.goal,
+            "better": self.better,
+            "unit": self.unit,
+            "met": self.met,
+            "details": self.details,
+        }
+
+
+def spread(values: Sequence[float], scale: float = 1.0) -> dict[str, float]:
+    """The least, the middle and the largest of some times, for a figure's details."""
+    return {name: round(of(values) * scale, 3) for name, of in (("min", min), ("median", median), ("max", max))}
+
+
+def trace_file(folder: Path) -> Path:
+    """The one trace in a folder."""
+    (found,) = folder.glob("*.trace.jsonl")
+    return found

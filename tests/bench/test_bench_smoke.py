@@ -1,0 +1,58 @@
+"""The benchmark runs: each workload at a tiny size, each figure under its name; no time is judged here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KEYS = {
+    "step": {"step.async", "step.sync"},
+    "growth": {"growth.short", "growth.long"},
+    "bytes": {"bytes.tool", "bytes.model"},
+    "load": {"load.last.short", "load.middle.short", "load.last.long", "load.middle.long"},
+    "import": {"import.facade", "import.used"},
+    "crowd": {"crowd"},
+    "memory": {"memory"},
+}
+
+
+def bench(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run([sys.executable, "-m", "bench", *arguments], cwd=ROOT, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("group", KEYS)
+def test_each_workload_gives_its_figures(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench.__main__ import GROUPS
+    from bench.figure import Sizes
+
+    figures = list(GROUPS[group](Sizes(steps=12, long=24, runs=3, run_steps=2, repeats=1)))
+    assert {figure.key for figure in figures} == KEYS[group]
+    for figure in figures:
+        assert figure.measured > 0
+        assert figure.met in (True, False, None)
+        assert (figure.met is None) == (figure.goal is None)
+
+
+def test_the_command_knows_its_groups_and_writes_json() -> None:
+    done = bench("--quick", "--only", "bytes", "--json", "-")
+    assert done.returncode == 0, done.stderr.decode()
+    report = orjson.loads(done.stdout)
+    assert {figure["figure"] for figure in report["figures"]} == KEYS["bytes"]
+    for figure in report["figures"]:
+        assert figure.keys() == {"figure", "title", "measured", "goal", "better", "unit", "met", "details"}
+
+
+def test_the_command_prints_plain_lines_when_nobody_looks() -> None:
+    done = bench("--quick", "--only", "memory")
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.startswith(b"memory ")
+
+
+def test_an_unknown_group_is_refused() -> None:
+    done = bench("--only", "speed")
+    assert done.returncode == 2
+    assert b"invalid choice: 'speed'" in done.stderr
