@@ -2,33 +2,29 @@
 
 import types
 from collections import abc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import cache
+from functools import partial
 from pathlib import PurePath
-from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, NewType, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
-from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter
+from annotated_types import BaseMetadata, GroupedMetadata
+from pydantic import BaseModel, JsonValue, SecretBytes, SecretStr, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, WrapSerializer
 from typing_extensions import TypeAliasType
 
+from .choices import CheckedShape, UnionShape
 from .errors import StateDefinitionError
-from .shape import (
-    AnyShape,
-    CheckedShape,
-    DictShape,
-    Freezer,
-    LeafShape,
-    ListShape,
-    ScalarShape,
-    Shape,
-    TupleShape,
-    UnionShape,
-    json_kind,
-)
+from .leaves import LeafShape, ScalarShape
+from .passage import Freezer
+from .refusals import refuse_class
+from .shape import AnyShape, DictShape, ListShape, Shape, TupleShape
+from .validators import field_validator, validated_fields
 
 _SCALARS: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
 _TEXT_LEAVES = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
@@ -62,13 +58,19 @@ class _Builder:
 
     def __init__(self, model_base: type[BaseModel]) -> None:
         self.model_base = model_base
+        self.aliases: list[TypeAliasType] = []
 
     def build(self, annotation: Any, label: str) -> Shape:
-        while isinstance(annotation, TypeAliasType):
-            annotation = annotation.__value__
-        if annotation is Any or annotation is object:
+        if annotation is Any or annotation is object or annotation is JsonValue:
             return AnyShape(label)
+        if isinstance(annotation, TypeAliasType):
+            with self.within(annotation, label):
+                return self.build(annotation.__value__, label)
+        if isinstance(annotation, NewType):
+            return self.build(annotation.__supertype__, label)
         if isinstance(annotation, TypeVar):
+            if annotation.__constraints__:
+                return self.union(annotation.__constraints__, None, label)
             bound = annotation.__bound__
             return self.build(Any if bound is None or isinstance(bound, ForwardRef) else bound, label)
         if annotation in (None, type(None)):
@@ -91,6 +93,14 @@ class _Builder:
             return self.places(args, label)
         return self.leaf(annotation, kind, label)
 
+    @contextmanager
+    def within(self, alias: TypeAliasType, label: str) -> Iterator[None]:
+        if alias in self.aliases:
+            raise StateDefinitionError(label, f"{alias} contains itself; write Any, or a StateModel that does")
+        self.aliases.append(alias)
+        yield
+        self.aliases.pop()
+
     def leaf(self, annotation: Any, kind: Any, label: str) -> Shape:
         if not isinstance(kind, type):
             raise StateDefinitionError(label, f"{annotation!r} is not a type that a state can hold")
@@ -100,7 +110,8 @@ class _Builder:
         if issubclass(kind, BaseModel):
             if not issubclass(kind, self.model_base):
                 raise StateDefinitionError(label, f"{kind.__name__} is not a StateModel; derive it from StateModel")
-            if kind is self.model_base or not kind.model_fields and kind.__subclasses__():
+            empty = kind.__pydantic_complete__ and not kind.model_fields and kind.__subclasses__()
+            if kind is self.model_base or empty:
                 raise StateDefinitionError(
                     label,
                     f"a field of type {kind.__name__} would drop its subclasses' fields; name them in a tagged union",
@@ -112,13 +123,13 @@ class _Builder:
                 raise StateDefinitionError(
                     label, f"the values of {kind.__name__} must be texts or integers, all distinct"
                 )
-            return LeafShape(label, annotation)
+            return LeafShape(label, annotation, frozenset("str" if type(v) is str else "int" for v in values))
         if issubclass(kind, _TEXT_LEAVES):
-            return LeafShape(label, annotation)
+            return LeafShape(label, annotation, frozenset({"str"}))
         raise StateDefinitionError(
             label,
-            f"{getattr(kind, '__name__', kind)} is not a JSON type; use text, numbers, lists, dicts, dates, enums, paths, "
-            "decimals, or a class derived from StateModel",
+            f"{getattr(kind, '__name__', kind)} is not a JSON type; use text, numbers, lists, dicts, dates, enums, "
+            "paths, decimals, or a class derived from StateModel",
         )
 
     def annotated(self, inner: Any, extras: tuple[Any, ...], label: str) -> Shape:
@@ -129,18 +140,19 @@ class _Builder:
         if tags and get_origin(inner) in (Union, types.UnionType):
             return self.union(get_args(inner), tags[0], label)
         shape = self.build(inner, label)
-        if any(not isinstance(e, str | FieldInfo) or (isinstance(e, FieldInfo) and e.metadata) for e in extras):
+        if any(_constrains(extra) for extra in extras):
             adapter: TypeAdapter[Any] = TypeAdapter(Annotated[inner, *extras])
-            return CheckedShape(label, shape, adapter.validate_python)
+            return CheckedShape(label, shape, partial(adapter.validate_python, strict=True))
         return shape
 
     def literal(self, values: tuple[Any, ...], label: str) -> Shape:
         for value in values:
-            if not isinstance(value, Enum) and type(value) not in (str, int, bool, type(None)):
+            if type(getattr(value, "value", value)) not in (str, int, bool, type(None)):
                 raise StateDefinitionError(label, f"the literal {value!r} is not text, an integer, a boolean or None")
         if len({str(getattr(v, "value", v)) for v in values}) < len(values):
             raise StateDefinitionError(label, f"the literals {values!r} are not distinct as text")
-        return LeafShape(label, Literal[values])
+        plain = [getattr(v, "value", v) for v in values]
+        return LeafShape(label, Literal[values], frozenset(_SCALARS[type(v)] for v in plain))
 
     def mapping(self, args: tuple[Any, ...], label: str) -> Shape:
         key, value = args if args else (Any, Any)
@@ -168,37 +180,55 @@ class _Builder:
     def union(self, args: tuple[Any, ...], tag: Any, label: str) -> Shape:
         branches: dict[str, Shape] = {}
         models: list[type[BaseModel]] = []
+        taken: set[str] = set()
         for arg in args:
             shape = self.build(arg, label)
-            kind = _branch_kind(shape)
-            if isinstance(shape, ModelShape):
-                models.append(shape.cls)
-                if len(models) > 1:
-                    continue
             if isinstance(shape, UnionShape):
                 raise StateDefinitionError(label, "a union inside a union; write it as one")
-            if kind in branches or (kind == "leaf" and "str" in branches) or (kind == "str" and "leaf" in branches):
+            inner = shape.inner if isinstance(shape, CheckedShape) else shape
+            if isinstance(inner, ModelShape):
+                models.append(inner.cls)
+                if len(models) > 1:
+                    continue
+            kinds = _json_kinds(inner)
+            name = "leaf" if isinstance(inner, LeafShape) else next(iter(kinds))
+            clash = taken & kinds or ({name} & branches.keys()) or _int_clash(inner, branches)
+            if clash:
                 raise StateDefinitionError(
-                    label, f"JSON cannot tell the members of this union apart (two are written as {kind})"
+                    label, f"JSON cannot tell the members of this union apart (two are written as {min(clash)})"
                 )
-            branches[kind] = shape
+            taken |= kinds
+            branches[name] = shape
         picker = _model_picker(models, tag, label) if len(models) > 1 else None
         if len(branches) == 1 and not models:
             return next(iter(branches.values()))
         return UnionShape(label, branches, picker)
 
 
-def _branch_kind(shape: Shape) -> str:
-    inner = shape.inner if isinstance(shape, CheckedShape) else shape
-    if isinstance(inner, ScalarShape):
-        return _SCALARS[inner.kind]
-    if isinstance(inner, ListShape | TupleShape):
-        return "array"
-    if isinstance(inner, DictShape | ModelShape):
-        return "object"
-    if isinstance(inner, AnyShape):
+def _json_kinds(shape: Shape) -> frozenset[str]:
+    """The JSON kinds in which a shape's values are written."""
+    if isinstance(shape, LeafShape):
+        return shape.kinds
+    if isinstance(shape, ScalarShape):
+        return frozenset({_SCALARS[shape.kind]})
+    if isinstance(shape, AnyShape):
         raise StateDefinitionError(shape.label, "a union with Any takes everything; write Any alone")
-    return "leaf"
+    return frozenset({"array" if isinstance(shape, ListShape | TupleShape) else "object"})
+
+
+def _int_clash(shape: Shape, branches: dict[str, Shape]) -> set[str]:
+    """A float takes integers too: it cannot stand beside a leaf that is written as one."""
+    leaf = shape if isinstance(shape, LeafShape) else branches.get("leaf")
+    has_float = "float" in branches or (isinstance(shape, ScalarShape) and shape.kind is float)
+    return {"int"} if has_float and isinstance(leaf, LeafShape) and "int" in leaf.kinds else set()
+
+
+def _constrains(extra: Any) -> bool:
+    """Whether metadata of a field limits or changes its values, rather than describing them."""
+    if isinstance(extra, FieldInfo):
+        return bool(extra.metadata)
+    known = isinstance(extra, BaseMetadata | GroupedMetadata) or type(extra).__module__.startswith("pydantic")
+    return known or hasattr(extra, "__get_pydantic_core_schema__")
 
 
 def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
@@ -224,71 +254,29 @@ def _literal_values(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
+def holds_scalars(shape: Shape) -> bool:
+    """Whether the shape's values are text, numbers, booleans or null, with nothing more asked of them."""
+    if isinstance(shape, UnionShape):
+        return shape.pick_model is None and all(map(holds_scalars, shape.branches.values()))
+    return isinstance(shape, ScalarShape)
+
+
 def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str, Shape]:
     """The shape of each field of a state class, in field order; raises StateDefinitionError for what is refused."""
     builder = _Builder(model_base)
-    _refuse_class(cls, model_base)
+    refuse_class(cls, model_base)
+    checked = validated_fields(cls)
     shapes: dict[str, Shape] = {}
-    decorated = {f for d in cls.__pydantic_decorators__.field_validators.values() for f in d.info.fields}
     for name, field in cls.model_fields.items():
         label = f"{cls.__name__}.{name}"
-        if field.exclude:
-            raise StateDefinitionError(label, "exclude=True would leave it out of the trace")
+        if field.exclude or getattr(field, "exclude_if", None):
+            raise StateDefinitionError(label, "what is excluded from dumps would still be in the trace; leave it out")
         shape = builder.annotated(field.annotation, tuple(field.metadata), label) if field.metadata else None
         if shape is None and field.discriminator is not None:
             shape = builder.union(get_args(field.annotation), field.discriminator, label)
         shape = shape or builder.build(field.annotation, label)
-        if name in decorated or "*" in decorated:
-            shape = CheckedShape(label, shape, _field_validator(cls, name))
-        shapes[name] = shape
+        shapes[name] = CheckedShape(label, shape, field_validator(cls, name)) if name in checked else shape
     return shapes
 
 
-def _field_validator(cls: type[BaseModel], name: str) -> Any:
-    """Runs one field's own validators, taken from the class's core schema, on a whole value."""
-    from pydantic_core import SchemaValidator, core_schema
-
-    @cache
-    def validator() -> SchemaValidator:
-        schema: Any = cls.__pydantic_core_schema__
-        definitions = schema.get("definitions", []) if schema["type"] == "definitions" else []
-        while schema["type"] != "model-fields":
-            schema = schema["schema"]
-        field: Any = schema["fields"][name]["schema"]
-        return SchemaValidator(core_schema.definitions_schema(field, definitions) if definitions else field)
-
-    return lambda value: validator().validate_python(value)
-
-
-def _refuse_class(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
-    if cls.__private_attributes__:
-        raise StateDefinitionError(
-            f"{cls.__name__}.{next(iter(cls.__private_attributes__))}",
-            "a private attribute is not part of the document, so a replay would lose it; make it a field",
-        )
-    decorators = cls.__pydantic_decorators__
-    for custom in (decorators.field_serializers, decorators.model_serializers):
-        for name in custom:
-            raise StateDefinitionError(
-                f"{cls.__name__}.{name}", "custom serializers would write what cannot be read back; drop them"
-            )
-    for name, wanted in (("frozen", True), ("extra", "forbid"), ("strict", True)):
-        if cls.model_config.get(name) != wanted:
-            raise StateDefinitionError(
-                cls.__name__, f"model_config loosens {name}={wanted!r}, on which committed states depend; leave it out"
-            )
-    for name in cls.model_config:
-        if name in (
-            "arbitrary_types_allowed",
-            "ser_json_inf_nan",
-            "json_encoders",
-            "use_enum_values",
-        ) and cls.model_config[
-            name  # type: ignore[literal-required]
-        ] != model_base.model_config.get(name):
-            raise StateDefinitionError(
-                cls.__name__, f"model_config sets {name}, which changes what JSON carries; leave it out"
-            )
-
-
-__all__ = ["ModelShape", "field_shapes", "json_kind"]
+__all__ = ["ModelShape", "field_shapes", "holds_scalars"]

@@ -2,17 +2,22 @@
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
-from ..traces.compare import Op, key_token
-from .draft import DraftDict, DraftList, Node, Scope
+from ..traces.compare import Op, Span, key_token
+from .draft import Node, Scope
 from .draft_model import draft_model
-from .errors import DraftExpiredError, ReduceError, StateValueError
-from .resolve import COMPARISON
-from .shape import DRAFT_RESOLVERS, Freezer
-from .state import StateSchema, assemble, dump
+from .errors import ReduceError, StateValueError
+from .expire import expire
+from .frozen import FrozenDict, FrozenList
+from .json_form import COMPARISON, PLAIN, dump
+from .passage import MAX_DEPTH, Freezer
+from .resolve import resolve_model
+from .runs import gaps
+from .shape import DRAFT_RESOLVERS
+from .state import StateSchema, assemble
 
 
 def fold_step(
@@ -29,24 +34,24 @@ def fold_step(
         returned = reduce(draft)
         return _commit(state, draft, returned, engine_fields)
     finally:
-        _expire(scope)
+        expire(scope)
 
 
 def _commit(
     state: StateSchema, draft: Any, returned: Any, engine_fields: dict[str, Any]
 ) -> tuple[StateSchema, list[Op]]:
-    freezer = Freezer()
-    resolve = DRAFT_RESOLVERS[type(draft)]
     if returned is None or returned is draft:
         draft.__dict__.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
-        new = resolve(draft, freezer)
+        freezer = Freezer(consuming=True)
+        new = resolve_model(draft, None, freezer)
     else:
+        freezer = Freezer()
         new = _returned_state(state, returned, freezer)
-        if resolve(draft, Freezer()) is not state:
+        if resolve_model(draft, None, Freezer()) is not state:
             raise ReduceError("reduce() changed the draft and returned another state; do one or the other")
         kept = {name: state.__dict__[name] for name in type(state).__refold_engine_fields__}
-        new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, tuple(engine_fields), freezer)
+        new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, engine_fields)
     if new is state:
         return state, []
     ops: list[Op] = []
@@ -55,9 +60,8 @@ def _commit(
 
 
 def _returned_state(state: StateSchema, returned: Any, freezer: Freezer) -> Any:
-    resolver = DRAFT_RESOLVERS.get(type(returned))
-    if resolver is not None:
-        returned = resolver(returned, freezer)
+    if isinstance(returned, StateSchema) and (resolver := DRAFT_RESOLVERS.get(type(returned))):
+        returned = resolver(returned, None, freezer)
     if type(returned) is not type(state):
         raise ReduceError(
             f"reduce() returned {type(returned).__name__}; it must return None (for the draft), the draft, "
@@ -67,73 +71,93 @@ def _returned_state(state: StateSchema, returned: Any, freezer: Freezer) -> Any:
 
 
 def _emit(old: Any, new: Any, path: str, hints: dict[int, Node], ops: list[Op]) -> None:
-    """Adds the operations from `old` to `new`, guided by what the draft that became `new` knows to be touched."""
-    if old is new:
+    """Adds the operations from `old` to another `new`, guided by what the draft that became `new` knows of itself."""
+    kind = type(new)
+    if kind in PLAIN:
+        ops.append({"op": "replace", "path": path, "value": new})
         return
     node = hints.get(id(new))
     if node is None or node.base is not old:
         ops.extend(COMPARISON.make_patch(old, new, path))
-    elif isinstance(new, list):
-        size = len(old)
-        for i in sorted(node.touched):
-            if i < size:
-                _emit(old[i], new[i], f"{path}/{i}", hints, ops)
-        for value in new[size:]:
-            ops.append({"op": "add", "path": f"{path}/-", "value": value})
-    elif isinstance(new, dict):
-        for key in old if len(node.touched) > 8 else sorted(node.touched):
-            if key in node.touched and key in old:
-                _emit(old[key], new[key], f"{path}/{key_token(key)}", hints, ops)
-        for key in islice(new, len(old), None):
-            ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": new[key]})
+    elif kind is FrozenList:
+        mine: list[Op] = []
+        _emit_list(node, old, new, path, hints, mine)
+        ops.extend(COMPARISON.shortest(mine, new, path) if len(mine) > 4 else mine)
+    elif kind is FrozenDict:
+        _emit_dict(node, old, new, path, hints, ops)
     else:
         was, now = old.__dict__, new.__dict__
-        for name in now:
-            if name in node.touched:
-                _emit(was[name], now[name], f"{path}/{name}", hints, ops)
+        for name in node.touched:
+            value = now[name]
+            if type(value) in PLAIN:
+                if was[name] is not value:
+                    ops.append({"op": "replace", "path": f"{path}/{name}", "value": value})
+            elif was[name] is not value:
+                _emit(was[name], value, f"{path}/{name}", hints, ops)
+
+
+def _emit_list(node: Node, old: Any, new: Any, path: str, hints: dict[int, Node], ops: list[Op]) -> None:
+    """Items changed in their place first, while they have their old indices; then what moved, the last place first."""
+    size = len(old)
+    if node.moved is None:
+        for i in node.touched:
+            if old[i] is not new[i]:
+                _emit(old[i], new[i], f"{path}/{i}", hints, ops)
+        end = f"{path}/-"
+        for value in new[size:]:
+            ops.append({"op": "add", "path": end, "value": value})
+        return
+    for at, base, count in node.moved:
+        for i in node.touched:
+            if base <= i < base + count and old[i] is not new[at + i - base]:
+                _emit(old[i], new[at + i - base], f"{path}/{i}", hints, ops)
+    for gap in reversed(gaps(node.moved, size, len(new))):
+        COMPARISON.compare_span(old, new, Span(*gap), path, ops)
+
+
+def _emit_dict(node: Node, old: Any, new: Any, path: str, hints: dict[int, Node], ops: list[Op]) -> None:
+    """Removed members first; what was removed and set again goes to the end, as it does in a dict."""
+    removed: Any = node.moved or ()
+    for key in removed:
+        ops.append({"op": "remove", "path": f"{path}/{key_token(key)}"})
+    for key in node.touched:
+        if key in old and key not in removed:
+            was, now = old[key], new[key]
+            if was is not now:
+                _emit(was, now, f"{path}/{key_token(key)}", hints, ops)
+    for key in islice(new, len(old) - len(removed), None):
+        ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": new[key]})
 
 
 def plain_ops(ops: list[Op]) -> list[Op]:
-    """The operations with values that any JSON writer takes: those with non-text keys are turned into documents."""
+    """The operations with values that any JSON writer takes: all but scalars become finished JSON.
+
+    Raises StateValueError where a value would make the document nest too deep to be read again.
+    """
     for op in ops:
         value = op.get("value")
-        if type(value) not in (str, int, float, bool, type(None)):
-            op["value"] = orjson.Fragment(dump(value))
+        if type(value) not in PLAIN:
+            data = dump(value)
+            path = op["path"]
+            if len(data) + 2 * len(path) > 2 * MAX_DEPTH:
+                _check_depth(data, path)
+            op["value"] = orjson.Fragment(data)
     return ops
 
 
-class _Expired:
-    """What a draft becomes once its reduce has ended: whatever is asked of it, it says so."""
+def _check_depth(data: bytes, path: str) -> None:
+    room = MAX_DEPTH - path.count("/")
+    if data.count(b"[") + data.count(b"{") > room and _height(orjson.loads(data)) > room:
+        raise StateValueError(f"nested deeper than {MAX_DEPTH} levels", path)
 
 
-def _expired_class(base: type) -> type:
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        shape = self.meta.shape
-        raise DraftExpiredError(getattr(shape, "label", "a state"))
-
-    names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
-    return type(f"Expired{base.__name__}", (base.__mro__[1],), {"__slots__": ("meta",), **dict.fromkeys(names, refuse)})
-
-
-_LEFT_ALONE = frozenset(
-    "__class__ __new__ __init__ __init_subclass__ __subclasshook__ __getattribute__ __setattr__ __delattr__ __dir__ "
-    "__repr__ __str__ __format__ __sizeof__ __hash__ __class_getitem__ __doc__ __getstate__".split()
-)
-_EXPIRED_LIST = _expired_class(DraftList)
-_EXPIRED_DICT = _expired_class(DraftDict)
-
-
-def _expire(scope: Scope) -> None:
-    for draft in scope.drafts:
-        kind = type(draft)
-        if kind is DraftList:
-            list.clear(draft)
-            draft.__class__ = _EXPIRED_LIST
-        elif kind is DraftDict:
-            dict.clear(draft)
-            draft.__class__ = _EXPIRED_DICT
-        else:
-            draft.__dict__.clear()
+def _height(value: Any) -> int:
+    """How deep a JSON value nests."""
+    height, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        height += 1
+        level = [each for one in level for each in (one.values() if isinstance(one, dict) else one)]
+    return height
 
 
 __all__ = ["StateValueError", "fold_step", "plain_ops"]

@@ -34,6 +34,24 @@ class StateValueError(RefoldError, ValueError):
         return f"at {self.path}: {self.why}" if self.path else self.why
 
 
+class CircularValueError(StateValueError):
+    """A value that contains itself; `path` leads to the place where it does so for the first time.
+
+    `beyond` counts the levels that were entered below that place; they add nothing to the path.
+    """
+
+    def __init__(self, beyond: int) -> None:
+        super().__init__("the value contains itself; JSON has no cycles")
+        self.beyond = beyond
+
+    def under(self, token: object) -> "StateValueError":
+        """The same error, seen from one level further up."""
+        if self.beyond > 0:
+            self.beyond -= 1
+            return self
+        return super().under(token)
+
+
 class FrozenStateError(RefoldError, TypeError):
     """Somebody other than `reduce` tried to change a committed value; `field` names it."""
 
@@ -76,10 +94,10 @@ class ModuleDefinitionError(RefoldError, TypeError):
 
 
 class ReduceError(RefoldError, RuntimeError):
-    """reduce() broke its contract: it returned something else than a state, or changed the draft and returned another."""
+    """reduce() broke its contract: it returned no state, or changed the draft and returned another."""
 
 
-class EffectNotAllowed(RefoldError, RuntimeError):  # noqa: N818 - the name is part of the public design
+class EffectNotAllowed(RefoldError, RuntimeError):
     """An effect was performed where none may be: inside reduce() or a stop criterion."""
 
 
@@ -100,11 +118,11 @@ class NoRunError(RefoldError, RuntimeError):
     """An effect was performed from a thread that lost its run while runs are live; `bind(fn)` carries the run along."""
 
 
-class RunClosed(RefoldError, RuntimeError):  # noqa: N818 - the name is part of the public design
+class RunClosed(RefoldError, RuntimeError):
     """The run this effect belongs to has ended; nothing more is journaled or started for it."""
 
 
-class BudgetExceeded(RefoldError, RuntimeError):  # noqa: N818 - says what happened, as its siblings do
+class BudgetExceeded(RefoldError, RuntimeError):
     """A budget stopped the run; `reason` is the StopReason."""
 
     def __init__(self, reason: str, message: str) -> None:

@@ -6,8 +6,21 @@ from typing import Any, NoReturn
 
 from .errors import FrozenStateError
 
-_LIST_CHANGERS = "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort".split()
-_DICT_CHANGERS = "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update".split()
+_LIST_CHANGERS = [
+    "__setitem__",
+    "__delitem__",
+    "__iadd__",
+    "__imul__",
+    "append",
+    "clear",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "reverse",
+    "sort",
+]
+_DICT_CHANGERS = ["__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"]
 
 
 class FrozenList(list[Any]):
@@ -45,7 +58,8 @@ class FrozenDict(dict[Any, Any]):
 def _refuser(name: str) -> Callable[..., NoReturn]:
     def refuse(self: Any, *args: object, **kwargs: object) -> NoReturn:
         raise FrozenStateError(
-            getattr(self.meta, "label", "a value"), f"{name}()" if name[0] != "_" else name.strip("_")
+            getattr(getattr(self, "meta", None), "label", "a frozen value"),
+            f"{name}()" if name[0] != "_" else name.strip("_"),
         )
 
     refuse.__name__ = name

@@ -1,144 +1,229 @@
 """Turns a draft into its frozen value, looking only at what was touched."""
 
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
-from ..traces.compare import Comparison
+from .draft import Node
+from .draft_dict import DraftDict
+from .draft_list import DraftList
+from .draft_model import ModelDraft
 from .errors import StateValueError
 from .frozen import FrozenDict, FrozenList
-from .shape import DictShape, Freezer, ListShape, freeze_dict, freeze_list
-from .state import StateModel, assemble, json_default
+from .json_form import COMPARISON, PLAIN
+from .passage import MAX_DEPTH, Freezer
+from .runs import gaps
+from .shape import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown_key
+from .state import built
 
+_get_item, _set_item = list.__getitem__, list.__setitem__
+_get_member, _set_member = dict.__getitem__, dict.__setitem__
 
-def _view(value: Any) -> Any:
-    return value.__dict__ if isinstance(value, StateModel) else value
-
-
-COMPARISON = Comparison(_view, json_default)
+_probe = {"x": object()}
+_all_drafts = [_probe["x"]]
+_ALONE = getrefcount(_probe["x"])
+"""What is counted for a draft that only its place and its scope refer to; measured, as interpreters differ."""
 
 
 def _same(old: Any, held: Any, freezer: Freezer) -> bool:
     """Whether a touched place holds what it held before; a draft that knows it has changed settles it unread."""
     if held is old:
         return True
+    kind = type(held)
+    if kind in PLAIN:
+        return kind is type(old) and bool(held == old) and (kind is not float or held.hex() == old.hex())
     hint = freezer.hints.get(id(held))
-    if hint is not None and hint.base is old:
-        return False
-    return COMPARISON.same(old, held)
+    return (hint is None or hint.base is not old) and COMPARISON.same(old, held)
 
 
-def _once(resolve: Callable[[Any, Freezer], Any]) -> Callable[[Any, Freezer], Any]:
-    """A draft in two places gives one frozen value a pass."""
-
-    def resolved(draft: Any, freezer: Freezer) -> Any:
-        done = freezer.resolved.get(id(draft))
-        if done is None:
-            done = resolve(draft, freezer)
-            freezer.resolved[id(draft)] = done
-        return done
-
-    return resolved
-
-
-@_once
-def resolve_list(draft: Any, freezer: Freezer) -> Any:
+def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """The FrozenList of a list draft; its base itself when nothing has changed."""
-    node = draft.meta
-    base, shape = node.base, node.shape
-    item = shape.item if type(shape) is ListShape else shape
-    if node.moved:
-        frozen = freeze_list(shape, item, draft, freezer)
-        return base if len(frozen) == len(base) and _same(base, frozen, freezer) else frozen
-    freezer.enter(draft)
-    work: list[Any] = list.__getitem__(draft, slice(None))
-    size = len(base)
-    changed = len(work) != size
-    i = 0
-    try:
-        for i in sorted(node.touched):
-            if i < size:
-                held = item.freeze(work[i], freezer)
-                old = list.__getitem__(base, i)
-                work[i] = old if _same(old, held, freezer) else held
-                changed = changed or work[i] is not old
-        for i in range(size, len(work)):
-            work[i] = item.freeze(work[i], freezer)
-    except StateValueError as error:
-        raise error.under(i) from None
-    freezer.leave(draft)
-    if not changed:
-        return base
-    frozen = FrozenList(work)
-    frozen.meta = shape
-    freezer.hints[id(frozen)] = node
+    node: Node = draft.meta
+    if shape is not node.shape:
+        return freeze_list(shape, draft, freezer)
+    done = freezer.resolved.get(id(draft))
+    if done is not None:
+        return done
+    own = id(draft) in freezer.alone
+    work: list[Any] = draft if own else _get_item(draft, slice(None))
+    stack = freezer.stack
+    stack.append(draft)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    settle = _settle_in_place if node.moved is None else _settle_moved
+    changed = settle(work, node, shape.item.freeze, freezer)
+    stack.pop()
+    frozen: Any = node.base
+    if changed:
+        if own:
+            draft.__class__ = FrozenList
+        frozen = draft if own else FrozenList(work)
+        frozen.meta = shape
+        freezer.hints[id(frozen)] = node
+    freezer.resolved[id(draft)] = frozen
     return frozen
 
 
-@_once
-def resolve_dict(draft: Any, freezer: Freezer) -> Any:
+def _settle_in_place(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:
+    """Freezes the touched and the new items of a list whose base items all stand where they stood."""
+    base = node.base
+    size, new_size = list.__len__(base), list.__len__(work)
+    changed = new_size != size
+    i = 0
+    try:
+        for i in node.touched:
+            old = _get_item(base, i)
+            held = freeze(_get_item(work, i), freezer)
+            if held is not old:
+                if _same(old, held, freezer):
+                    held = old
+                else:
+                    changed = True
+            _set_item(work, i, held)
+        for i in range(size, new_size):
+            _set_item(work, i, freeze(_get_item(work, i), freezer))
+    except StateValueError as error:
+        raise error.under(i) from None
+    return changed
+
+
+def _settle_moved(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:
+    """Freezes the touched and the new items of a list whose items have moved."""
+    base = node.base
+    changed = False
+    j = 0
+    try:
+        for at, start, size in node.moved:
+            for i in [i for i in node.touched if start <= i < start + size]:
+                j = at + i - start
+                old = _get_item(base, i)
+                held = freeze(_get_item(work, j), freezer)
+                same = _same(old, held, freezer)
+                _set_item(work, j, old if same else held)
+                changed = changed or not same
+        for i1, i2, j1, j2 in gaps(node.moved, list.__len__(base), list.__len__(work)):
+            for j in range(j1, j2):
+                _set_item(work, j, freeze(_get_item(work, j), freezer))
+            was, now = _get_item(base, slice(i1, i2)), _get_item(work, slice(j1, j2))
+            if len(was) == len(now) and all(_same(a, b, freezer) for a, b in zip(was, now, strict=True)):
+                _set_item(work, slice(j1, j2), was)
+            else:
+                changed = True
+    except StateValueError as error:
+        raise error.under(j) from None
+    return changed
+
+
+def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """The FrozenDict of a dict draft; its base itself when nothing has changed."""
-    node = draft.meta
-    base, shape = node.base, node.shape
-    typed = type(shape) is DictShape
-    value_shape = shape.value if typed else shape
-    if node.moved or not all(type(key) is str for key in node.touched):
-        frozen = freeze_dict(shape, shape.key if typed else None, value_shape, draft, freezer)
-        return base if len(frozen) == len(base) and _same(base, frozen, freezer) else frozen
-    freezer.enter(draft)
-    work = FrozenDict(dict.items(draft))
-    work.meta = shape
-    changed = len(work) != len(base)
+    node: Node = draft.meta
+    done = freezer.resolved.get(id(draft))
+    if done is not None and shape is node.shape:
+        return done
+    base = node.base
+    if shape is not node.shape or not all(key in base or _key_stays(shape, key, freezer) for key in node.touched):
+        return freeze_dict(shape, draft, freezer)
+    own = id(draft) in freezer.alone
+    work: Any = draft if own else FrozenDict(dict.items(draft))
+    stack = freezer.stack
+    stack.append(draft)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    changed = _settle_members(work, node, shape.item.freeze, freezer)
+    stack.pop()
+    frozen: Any = base
+    if changed or (node.moved and list(base) != list(dict.keys(work))):
+        if own:
+            draft.__class__ = FrozenDict
+        frozen = work
+        frozen.meta = shape
+        freezer.hints[id(frozen)] = node
+    freezer.resolved[id(draft)] = frozen
+    return frozen
+
+
+def _settle_members(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:
+    """Freezes the touched members of a dict."""
+    base = node.base
+    changed = dict.__len__(work) != dict.__len__(base)
     key: Any = ""
     try:
         for key in node.touched:
-            held = value_shape.freeze(work[key], freezer)
+            held = freeze(_get_member(work, key), freezer)
             if key in base:
-                old = dict.__getitem__(base, key)
-                held = old if _same(old, held, freezer) else held
-                changed = changed or held is not old
-            elif typed:
-                shape.key.freeze(key, freezer)
-            elif not key.isascii():
-                shape.freeze(key, freezer)
-            dict.__setitem__(work, key, held)
+                old = _get_member(base, key)
+                if held is not old:
+                    if _same(old, held, freezer):
+                        held = old
+                    else:
+                        changed = True
+            _set_member(work, key, held)
     except StateValueError as error:
-        raise error.under(key if key.isprintable() else repr(key)) from None
-    freezer.leave(draft)
-    if not changed:
-        return base
-    freezer.hints[id(work)] = node
-    return work
+        raise error.under(shown_key(key)) from None
+    return changed
 
 
-@_once
-def resolve_model(draft: Any, freezer: Freezer) -> Any:
-    """The frozen model of a model draft; its base itself when nothing has changed."""
-    node = draft._refold_node
-    base, cls = node.base, node.shape
-    freezer.enter(draft)
-    values = dict(draft.__dict__)
-    if base is None:
-        made = assemble(cls, values, values.keys(), freezer)
-        freezer.leave(draft)
-        return made
-    old_values = base.__dict__
-    changed = False
+def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
+    """Whether a new key is already in its frozen form."""
+    if shape.key is None:
+        return type(key) is str and key.isascii()
+    try:
+        frozen = shape.key.freeze(key, freezer)
+    except StateValueError:
+        return False
+    return type(frozen) is type(key) and bool(frozen == key)
+
+
+def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
+    """The frozen model of a model draft; its base itself when nothing has changed. `shape` is None: models only."""
+    node: Node = draft._refold_node
+    cls = node.shape
+    if shape is not None:
+        raise StateValueError(
+            f"a {cls.__name__} cannot stand here: {shape.label} is not declared to hold state models; "
+            "model_dump() gives a plain dict"
+        )
+    done = freezer.resolved.get(id(draft))
+    if done is not None:
+        return done
+    stack = freezer.stack
+    stack.append(draft)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    values = draft.__dict__ if freezer.consuming else dict(draft.__dict__)
+    changed = _settle_fields(values, node, cls.__refold_shapes__, freezer)
+    stack.pop()
+    made = built(cls, values) if changed else node.base
+    if changed and node.base is not None and made.__dict__ is values:
+        freezer.hints[id(made)] = node
+    freezer.resolved[id(draft)] = made
+    return made
+
+
+def _settle_fields(values: dict[str, Any], node: Node, shapes: Any, freezer: Freezer) -> bool:
+    """Freezes the touched fields of a model, or all of a new one's."""
+    fresh = node.base is None
+    old_values = values if fresh else node.base.__dict__
+    changed = fresh
     name = ""
     try:
-        for name in node.touched:
-            held = cls.__refold_shapes__[name].freeze(values[name], freezer)
+        for name in shapes if fresh else node.touched:
+            if freezer.consuming and type(values[name]) in _CONSUMABLE and getrefcount(values[name]) == _ALONE:
+                freezer.alone.add(id(values[name]))
             old = old_values[name]
-            if _same(old, held, freezer):
-                values[name] = old
-            else:
-                values[name] = held
-                changed = True
+            held = shapes[name].freeze(values[name], freezer)
+            if held is not old:
+                if not fresh and _same(old, held, freezer):
+                    held = old
+                else:
+                    changed = True
+            values[name] = held
     except StateValueError as error:
         raise error.under(name) from None
-    freezer.leave(draft)
-    if not changed:
-        return base
-    made = assemble(cls, values, (), freezer)
-    if not cls.__refold_revalidates__:
-        freezer.hints[id(made)] = node
-    return made
+    return changed
+
+
+_CONSUMABLE = frozenset({DraftList, DraftDict})
+DRAFT_RESOLVERS[DraftList] = resolve_list
+DRAFT_RESOLVERS[DraftDict] = resolve_dict
+DRAFT_RESOLVERS[ModelDraft] = resolve_model

@@ -1,49 +1,51 @@
 """The typed state of a run: frozen models whose every value survives its JSON form."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NoReturn, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, core_schema, to_jsonable_python
+from pydantic_core import CoreSchema, core_schema
 
-from .annotations import field_shapes
+from .annotations import field_shapes, holds_scalars
 from .errors import FrozenStateError, StateMigrationError, StateValueError
 from .frozen import thaw
+from .json_form import dump, json_default
+from .leaves import exact_scalar, first_problem
+from .passage import Freezer
 from .reasons import StopReason
-from .shape import DRAFT_RESOLVERS, AnyShape, Freezer, Shape, first_problem
+from .shape import DRAFT_RESOLVERS, AnyShape, Shape
 
 Document = dict[str, Any]
 Migration = Callable[[Document], Document]
 
-_DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
-
-
-def json_default(value: Any) -> Any:
-    """What orjson asks for a value it does not know: a state model's fields, or a leaf's JSON form."""
-    if isinstance(value, StateModel):
-        return value.__dict__
-    return to_jsonable_python(value)
-
-
-def dump(value: Any) -> bytes:
-    """A state or any part of one as JSON bytes, keys in their order."""
-    return orjson.dumps(value, json_default, _DUMP)
-
 
 def _freeze_fields(instance: Any) -> Any:
     """Freezes an instance that pydantic has just validated; runs for every state model that comes to be."""
+    cls = type(instance)
     values = instance.__dict__
-    freezer = Freezer()
     name = ""
     try:
-        for name, shape in type(instance).__refold_shapes__.items():
-            values[name] = shape.freeze(values[name], freezer)
+        scalars, others, check, _, _ = cls.__refold_plan__
+        for name in scalars:
+            value = values[name]
+            kind = type(value)
+            if not (value.isascii() if kind is str else value is None or kind is bool):
+                exact_scalar(value)
+        if others:
+            freezer = Freezer()
+            for name, shape in others:
+                values[name] = shape.freeze(values[name], freezer)
     except StateValueError as error:
         raise error.under(name) from None
-    instance._check()
+    if check is not None:
+        check(values)
     return instance
+
+
+_CONFIG = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+# Named, so that type checkers do not see `frozen` and let a reducer assign to the fields of its draft.
 
 
 class StateModel(BaseModel):
@@ -56,19 +58,23 @@ class StateModel(BaseModel):
         StateDefinitionError: when a subclass declares a field that JSON cannot carry there and back unchanged.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+    model_config = _CONFIG
 
     __refold_shapes__: ClassVar[dict[str, Shape]] = {}
-    __refold_revalidates__: ClassVar[str] = ""
+    __refold_plan__: ClassVar[tuple[Any, ...]] = ((), (), None, set(), "")
+    __refold_engine_fields__: ClassVar[frozenset[str]] = frozenset()
+    __refold_check__: ClassVar[Callable[[dict[str, Any]], None] | None] = None
 
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
         if cls.__base__ is BaseModel:
             return
-        cls.__refold_shapes__ = field_shapes(cls, StateModel)
-        validators = cls.__pydantic_decorators__.model_validators.values()
-        modes = {v.info.mode for v in validators}
-        cls.__refold_revalidates__ = "" if not modes else "after" if modes == {"after"} else "whole"
+        shapes = cls.__refold_shapes__ = field_shapes(cls, StateModel)
+        scalars = tuple(name for name, shape in shapes.items() if holds_scalars(shape))
+        others = tuple(item for item in shapes.items() if not holds_scalars(item[1]))
+        modes = {v.info.mode for v in cls.__pydantic_decorators__.model_validators.values()}
+        validators = "" if not modes else "after" if modes == {"after"} else "whole"
+        cls.__refold_plan__ = scalars, others, cls.__refold_check__, set(shapes), validators
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -93,37 +99,34 @@ class StateModel(BaseModel):
         """A copy with the fields of `update` changed and validated; raises StateValueError for a bad one."""
         if not update:
             return self
-        return assemble(type(self), {**self.__dict__, **update}, update)
+        copied: Self = assemble(type(self), {**self.__dict__, **update}, update)
+        return copied
 
-    def copy(self, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+    def copy(self, **kwargs: Any) -> NoReturn:
         """Not available: pydantic's old `copy` skips validation. Use `model_copy(update=…)`."""
         raise TypeError("a state model has no copy(); use model_copy(update={...}), which validates")
 
     @classmethod
-    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> NoReturn:
+    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> NoReturn:  # type: ignore[override]
         """Not available: a state that skipped validation could not be replayed. Call the class instead."""
         raise TypeError(f"model_construct skips validation, which a state cannot do without; call {cls.__name__}(...)")
 
     @classmethod
     def __refold_coerce__(cls, value: Any, freezer: Freezer) -> Any:
         """An instance of exactly this class from a draft or a plain dict; called by the shapes."""
-        resolver = DRAFT_RESOLVERS.get(type(value))
-        if resolver is not None:
-            value = resolver(value, freezer)
+        if isinstance(value, StateModel) and (resolver := DRAFT_RESOLVERS.get(type(value))):
+            value = resolver(value, None, freezer)
         if type(value) is cls:
             return value
         if isinstance(value, dict):
             try:
-                return cls.model_validate(thaw(value))
+                return cls.model_validate(thaw(value), by_name=True, by_alias=True)
             except ValidationError as error:
                 raise StateValueError(first_problem(error)) from None
         hint = ""
         if isinstance(value, cls):
             hint = f"; the fields of {type(value).__name__} would be lost on reload, name both in a tagged union"
         raise StateValueError(f"expected {cls.__name__}, got {type(value).__name__}{hint}")
-
-    def _check(self) -> None:
-        """Raises StateValueError where an invariant over several fields is broken; see StateSchema."""
 
     def to_dict(self) -> Document:
         """The state's document: plain JSON values under Python field names."""
@@ -134,7 +137,7 @@ class StateModel(BaseModel):
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
         """The state of a document; raises StateValueError for unknown fields and values that do not fit."""
         try:
-            return cls.model_validate_json(orjson.dumps(doc), by_name=True, by_alias=False)
+            return cls.model_validate_json(dump(doc), by_name=True, by_alias=False)
         except ValidationError as error:
             raise StateValueError(f"not a {cls.__name__}: {first_problem(error)}") from None
 
@@ -143,53 +146,69 @@ def _from_json(cls: type[StateModel], data: bytes) -> StateModel:
     return cls.model_validate_json(data, by_name=True, by_alias=False)
 
 
-def assemble(cls: type[StateModel], values: dict[str, Any], touched: Any, freezer: Freezer | None = None) -> Any:
+def assemble(cls: type[StateModel], values: dict[str, Any], touched: Iterable[str]) -> Any:
     """An instance of `cls` from values of which only the `touched` ones are yet to be frozen and validated.
 
     Raises StateValueError with the path of a value that does not fit, and for names that are not fields.
     """
-    freezer = freezer or Freezer()
+    freezer = Freezer()
     shapes = cls.__refold_shapes__
     for name in touched:
-        shape = shapes.get(name)
-        if shape is None:
+        if name not in shapes:
             raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
         try:
-            values[name] = shape.freeze(values[name], freezer)
+            values[name] = shapes[name].freeze(values[name], freezer)
         except StateValueError as error:
             raise error.under(name) from None
-    if cls.__refold_revalidates__ == "whole":
-        return validated(cls, dict(values))
-    instance = cls.__new__(cls)
-    object.__setattr__(instance, "__dict__", values)
-    object.__setattr__(instance, "__pydantic_fields_set__", set(shapes))
-    object.__setattr__(instance, "__pydantic_extra__", None)
-    object.__setattr__(instance, "__pydantic_private__", None)
-    instance._check()
-    if cls.__refold_revalidates__ == "after":
-        return validated(cls, instance)
-    return instance
+    return built(cls, values)
 
 
-def validated(cls: type[StateModel], value: Any) -> Any:
-    """The finished value once more through the class's own model validators."""
+_put_fields = BaseModel.__dict__["__dict__"].__set__
+_put_fields_set = BaseModel.__dict__["__pydantic_fields_set__"].__set__
+_put_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
+_put_private = BaseModel.__dict__["__pydantic_private__"].__set__
+
+
+def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
+    """An instance of `cls` from frozen values, which it takes over; runs the class's model validators and no others."""
+    _, _, check, fields_set, validators = cls.__refold_plan__
+    if validators == "whole":
+        return _validated(cls, values)
+    instance = object.__new__(cls)
+    _put_fields(instance, values)
+    _put_fields_set(instance, fields_set)
+    _put_extra(instance, None)
+    _put_private(instance, None)
+    if check is not None:
+        check(values)
+    return _validated(cls, instance) if validators else instance
+
+
+def _validated(cls: type[StateModel], value: Any) -> Any:
+    """The finished fields, or the finished instance, once more through the class's own validators."""
     try:
-        if isinstance(value, StateModel):
-            for decorator in cls.__pydantic_decorators__.model_validators.values():
-                value = decorator.func(value)  # type: ignore[call-arg]
-            return _freeze_fields(value)
-        return cls.model_validate(value)
+        return cls.model_validate(value, by_name=True, by_alias=False)
     except ValidationError as error:
         raise StateValueError(first_problem(error)) from None
-    except (ValueError, AssertionError) as error:
-        raise StateValueError(f"{cls.__name__}: {error}") from error
+
+
+def _limits_hold(values: dict[str, Any]) -> None:
+    """Raises StateValueError unless a step is still within the limit of steps."""
+    current, limit = values["current_step"], values["max_steps"]
+    if limit <= 0:
+        raise StateValueError(f"max_steps must be above 0, got {limit}").under("max_steps")
+    if not 0 <= current <= limit:
+        raise StateValueError(f"current_step must be from 0 to max_steps ({limit}), got {current}").under(
+            "current_step"
+        )
 
 
 class StateSchema(StateModel):
-    """What a run knows: subclass it with fields of your own. `max_steps > 0` and `max_steps >= current_step` always hold.
+    """What a run knows: subclass it with fields of your own.
 
-    `task`, `current_step` and `max_steps` are written by the engine alone. Override `schema_version` with a higher number
-    when the fields change, and register how older documents become newer ones with `migration`.
+    `max_steps > 0` and `max_steps >= current_step` always hold. `task`, `current_step` and `max_steps` are written by
+    the engine alone. Override `schema_version` with a higher number when the fields change, and register with `migration`
+    how older documents become newer ones.
     """
 
     schema_version: int = 1
@@ -205,19 +224,11 @@ class StateSchema(StateModel):
         {"task", "current_step", "max_steps", "schema_version"}
     )
     __refold_migrations__: ClassVar[dict[int, tuple[int, Migration]]] = {}
+    __refold_check__ = _limits_hold
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__refold_migrations__ = dict(cls.__refold_migrations__)
-
-    def _check(self) -> None:
-        current, limit = self.__dict__["current_step"], self.__dict__["max_steps"]
-        if limit <= 0:
-            raise StateValueError(f"max_steps must be above 0, got {limit}").under("max_steps")
-        if not 0 <= current <= limit:
-            raise StateValueError(f"current_step must be from 0 to max_steps ({limit}), got {current}").under(
-                "current_step"
-            )
 
     def set_stop(self, reason: StopReason | str, final_result: str | None = None) -> None:
         """Ends the run after this step, for `reason`; call it on the draft, inside `reduce`.
@@ -230,7 +241,7 @@ class StateSchema(StateModel):
 
     @classmethod
     def migration(cls, from_version: int, to_version: int | None = None) -> Callable[[Migration], Migration]:
-        """Registers a function that turns a document of `from_version` into one of `to_version` (the next, if not given)."""
+        """Registers a function from a document of `from_version` to one of `to_version` (by default, the next)."""
         target = from_version + 1 if to_version is None else to_version
         if target <= from_version:
             raise ValueError(f"a migration leads to a higher version, not from {from_version} to {target}")
@@ -273,3 +284,6 @@ class StateSchema(StateModel):
 def json_value(value: Any, label: str) -> Any:
     """Any value in frozen JSON form; raises StateValueError with the path of what JSON cannot carry."""
     return AnyShape(label).freeze(value, Freezer())
+
+
+__all__ = ["StateModel", "StateSchema", "assemble", "built", "dump", "json_default", "json_value"]

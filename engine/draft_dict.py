@@ -1,0 +1,138 @@
+"""Drafts of dicts: complete dicts whose values are drafted as they are reached."""
+
+from collections.abc import ItemsView, Iterator, ValuesView
+from copy import deepcopy
+from typing import Any, Self
+
+from .draft import DRAFTERS, Node, Scope, draft_of
+from .frozen import FrozenDict
+
+
+class _Values(ValuesView[Any]):
+    """As dict.values: a live view; what it yields are drafts."""
+
+    _mapping: "DraftDict"
+
+    def __reversed__(self) -> Iterator[Any]:
+        return (self._mapping[key] for key in reversed(self._mapping))
+
+
+class _Items(ItemsView[Any, Any]):
+    """As dict.items: a live view; what it yields are drafts."""
+
+    _mapping: "DraftDict"
+
+    def __reversed__(self) -> Iterator[tuple[Any, Any]]:
+        return ((key, self._mapping[key]) for key in reversed(self._mapping))
+
+
+class DraftDict(dict[Any, Any]):
+    """A dict under change: complete at all times, with its values drafted as they are reached."""
+
+    __slots__ = ("meta",)
+    meta: Node
+
+    def __getitem__(self, key: Any) -> Any:
+        value = dict.__getitem__(self, key)
+        node = self.meta
+        draft = draft_of(value, node.scope)
+        if draft is None:
+            return value
+        dict.__setitem__(self, key, draft)
+        node.touched[key] = None
+        return draft
+
+    def __iter__(self) -> Iterator[Any]:
+        # Being overridden at all keeps `dict(draft)` and `{**draft}` from reading past __getitem__.
+        return dict.__iter__(self)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As dict.get."""
+        if key in self:
+            return self[key]
+        return default
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        dict.__setitem__(self, key, value)
+        self.meta.touched[key] = None
+
+    def __delitem__(self, key: Any) -> None:
+        dict.__delitem__(self, key)
+        node = self.meta
+        node.touched.pop(key, None)
+        if key in node.base:
+            node.moved = node.moved or {}
+            node.moved[key] = None
+
+    def __ior__(self, other: Any) -> Self:
+        self.update(other)
+        return self
+
+    def __or__(self, other: Any) -> Any:
+        return dict(self) | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | dict(self)
+
+    def values(self) -> Any:
+        """As dict.values."""
+        return _Values(self)
+
+    def items(self) -> Any:
+        """As dict.items."""
+        return _Items(self)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """As dict.pop; the value stays a draft, so that it can be put elsewhere."""
+        if key not in self:
+            return dict.pop(self, key, *default)
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[Any, Any]:
+        """As dict.popitem."""
+        if not self:
+            return dict.popitem(self)
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        """As dict.setdefault."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *others: Any, **members: Any) -> None:
+        """As dict.update."""
+        for key, value in dict(*others, **members).items():
+            self[key] = value
+
+    def clear(self) -> None:
+        """As dict.clear."""
+        dict.clear(self)
+        self.meta.touched.clear()
+        self.meta.moved = dict.fromkeys(self.meta.base)
+
+    def copy(self) -> dict[Any, Any]:
+        """As dict.copy: a plain dict of the same members."""
+        return dict(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return {key: deepcopy(value, memo) for key, value in self.items()}
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+def _draft_dict(base: FrozenDict, scope: Scope) -> DraftDict:
+    draft = DraftDict(base)
+    draft.meta = Node(base, base.meta, scope)
+    scope.drafts.append(draft)
+    return draft
+
+
+DRAFTERS[FrozenDict] = _draft_dict
+DRAFTERS[DraftDict] = None

@@ -1,0 +1,164 @@
+"""Drafts of lists: complete lists whose items are drafted as they are reached."""
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from typing import Any, Self, SupportsIndex
+
+from .draft import DRAFTERS, Node, Scope, draft_of
+from .frozen import FrozenList
+from .runs import Run, base_index, spliced
+
+
+class DraftList(list[Any]):
+    """A list under change: complete at all times, with its items drafted as they are reached."""
+
+    __slots__ = ("meta",)
+    meta: Node
+
+    def _touch(self, index: int) -> None:
+        node = self.meta
+        runs = node.moved
+        place = base_index(runs, index) if runs is not None else index if index < len(node.base) else -1
+        if place >= 0:
+            node.touched[place] = None
+
+    def _splice(self, start: int, stop: int, count: int) -> None:
+        """Notes, before it is done, that the items from `start` to `stop` give way to `count` new ones."""
+        node = self.meta
+        whole = [Run(0, 0, len(node.base))] if node.moved is None else node.moved
+        node.moved = spliced(whole, start, max(start, stop), count)
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is slice:
+            return [self[i] for i in range(*index.indices(list.__len__(self)))]
+        value = list.__getitem__(self, index)
+        draft = draft_of(value, self.meta.scope)
+        if draft is None:
+            return value
+        place = index.__index__()
+        list.__setitem__(self, place, draft)
+        self._touch(place + len(self) if place < 0 else place)
+        return draft
+
+    def __iter__(self) -> Iterator[Any]:
+        i = 0
+        while i < list.__len__(self):
+            yield self[i]
+            i += 1
+
+    def __reversed__(self) -> Iterator[Any]:
+        i = list.__len__(self) - 1
+        while 0 <= i < list.__len__(self):
+            yield self[i]
+            i -= 1
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if type(index) is not slice:
+            list.__setitem__(self, index, value)
+            place = index.__index__()
+            self._touch(place + len(self) if place < 0 else place)
+            return
+        values = list(value)
+        start, stop, step = index.indices(len(self))
+        if step == 1:
+            self._splice(start, stop, len(values))
+            list.__setitem__(self, index, values)
+        else:
+            list.__setitem__(self, index, values)
+            for place in range(start, stop, step):
+                self._touch(place)
+
+    def __delitem__(self, index: SupportsIndex | slice) -> None:
+        size = len(self)
+        if type(index) is slice:
+            for place in sorted(range(*index.indices(size)), reverse=True) if index.step not in (None, 1) else ():
+                self._splice(place, place + 1, 0)
+            if index.step in (None, 1):
+                start, stop, _ = index.indices(size)
+                self._splice(start, stop, 0)
+        else:
+            list.__getitem__(self, index)
+            place = index.__index__() % size
+            self._splice(place, place + 1, 0)
+        list.__delitem__(self, index)
+
+    def __iadd__(self, other: Iterable[Any]) -> Self:  # type: ignore[misc]
+        self.extend(other)
+        return self
+
+    def __imul__(self, times: SupportsIndex) -> Self:
+        self[:] = list(self) * times
+        return self
+
+    def __add__(self, other: Any) -> Any:
+        return list(self) + other
+
+    def __radd__(self, other: Any) -> Any:
+        return other + list(self) if isinstance(other, list) else NotImplemented
+
+    def __mul__(self, times: SupportsIndex) -> list[Any]:
+        return list(self) * times
+
+    __rmul__ = __mul__
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """As list.extend."""
+        list.extend(self, list(values))
+
+    def insert(self, index: SupportsIndex, value: Any) -> None:
+        """As list.insert."""
+        place, size = index.__index__(), len(self)
+        place = max(0, place + size) if place < 0 else min(place, size)
+        if place < size:
+            self._splice(place, place, 1)
+        list.insert(self, place, value)
+
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        """As list.pop; the item stays a draft, so that it can be put elsewhere."""
+        if not list.__len__(self):
+            raise IndexError("pop from empty list")
+        value = self[index.__index__()]
+        del self[index]
+        return value
+
+    def remove(self, value: Any) -> None:
+        """As list.remove."""
+        del self[list.index(self, value)]
+
+    def clear(self) -> None:
+        """As list.clear."""
+        del self[:]
+
+    def reverse(self) -> None:
+        """As list.reverse."""
+        self.meta.moved = []
+        list.reverse(self)
+
+    def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
+        """As list.sort."""
+        ordered = sorted(self, key=key, reverse=reverse)
+        self.meta.moved = []
+        list.__setitem__(self, slice(None), ordered)
+
+    def copy(self) -> list[Any]:
+        """As list.copy: a plain list of the same items."""
+        return list(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return [deepcopy(item, memo) for item in self]
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
+    draft = DraftList(base)
+    draft.meta = Node(base, base.meta, scope)
+    scope.drafts.append(draft)
+    return draft
+
+
+DRAFTERS[FrozenList] = _draft_list
+DRAFTERS[DraftList] = None
