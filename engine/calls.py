@@ -46,7 +46,21 @@ class Recorded:
 class Call:
     """A call between its intent and its outcome. `recorded` is set when the journal already has the outcome."""
 
-    __slots__ = ("charged", "digest", "frame", "intent", "key", "outcome", "pending", "recorded", "reserved", "run", "spec", "started")
+    __slots__ = (
+        "charged",
+        "coroutine",
+        "digest",
+        "frame",
+        "intent",
+        "key",
+        "outcome",
+        "pending",
+        "recorded",
+        "reserved",
+        "run",
+        "spec",
+        "started",
+    )
 
     def __init__(
         self, run: "LiveRun | None", frame: Frame, spec: EffectSpec, digest: str, key: str, recorded: Recorded | None
@@ -61,6 +75,7 @@ class Call:
         self.outcome = recorded.outcome if recorded else None
         self.pending: dict[str, Any] = {}
         self.charged: Usage | None = None
+        self.coroutine: Any = None
         self.reserved = 0
         self.started = perf_counter()
 
@@ -89,7 +104,9 @@ class Call:
         assert run is not None
         try:
             usage = self.charged or usage_of(self.spec, value)
-            held = value if type(value) is str and value.isascii() else json_result(value, self.spec.returns, "the result")
+            held = (
+                value if type(value) is str and value.isascii() else json_result(value, self.spec.returns, "the result")
+            )
             data = orjson.dumps(held)
         except StateValueError as error:
             self.fail(error)

@@ -139,5 +139,6 @@ def bind(fn: Callable[P, R]) -> Callable[P, R]:
     return bound
 
 
+frame_variable = _frame
 set_frame = _frame.set
 reset_frame = _frame.reset

@@ -103,11 +103,9 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
     try:
         if call.spec.marks.timeout is not None:
             with anyio.fail_after(call.spec.marks.timeout):
-                value = await fn(**kwargs) if call.spec.is_async else await in_thread(fn, kwargs)
-        elif call.spec.is_async:
-            value = await fn(**kwargs)
+                value = await _start(call, fn, kwargs)
         else:
-            value = await in_thread(fn, kwargs)
+            value = await _start(call, fn, kwargs)
     except Exception as error:  # noqa: BLE001 - journaled, and raised again as EffectError
         if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
@@ -120,6 +118,14 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
     finally:
         reset_frame(token)
     return call.finish(value)
+
+
+def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
+    """The call as something to await; a coroutine is kept, so that the processes it waits for can be found."""
+    if not call.spec.is_async:
+        return in_thread(fn, kwargs)
+    call.coroutine = fn(**kwargs)
+    return cast(Awaitable[Any], call.coroutine)
 
 
 def now() -> datetime:
@@ -177,7 +183,9 @@ def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None) -
     if frame is None:
         return
     if frame.call is None:
-        raise NoRunError("charge() belongs inside a function that is performed, or a tool; wrap the model call in perform()")
+        raise NoRunError(
+            "charge() belongs inside a function that is performed, or a tool; wrap the model call in perform()"
+        )
     frame.call.charge(usage)
 
 

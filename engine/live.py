@@ -12,13 +12,14 @@ from ..traces import Record, TraceWriter
 from .budget import Account, RunUsage, Usage
 from .calls import Call
 from .clock import Clock
-from .context import Frame
+from .context import Frame, frame_variable
 from .errors import BudgetExceeded, EffectError, RunClosed
 from .journal import Journal
 from .marks import EffectSpec
 from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
 from .state import StateSchema, json_default, json_value
+from .workers import RUNNING
 
 Observer = Callable[[Record], Any]
 log = logging.getLogger("refold")
@@ -53,7 +54,9 @@ class LiveRun:
         self.phase = "init"
         self.closed = False
         self.stopping: BudgetExceeded | None = None
-        self.cancel_work: Callable[[], None] = lambda: None
+        self.cancel_work: Callable[[], Any] = lambda: None
+        self.work: Any = None
+        """The coroutine that does the run's work."""
         self.open_calls: dict[int, Call] = {}
         self.earlier_seconds = 0.0
         self._began = clock.monotonic()
@@ -111,7 +114,9 @@ class LiveRun:
                 self.observers.remove(observer)
                 name = getattr(observer, "__qualname__", repr(observer))
                 log.warning("observer %s raised %r and is dropped", name, error)
-                self.write("event", self.step, {"name": "observer_dropped", "data": {"observer": name, "error": repr(error)}})
+                self.write(
+                    "event", self.step, {"name": "observer_dropped", "data": {"observer": name, "error": repr(error)}}
+                )
 
     def enter_state(self, state: StateSchema) -> None:
         """Takes a newly committed state as the one that arguments are looked up in."""
@@ -180,7 +185,24 @@ class LiveRun:
         """Ends the run for a budget: no further call starts, and running work is cancelled."""
         if self.stopping is None:
             self.stopping = why
-            self.cancel_work()
+            self.end_work()
+
+    def end_work(self) -> None:
+        """Cancels what runs for this run, and kills the processes that it waits for, from any thread."""
+        self.kill_children()
+        self.cancel_work()
+
+    def kill_children(self) -> None:
+        """Kills the processes that open calls, and threads left behind, have started and wait for."""
+        from .children import kill_trees, processes_of_coroutine, processes_of_thread
+
+        pids = [*processes_of_coroutine(self.work)]
+        for call in list(self.open_calls.values()):
+            pids += processes_of_coroutine(call.coroutine)
+        for ident, context in list(RUNNING.items()):
+            if getattr(context.get(frame_variable), "host", None) is self:
+                pids += processes_of_thread(ident)
+        kill_trees(pids)
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
         """See Host.emit."""
@@ -230,5 +252,3 @@ class LiveRun:
 def new_seed() -> int:
     """A seed for a run that was given none: 53 bits, so that any JSON reader keeps it."""
     return int.from_bytes(os.urandom(7)) >> 3
-
-

@@ -55,9 +55,9 @@ class RunError:
     @classmethod
     def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunError":
         """The error of an exception; a group of one is unwrapped."""
+        text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
-        text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
         message = str(error).encode("utf-8", "replace").decode()
         return cls(type(error).__name__, message, text, step, phase)
 

@@ -20,7 +20,7 @@ from .loop import Act, Check, Commit, Decide, Want, fold
 from .module import AgentModule
 from .reasons import RunStatus, StopReason, status_of
 from .result import RunError, RunResult
-from .scheduler import soon
+from .scheduler import later, soon
 from .start import first_state
 from .state import StateSchema, assemble, dump, json_value
 from .workers import in_thread
@@ -43,7 +43,12 @@ class Runner:
     """Drives one run of a module. `start` or `proceed` is awaited once; `finish` then writes the end."""
 
     def __init__(
-        self, module: AgentModule[Any], task: Task, run: LiveRun, stop: Sequence[StopCriteria], clock_deadline: float | None
+        self,
+        module: AgentModule[Any],
+        task: Task,
+        run: LiveRun,
+        stop: Sequence[StopCriteria],
+        clock_deadline: float | None,
     ) -> None:
         self.module = module
         self.task = task
@@ -63,14 +68,15 @@ class Runner:
     async def work(self) -> Outcome:
         """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine."""
         run = self.run
+        forget_deadline: Callable[[], Any] = _nothing
         try:
             with anyio.CancelScope() as scope:
                 schedule = soon()
                 run.cancel_work = lambda: schedule(scope.cancel)
                 if self.seconds is not None:
-                    left = max(0.0, self.seconds - run.earlier_seconds)
-                    scope.deadline = anyio.current_time() + left
-                return await self._work()
+                    forget_deadline = later(max(0.0, self.seconds - run.earlier_seconds), run.end_work)
+                run.work = self._work()
+                return await run.work
             if run.stopping is not None:
                 return Outcome(StopReason(run.stopping.reason), status_of(StopReason(run.stopping.reason)))
             return Outcome(StopReason.budget_time, RunStatus.stopped)
@@ -78,6 +84,8 @@ class Runner:
             return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
         except BaseException as raised:  # noqa: BLE001 - every end is written; what is not an Exception is raised on
             return self._failed(raised)
+        finally:
+            forget_deadline()
 
     def _failed(self, raised: BaseException) -> Outcome:
         run = self.run
@@ -250,13 +258,18 @@ class Runner:
                 why = "the run ended before the call did"
             patch: list[dict[str, Any]] = []
             try:
+                if run.open_calls or outcome.raised is not None:
+                    run.kill_children()
                 for call in list(run.open_calls.values()):
                     call.cancelled(why)
                 if self.state is not None:
                     self.state, patch = ended_state(self.state, outcome.reason)
             except TraceWriteError as error:
                 outcome = Outcome(
-                    StopReason.unrecoverable_error, RunStatus.failed, RunError.of(error, run.step, run.phase), outcome.raised
+                    StopReason.unrecoverable_error,
+                    RunStatus.failed,
+                    RunError.of(error, run.step, run.phase),
+                    outcome.raised,
                 )
             run.closed = True
             final = self.state.final_result if self.state is not None else None
@@ -284,6 +297,10 @@ class Runner:
             return RunResult(
                 outcome.status, outcome.reason, final, self.state, run.step, usage, task_result, trace(), error
             )
+
+
+def _nothing() -> None:
+    """Stands for taking back a deadline that was never set."""
 
 
 def ended_state(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:

@@ -13,3 +13,21 @@ def soon() -> Callable[[Callable[[], Any]], Any]:
         from trio.lowlevel import current_trio_token
 
         return current_trio_token().run_sync_soon
+
+
+def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
+    """Calls a function in the running event loop after `seconds`; gives what takes that back."""
+    try:
+        return asyncio.get_running_loop().call_later(seconds, call).cancel
+    except RuntimeError:
+        import trio
+
+        scope = trio.CancelScope()
+
+        async def wait() -> None:
+            with scope:
+                await trio.sleep(seconds)
+                call()
+
+        trio.lowlevel.spawn_system_task(wait)
+        return scope.cancel

@@ -12,6 +12,10 @@ from typing import Any
 import anyio.to_thread
 
 
+RUNNING: dict[int, Context] = {}
+"""The context of the job that each worker thread is doing, by the thread's ident."""
+
+
 class _Job:
     """One call handed to a worker, and the future that waits for it."""
 
@@ -46,13 +50,16 @@ class _Worker(threading.Thread):
         self._idle = idle
 
     def run(self) -> None:
+        ident = threading.get_ident()
         while True:
             job = self.jobs.get()
             value, error = None, None
+            RUNNING[ident] = job.context
             try:
                 value = job.context.run(job.fn, **job.kwargs)
             except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
                 error = raised
+            RUNNING.pop(ident, None)
             self._idle.append(self)
             try:
                 job.loop.call_soon_threadsafe(job.deliver, value, error)
@@ -67,7 +74,10 @@ _idle: deque[_Worker] = deque()
 async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     """Runs `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, leaves the thread to itself."""
     if events._get_running_loop() is None:
-        return await anyio.to_thread.run_sync(lambda: fn(**kwargs), abandon_on_cancel=True, limiter=_trio_limiter())
+        context = copy_context()
+        return await anyio.to_thread.run_sync(
+            lambda: _tracked(context, fn, kwargs), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        )
     job = _Job(fn, kwargs, copy_context(), asyncio.get_running_loop())
     try:
         worker = _idle.pop()
@@ -78,5 +88,10 @@ async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     return await job.future
 
 
-def _trio_limiter() -> anyio.CapacityLimiter:
-    return anyio.CapacityLimiter(1)
+def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    ident = threading.get_ident()
+    RUNNING[ident] = context
+    try:
+        return context.run(fn, **kwargs)
+    finally:
+        RUNNING.pop(ident, None)

@@ -1,0 +1,61 @@
+"""Finds the processes that a run's open calls have started, and ends them with their children.
+
+A deadline cancels a coroutine and leaves a thread, but neither ends a process that it waits for. Such a process is found
+where it is held: in the local variables of the frames that are running for the run (`subprocess.Popen`, anyio's, asyncio's
+and trio's processes all have a `pid`, and a `returncode` that is None while they live).
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+import psutil
+
+
+def processes_of_thread(ident: int) -> Iterator[int]:
+    """Process ids held in the frames of a thread."""
+    frame = sys._current_frames().get(ident)
+    while frame is not None:
+        yield from _held(frame)
+        frame = frame.f_back
+
+
+def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
+    """Process ids held in the frames of a suspended coroutine and of what it awaits."""
+    while coroutine is not None:
+        frame = (
+            getattr(coroutine, "cr_frame", None)
+            or getattr(coroutine, "gi_frame", None)
+            or getattr(coroutine, "ag_frame", None)
+        )
+        if frame is not None:
+            yield from _held(frame)
+        coroutine = (
+            getattr(coroutine, "cr_await", None)
+            or getattr(coroutine, "gi_yieldfrom", None)
+            or getattr(coroutine, "ag_await", None)
+        )
+
+
+def _held(frame: FrameType) -> Iterator[int]:
+    for value in list(frame.f_locals.values()):
+        pid = getattr(value, "pid", None)
+        if type(pid) is int and getattr(value, "returncode", 0) is None:
+            yield pid
+
+
+def kill_trees(pids: Iterable[int]) -> None:
+    """Kills each process with all its descendants; one that has ended meanwhile is passed over."""
+    for pid in set(pids):
+        try:
+            root = psutil.Process(pid)
+            root.suspend()
+            family = [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            continue
+        for process in family:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue

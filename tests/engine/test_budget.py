@@ -1,0 +1,227 @@
+"""A budget is a wall: time, tokens and cost are enforced while the work runs."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    Observation,
+    RunResult,
+    RunStatus,
+    RuntimeBudget,
+    StateSchema,
+    StopReason,
+    Task,
+    effect,
+    perform,
+    perform_sync,
+)
+
+
+class Count(StateSchema):
+    done: list[str] = []
+
+
+class Acts(AgentModule[Count]):
+    """Calls the same tools in every step."""
+
+    def __init__(self, tools: Any, actions: list[Action] | None = None, decide: Any = None) -> None:
+        self.tools = tools
+        self.actions = actions or [Action(name) for name in tools]
+        self.work = decide
+
+    def init_state(self, task: str, **inputs: Any) -> Count:
+        return Count()
+
+    async def decide(self, state: Count) -> Decision:
+        if self.work is not None:
+            await self.work()
+        return Decision.act(self.actions)
+
+    def reduce(self, state: Count, decision: Decision, observation: Observation) -> None:
+        state.done.extend(r.name for r in observation.results if r.ok)
+
+
+def within(seconds: float, module: Acts, backend: str = "asyncio") -> RunResult:
+    engine = Engine(module, budget=RuntimeBudget(max_steps=100, max_runtime_seconds=seconds))
+    result: RunResult = anyio.run(lambda: engine.arun("t"), backend=backend)
+    result.trace.check()
+    assert (result.status, result.stop_reason) == (RunStatus.stopped, StopReason.budget_time)
+    return result
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_deadline_cancels_async_tools_and_keeps_finished_siblings(backend: str) -> None:
+    async def quick() -> str:
+        return "kept"
+
+    async def forever() -> None:
+        await anyio.sleep_forever()
+
+    result = within(0.3, Acts({"quick": quick, "forever": forever}), backend)
+    assert result.steps == 0
+    step = result.trace.unfinished
+    assert step is not None
+    lost, kept = sorted(step.effects, key=lambda effect: effect.name)
+    assert (kept.result, kept.cancelled) == ("kept", False)
+    assert lost.cancelled
+    assert not lost.open
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_deadline_leaves_a_thread_behind_whose_later_effects_are_refused(backend: str) -> None:
+    gate = threading.Event()
+    refused: list[str] = []
+    over = threading.Event()
+
+    def blocks() -> None:
+        gate.wait(60)
+        try:
+            perform_sync(time.monotonic)
+        except Exception as error:
+            refused.append(type(error).__name__)
+        over.set()
+
+    within(0.3, Acts({"blocks": blocks}), backend)
+    gate.set()
+    assert over.wait(60)
+    assert refused == ["RunClosed"]
+
+
+def test_a_deadline_reaches_into_decide_too() -> None:
+    async def long_thought() -> None:
+        await anyio.sleep_forever()
+
+    result = within(0.3, Acts({"x": lambda: None}, decide=long_thought))
+    assert result.final_result is None
+
+
+def gone(pids: list[int]) -> bool:
+    for _ in range(200):
+        alive = [p for p in pids if psutil.pid_exists(p) and psutil.Process(p).status() != psutil.STATUS_ZOMBIE]
+        if not alive:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+SPAWNS = "import subprocess,sys,time; p=subprocess.Popen([sys.executable,'-c','import time;time.sleep(600)']); open(sys.argv[1],'w').write(str(p.pid)); time.sleep(600)"  # noqa: E501
+
+
+@pytest.mark.parametrize("kind", ["subprocess.run", "anyio.run_process", "env.exec"])
+def test_a_deadline_kills_child_processes_with_their_children(kind: str, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    command = [sys.executable, "-c", SPAWNS, str(note)]
+
+    def in_thread() -> None:
+        subprocess.run(command, check=False)
+
+    async def on_loop() -> None:
+        await anyio.run_process(command, check=False)
+
+    async def in_env() -> None:
+        from refold import current_environment
+
+        await current_environment().exec(command)
+
+    tool = {"subprocess.run": in_thread, "anyio.run_process": on_loop, "env.exec": in_env}[kind]
+    engine = Engine(Acts({"spawn": tool}), budget=RuntimeBudget(max_runtime_seconds=4.0))
+    result = engine.run(Task(objective="t", env_spec={"type": "host", "config": {"workspace": str(tmp_path)}}))
+    assert result.stop_reason == StopReason.budget_time
+    assert note.exists(), "the child did not get to start its own child within the budget"
+    assert gone([int(note.read_text())])
+
+
+def test_time_is_added_up_over_attempts_and_waits_do_not_count(tmp_path: Path) -> None:
+    async def slow() -> None:
+        await anyio.sleep(0.05)
+
+    module = Acts({"slow": slow})
+    engine = Engine(module, traces=tmp_path, budget=RuntimeBudget(max_steps=2))
+    first = engine.run("t")
+    assert first.stop_reason == StopReason.budget_steps
+    assert first.usage.seconds >= 0.1
+    again = engine.resume(first.run_id, budget=RuntimeBudget(max_steps=4))
+    assert again.steps == 4
+    assert again.usage.seconds >= first.usage.seconds + 0.1
+
+
+def paid(tokens: int, cost: float | None = None) -> Any:
+    @effect(usage=lambda result: {"tokens_in": tokens, "tokens_out": 0, "cost": cost}, idempotent=True)
+    async def model() -> str:
+        await anyio.sleep(0)
+        return "x"
+
+    return model
+
+
+def test_tokens_are_counted_wherever_the_model_was_called() -> None:
+    model = paid(100)
+
+    async def decide() -> None:
+        await perform(model)
+
+    module = Acts({"model": model}, decide=decide)
+    result = Engine(module, budget=RuntimeBudget(max_steps=50, max_tokens=1_000)).run("t")
+    assert result.stop_reason == StopReason.budget_tokens
+    assert result.usage.tokens == 1_000
+    assert result.steps == 5
+
+
+def test_an_overshoot_is_recorded_and_nothing_starts_after_it() -> None:
+    result = Engine(Acts({"model": paid(1_000)}), budget=RuntimeBudget(max_steps=50, max_tokens=1_500)).run("t")
+    assert (result.stop_reason, result.usage.tokens) == (StopReason.budget_tokens, 2_000)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_parallel_calls_cannot_each_spend_the_whole_rest(backend: str) -> None:
+    started: list[int] = []
+
+    @effect(tokens=400, usage=lambda result: {"tokens_in": 400, "tokens_out": 0})
+    async def model() -> str:
+        started.append(1)
+        await anyio.sleep(0.01)
+        return "x"
+
+    module = Acts({"model": model}, [Action("model", {}, id=str(i)) for i in range(10)])
+    engine = Engine(module, budget=RuntimeBudget(max_steps=50, max_tokens=1_000))
+    result: RunResult = anyio.run(lambda: engine.arun("t"), backend=backend)
+    assert result.stop_reason == StopReason.budget_tokens
+    assert len(started) == 2
+    assert result.usage.tokens == 800
+
+
+def test_cost_is_a_wall_and_an_unknown_price_is_its_own_case() -> None:
+    result = Engine(Acts({"model": paid(1, 0.4)}), budget=RuntimeBudget(max_steps=50, max_cost_usd=1.0)).run("t")
+    assert (result.stop_reason, result.steps) == (StopReason.budget_cost, 3)
+    assert result.usage.cost == pytest.approx(1.2)
+    result = Engine(Acts({"model": paid(1, None)}), budget=RuntimeBudget(max_steps=50, max_cost_usd=1.0)).run("t")
+    assert (result.stop_reason, result.steps, result.usage.unpriced) == (StopReason.budget_cost, 1, 1)
+    result = Engine(Acts({"model": paid(1, None)}), budget=RuntimeBudget(max_steps=3)).run("t")
+    assert result.stop_reason == StopReason.budget_steps
+
+
+def test_at_80_percent_an_event_says_so_once() -> None:
+    result = Engine(Acts({"model": paid(10)}), budget=RuntimeBudget(max_steps=50, max_tokens=100)).run("t")
+    warnings = [r["data"] for r in result.trace.records if r.kind == "event" and r["name"] == "budget_warning"]
+    assert warnings == [{"what": "tokens", "used": 80, "limit": 100}]
+
+
+@pytest.mark.parametrize(
+    "bad", [{"max_steps": 0}, {"max_steps": -1}, {"max_steps": True}, {"max_tokens": 0}, {"max_runtime_seconds": 0.0},
+            {"max_cost_usd": float("nan")}, {"max_runtime_seconds": float("inf")}]
+)  # fmt: skip
+def test_a_budget_that_is_none_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        RuntimeBudget(**bad)

@@ -1,0 +1,290 @@
+"""Resume goes on from the last whole record: what ended is kept, what is unknown is asked, budgets go on."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    DivergenceError,
+    Engine,
+    Observation,
+    RunStatus,
+    RuntimeBudget,
+    StateSchema,
+    StopReason,
+    Trace,
+    TraceLockedError,
+    TraceWriter,
+    WaitAnsweredError,
+    effect,
+    perform,
+)
+
+
+class Ledger(StateSchema):
+    entries: list[str] = []
+
+
+class Books(AgentModule[Ledger]):
+    """Calls `pay` (not idempotent) and `look` (idempotent) in each of three steps."""
+
+    def __init__(self, calls: list[str], word: str = "paid") -> None:
+        async def pay(n: int) -> str:
+            calls.append(f"pay {n}")
+            await anyio.sleep(0)
+            return f"{word} {n}"
+
+        @effect(idempotent=True)
+        async def look(n: int) -> str:
+            calls.append(f"look {n}")
+            return f"saw {n}"
+
+        @effect(idempotent=True)
+        async def think(n: int) -> int:
+            calls.append(f"think {n}")
+            return n
+
+        self.tools = {"pay": pay, "look": look}
+        self.think = think
+
+    def init_state(self, task: str, **inputs: Any) -> Ledger:
+        return Ledger()
+
+    async def decide(self, state: Ledger) -> Decision:
+        n = await perform(self.think, state.current_step)
+        if n == 3:
+            return Decision.final("done")
+        return Decision.act([Action("pay", {"n": n}), Action("look", {"n": n})])
+
+    def reduce(self, state: Ledger, decision: Decision, observation: Observation) -> None:
+        state.entries.extend(str(r.output if r.ok else r.error) for r in observation.results)
+
+
+def full() -> Trace:
+    return Engine(Books([]), seed=1).run("t").trace
+
+
+def cut(trace: Trace, lines: int) -> Trace:
+    data = b"".join(record.raw + b"\n" for record in list(trace.records)[:lines])
+    return Trace.from_bytes(data)
+
+
+WHOLE = full()
+EXPECTED = ["paid 0", "saw 0", "paid 1", "saw 1", "paid 2", "saw 2"]
+
+
+@pytest.mark.parametrize("lines", range(1, len(WHOLE.records) + 1))
+def test_every_record_boundary_can_be_resumed_from(lines: int) -> None:
+    kept = cut(WHOLE, lines)
+    calls: list[str] = []
+    engine = Engine(Books(calls))
+    ended = [
+        e for s in ([*kept.steps] + ([kept.unfinished] if kept.unfinished else [])) for e in s.effects if not e.open
+    ]
+    result = engine.resume(kept)
+    asked: list[str] = []
+    while result.waiting:
+        (request,) = result.waiting
+        assert (result.status, result.stop_reason) == (RunStatus.waiting, StopReason.waiting)
+        assert request.details["name"] == "pay"
+        assert calls == []
+        asked.append(request.id)
+        again = engine.resume(result.trace)
+        assert [r.id for r in again.waiting] == [request.id]
+        assert again.trace.data == result.trace.data
+        result = engine.resume(result.trace, {"retry": True})
+    assert result.error is None
+    assert result.state.entries == EXPECTED
+    assert (result.status, result.final_result) == (RunStatus.completed, "done")
+    assert len(asked) <= 1
+    already = {f"{e.name.rsplit('.')[-1]} {e.args['n']}" for e in ended}
+    assert not already & set(calls)
+    result.trace.check()
+    assert Engine(Books([])).verify(result.trace) == []
+    once_more = engine.resume(result.trace)
+    assert once_more.trace.data == result.trace.data
+    assert once_more.state == result.state
+
+
+def unknown_trace() -> Trace:
+    records = list(WHOLE.records)
+    at = next(i for i, r in enumerate(records) if r.kind == "intent" and r.get("action") == "s0a0")
+    return cut(WHOLE, at + 1)
+
+
+def test_the_fate_of_a_call_can_be_told_as_ran_failed_or_to_retry() -> None:
+    for answer, entry in (
+        ({"ran": "paid by hand"}, "paid by hand"),
+        ({"failed": "declined"}, "declined"),
+        ({"retry": True}, "paid 0"),
+    ):
+        calls: list[str] = []
+        engine = Engine(Books(calls))
+        trace = unknown_trace()
+        result = engine.resume(trace)
+        assert result.waiting[0].kind == "unknown_effect"
+        assert "pay" in (result.waiting[0].prompt or "")
+        result = engine.resume(result.trace, answer)
+        assert result.state.entries[0] == entry
+        assert ("pay 0" in calls) == ("retry" in answer)
+        assert Engine(Books([])).verify(result.trace) == []
+
+
+def test_answers_that_do_not_fit_are_refused_and_the_run_keeps_waiting() -> None:
+    engine = Engine(Books([]))
+    result = engine.resume(unknown_trace())
+    for bad in ({"ran": 1, "retry": True}, {"retry": False}, {}, "yes", None, {"failed": 3}):
+        with pytest.raises(WaitAnsweredError, match="must be"):
+            engine.resume(result.trace, bad)
+    with pytest.raises(WaitAnsweredError, match="no request 'other'"):
+        engine.resume(result.trace, {"retry": True}, request="other")
+    waiting = result.waiting[0].id
+    result = engine.resume(result.trace, {waiting: {"ran": "x"}})
+    assert result.status == RunStatus.completed
+    with pytest.raises(WaitAnsweredError, match="waits for no answer"):
+        engine.resume(result.trace, {"ran": "x"}, request=waiting)
+
+
+def test_a_trace_whose_code_has_changed_names_the_first_divergence_and_goes_on_only_when_told_to() -> None:
+    class Other(Books):
+        def reduce(self, state: Ledger, decision: Decision, observation: Observation) -> None:
+            state.entries.extend("other" for _ in observation.results)
+
+    kept = cut(WHOLE, len(WHOLE.records) - 4)
+    before = kept.data
+    with pytest.raises(DivergenceError, match="step 0, reduce") as caught:
+        Engine(Other([])).resume(kept)
+    assert caught.value.divergences[0].step == 0
+    assert kept.data == before
+    result = Engine(Other([])).resume(kept, on_divergence="ignore")
+    assert result.status == RunStatus.completed
+
+
+def test_a_run_stopped_by_its_budget_goes_on_under_a_larger_one_and_only_then() -> None:
+    calls: list[str] = []
+    engine = Engine(Books(calls), budget=RuntimeBudget(max_steps=2))
+    first = engine.run("t")
+    assert first.stop_reason == StopReason.budget_steps
+    same = engine.resume(first.trace)
+    assert (same.stop_reason, same.trace.data) == (StopReason.budget_steps, first.trace.data)
+    more = engine.resume(first.trace, budget=RuntimeBudget(max_steps=9))
+    assert (more.status, more.state.max_steps, more.state.entries) == (RunStatus.completed, 9, EXPECTED)
+    more.trace.check()
+    assert more.trace.final_state == more.state.to_dict()
+    assert Engine(Books([])).verify(more.trace) == []
+
+
+def test_a_failed_step_is_taken_back_whole_and_done_again() -> None:
+    class Fails(Books):
+        broken = True
+
+        def reduce(self, state: Ledger, decision: Decision, observation: Observation) -> None:
+            state.entries.append("half made")
+            if self.broken and state.current_step == 1:
+                raise ValueError("not yet")
+            state.entries.pop()
+            super().reduce(state, decision, observation)
+
+    calls: list[str] = []
+    module = Fails(calls)
+    engine = Engine(module)
+    first = engine.run("t")
+    assert (first.status, first.state.entries) == (RunStatus.failed, EXPECTED[:2])
+    module.broken = False
+    result = engine.resume(first.trace)
+    assert result.state.entries == EXPECTED
+    assert calls.count("pay 1") == 1
+
+
+def test_a_torn_tail_is_cut_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "torn.trace.jsonl"
+    path.write_bytes(cut(WHOLE, 9).data + b'{"kind":"outc')
+    result = Engine(Books([])).resume(path, ...)
+    while result.waiting:
+        result = Engine(Books([])).resume(path, {"retry": True})
+    resumed = [r for r in Trace.load(path).records if r.kind == "resume"]
+    assert resumed[0]["torn"] == 13
+    assert resumed[0]["attempt"] == 2
+    Trace.load(path).check()
+
+
+def test_a_trace_that_somebody_writes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "held.trace.jsonl"
+    path.write_bytes(cut(WHOLE, 9).data)
+    writer, _ = TraceWriter.reopen(path)
+    with writer, pytest.raises(TraceLockedError):
+        Engine(Books([])).resume(path)
+
+
+def test_a_cancelled_run_can_be_resumed() -> None:
+    calls: list[str] = []
+    module = Books(calls)
+    seen: list[Any] = []
+
+    async def main() -> None:
+        async with Engine(module, observers=[seen.append]).stream("t") as run:
+            async for record in run:
+                if record.kind == "commit" and record.step == 1:
+                    break
+
+    anyio.run(main)
+    trace = Trace.from_bytes(b"".join(r.raw + b"\n" for r in seen))
+    assert trace.status == "cancelled"
+    result = Engine(module).resume(trace)
+    while result.waiting:
+        result = Engine(module).resume(result.trace, {"retry": True})
+    assert result.state.entries == EXPECTED
+    assert result.trace.final_state["stop_reason"] == "final"
+
+
+class Old(StateSchema):
+    entries: list[str] = []
+    total: int = 0
+
+
+class New(StateSchema):
+    schema_version: int = 2
+    lines: list[str] = []
+
+
+@New.migration(1)
+def to_lines(doc: dict[str, Any]) -> dict[str, Any]:
+    doc["lines"] = doc.pop("entries")
+    del doc["total"]
+    return doc
+
+
+def test_a_trace_of_an_older_schema_resumes_through_the_migrations() -> None:
+    class OldModule(AgentModule[Old]):
+        def init_state(self, task: str, **inputs: Any) -> Old:
+            return Old()
+
+        def decide(self, state: Old) -> Decision:
+            return Decision.act([Action("nothing")])
+
+        def reduce(self, state: Old, decision: Decision, observation: Observation) -> None:
+            state.entries.append("old")
+
+    class NewModule(AgentModule[New]):
+        def init_state(self, task: str, **inputs: Any) -> New:
+            return New()
+
+        def decide(self, state: New) -> Decision:
+            return Decision.final("x")
+
+        def reduce(self, state: New, decision: Decision, observation: Observation) -> None:
+            state.lines.append("new")
+
+    old = Engine(OldModule(), budget=RuntimeBudget(max_steps=2)).run("t")
+    result = Engine(NewModule()).resume(old.trace, budget=RuntimeBudget(max_steps=5))
+    assert result.error is None
+    assert result.state.lines == ["old", "old", "new"]
+    result.trace.check()
+    assert result.trace.final_state == result.state.to_dict()
+    (resumed,) = [r for r in result.trace.records if r.kind == "resume"]
+    assert any(op["path"] == "/lines" for op in resumed["patch"])

@@ -1,0 +1,444 @@
+"""A run from task to result: hooks sync and async, actions in order, every exit with an end record."""
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    EngineUsageError,
+    ModuleDefinitionError,
+    Observation,
+    RunResult,
+    RunStatus,
+    RuntimeBudget,
+    StateSchema,
+    StopReason,
+    Task,
+    Trace,
+)
+
+
+class Notes(StateSchema):
+    notes: list[str] = []
+    seen: dict[str, Any] = {}
+
+
+async def shout(text: str) -> str:
+    await anyio.sleep(0)
+    return text.upper()
+
+
+def double(n: int) -> int:
+    return 2 * n
+
+
+class Scripted(AgentModule[Notes]):
+    """Plays the decisions it was given, one a step, and notes what came of each."""
+
+    tools = {"shout": shout, "double": double}
+
+    def __init__(self, *decisions: Decision) -> None:
+        self.decisions = decisions
+
+    def init_state(self, task: str, **inputs: Any) -> Notes:
+        return Notes(seen={"inputs": inputs})
+
+    def decide(self, state: Notes) -> Decision:
+        return self.decisions[state.current_step]
+
+    def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+        for result in observation.results:
+            state.notes.append(f"{result.name}: {result.output if result.ok else result.error}")
+
+
+def ends(result: RunResult) -> list[Any]:
+    return [record for record in result.trace.records if record.kind == "end"]
+
+
+def test_a_run_acts_and_gives_its_final_answer() -> None:
+    module = Scripted(
+        Decision.act([Action("shout", {"text": "hi"}), Action("double", {"n": 4})]), Decision.final("done")
+    )
+    result = Engine(module).run("greet")
+    assert (result.status, result.stop_reason, result.final_result) == (RunStatus.completed, StopReason.final, "done")
+    assert result.state.notes == ["shout: HI", "double: 8"]
+    assert result.state.task == "greet"
+    assert (result.steps, result.state.current_step) == (2, 2)
+    assert result.state.stop_reason == StopReason.final
+    assert result.trace.final_state == result.state.to_dict()
+    result.trace.check()
+
+
+def test_arun_works_on_asyncio_and_trio() -> None:
+    module = Scripted(
+        Decision.act([Action("shout", {"text": "a"}), Action("shout", {"text": "b"})]), Decision.final("x")
+    )
+    for backend in ("asyncio", "trio"):
+        result = anyio.run(lambda: Engine(module).arun("t"), backend=backend)
+        assert result.state.notes == ["shout: A", "shout: B"]
+
+
+def test_run_inside_a_running_loop_says_to_use_arun() -> None:
+    async def main() -> None:
+        with pytest.raises(EngineUsageError, match="arun"):
+            Engine(Scripted(Decision.final("x"))).run("t")
+
+    anyio.run(main)
+
+
+def test_engine_takes_an_instance_and_says_so() -> None:
+    with pytest.raises(EngineUsageError, match=r"Engine\(MyModule\(\)\)"):
+        Engine(Scripted)  # type: ignore[arg-type]
+
+
+def test_results_stand_in_the_actions_order_whatever_ends_first() -> None:
+    order: list[str] = []
+
+    async def wait(name: str, rounds: int) -> str:
+        for _ in range(rounds):
+            await anyio.sleep(0)
+        order.append(name)
+        return name
+
+    class Parallel(Scripted):
+        tools = {"wait": wait}
+
+    slow_first = [Action("wait", {"name": str(i), "rounds": 40 - 10 * i}) for i in range(4)]
+    result = Engine(Parallel(Decision.act(slow_first), Decision.final("x"))).run("t")
+    assert order == ["3", "2", "1", "0"]
+    assert result.state.notes == ["wait: 0", "wait: 1", "wait: 2", "wait: 3"]
+
+    order.clear()
+    result = Engine(Parallel(Decision.act(slow_first, parallel=False), Decision.final("x"))).run("t")
+    assert order == ["0", "1", "2", "3"]
+
+
+def test_bad_arguments_and_unknown_tools_are_error_results_that_say_what_is_near() -> None:
+    called: list[Any] = []
+
+    def add(left: int, right: int = 1) -> int:
+        called.append((left, right))
+        return left + right
+
+    class Adds(Scripted):
+        tools = {"add": add}
+
+    actions = [
+        Action("add", {"left": "x"}),
+        Action("add", {"lefft": 1}),
+        Action("add", {}),
+        Action("ad", {"left": 1}),
+        Action("add", {"left": 2}),
+    ]
+    result = Engine(Adds(Decision.act(actions), Decision.final("x"))).run("t")
+    notes = result.state.notes
+    assert "'left'" in notes[0]
+    assert "'x'" in notes[0]
+    assert "did you mean 'left'" in notes[1]
+    assert "'left' of add is missing" in notes[2]
+    assert "did you mean 'add'" in notes[3]
+    assert notes[4] == "add: 3"
+    assert called == [(2, 1)]
+
+
+def test_a_tools_exception_is_an_error_result_and_the_run_goes_on() -> None:
+    def boom() -> None:
+        raise LookupError("no such thing")
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    class Booms(Scripted):
+        tools = {"boom": boom, "leave": leave}
+
+    result = Engine(Booms(Decision.act([Action("boom"), Action("leave")]), Decision.final("x"))).run("t")
+    assert result.status == RunStatus.completed
+    observed = result.trace.steps[0].observation["results"]
+    assert observed[0]["error_type"] == "LookupError"
+    assert "no such thing" in observed[0]["error"]
+    assert "SystemExit" in observed[1]["error"]
+
+
+def test_sync_hooks_and_tools_run_in_worker_threads_and_reduce_on_the_loop() -> None:
+    threads: dict[str, str] = {}
+
+    def where() -> str:
+        threads["tool"] = threading.current_thread().name
+        return "x"
+
+    class Threads(AgentModule[Notes]):
+        tools = {"where": where}
+
+        def init_state(self, task: str, **inputs: Any) -> Notes:
+            threads["init"] = threading.current_thread().name
+            return Notes()
+
+        def decide(self, state: Notes) -> Decision:
+            threads["decide"] = threading.current_thread().name
+            return Decision.final("x") if state.current_step else Decision.act([Action("where")])
+
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            threads["reduce"] = threading.current_thread().name
+
+    Engine(Threads()).run("t")
+    assert threads["reduce"] == threading.main_thread().name
+    assert all(threads[name] != threads["reduce"] for name in ("tool", "init", "decide"))
+
+
+def test_one_engine_runs_many_tasks_at_once() -> None:
+    engine = Engine(Scripted(Decision.act([Action("shout", {"text": "x"})]), Decision.final("done")))
+    results: list[RunResult] = []
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            for i in range(50):
+                group.start_soon(one, i)
+
+    async def one(i: int) -> None:
+        results.append(await engine.arun(Task(objective=f"task {i}", inputs={"i": i})))
+
+    anyio.run(main)
+    assert len({r.run_id for r in results}) == 50
+    assert sorted(r.state.seen["inputs"]["i"] for r in results) == list(range(50))
+    for result in results:
+        assert result.state.task == f"task {result.state.seen['inputs']['i']}"
+        result.trace.check()
+
+
+def test_stream_gives_the_records_as_they_are_written() -> None:
+    kinds: list[str] = []
+
+    async def main() -> RunResult:
+        async with Engine(Scripted(Decision.act([Action("double", {"n": 1})]), Decision.final("x"))).stream("t") as run:
+            with pytest.raises(EngineUsageError):
+                _ = run.result
+            async for record in run:
+                kinds.append(record.kind)
+        return run.result
+
+    for backend in ("asyncio", "trio"):
+        kinds.clear()
+        result = anyio.run(main, backend=backend)
+        assert kinds == [record.kind for record in result.trace.records]
+        assert kinds[0] == "header"
+        assert kinds[-1] == "end"
+
+
+def test_leaving_a_stream_early_cancels_the_run_and_writes_its_end() -> None:
+    async def forever() -> None:
+        await anyio.sleep_forever()
+
+    class Waits(Scripted):
+        tools = {"forever": forever}
+
+    seen: list[Any] = []
+
+    async def main() -> None:
+        engine = Engine(Waits(Decision.act([Action("forever")])), observers=[seen.append])
+        async with engine.stream("t") as run:
+            async for record in run:
+                if record.kind == "intent":
+                    break
+
+    anyio.run(main)
+    assert [r.kind for r in seen][-2:] == ["outcome", "end"]
+    assert seen[-2]["cancelled"] is True
+    assert seen[-1]["status"] == "cancelled"
+
+
+class Raises(Scripted):
+    def __init__(self, where: str, error: BaseException) -> None:
+        super().__init__(Decision.act([Action("double", {"n": 1})]), Decision.final("x"))
+        self.where = where
+        self.error = error
+
+    def init_state(self, task: str, **inputs: Any) -> Notes:
+        self._maybe("init")
+        return super().init_state(task, **inputs)
+
+    def decide(self, state: Notes) -> Decision:
+        self._maybe("decide")
+        return super().decide(state)
+
+    async def act(self, state: Notes, decision: Decision) -> Observation:
+        self._maybe("act")
+        return await super().act(state, decision)
+
+    def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+        state.notes.append("half made")
+        self._maybe("reduce")
+
+    def _maybe(self, where: str) -> None:
+        if where == self.where:
+            raise self.error
+
+
+@pytest.mark.parametrize("where", ["init", "decide", "act", "reduce"])
+@pytest.mark.parametrize(
+    "error", [ValueError("bad json xml"), RecursionError("deep"), SystemExit(1), ExceptionGroup("g", [OSError("x")])]
+)
+def test_an_exception_in_any_hook_fails_the_run_with_a_result_and_an_end_record(
+    where: str, error: BaseException
+) -> None:
+    result = Engine(Raises(where, error)).run("t")
+    assert (result.status, result.stop_reason) == (RunStatus.failed, StopReason.unrecoverable_error)
+    assert result.error is not None
+    assert result.error.phase == where
+    assert "Traceback" in result.error.traceback
+    (end,) = ends(result)
+    assert end["error"]["type"] == result.error.type
+    assert not result.task_result.success
+    if where != "init":
+        assert result.state.notes == []
+        assert result.trace.final_state == result.state.to_dict()
+    else:
+        assert result.state is None
+    result.trace.check()
+
+
+def test_what_decide_and_init_state_return_is_checked() -> None:
+    class Wrong(Scripted):
+        def decide(self, state: Notes) -> Any:
+            return {"mode": "final"}
+
+    result = Engine(Wrong()).run("t")
+    assert result.error is not None
+    assert "must return a Decision" in result.error.message
+
+    class WrongState(Scripted):
+        def init_state(self, task: str, **inputs: Any) -> Any:
+            return {}
+
+    result = Engine(WrongState()).run("t")
+    assert result.error is not None
+    assert "must return a Notes" in result.error.message
+
+
+def test_hooks_are_checked_when_the_class_is_defined() -> None:
+    with pytest.raises(ModuleDefinitionError, match="did you mean 'observation'"):
+
+        class Typo(Scripted):
+            def reduce(self, state: Notes, decision: Decision, observations: Any) -> None: ...
+
+    with pytest.raises(ModuleDefinitionError, match="must be a plain function"):
+
+        class Async(Scripted):
+            async def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None: ...
+
+    class AnyOrder(Scripted):
+        def reduce(self, observation: Observation, state: Notes, decision: Decision) -> None:
+            state.notes.append(decision.mode)
+
+    assert Engine(AnyOrder(Decision.final("x"))).run("t").state.notes == ["final"]
+
+
+def test_inputs_reach_init_state_and_constraints_and_metadata_the_state_and_header() -> None:
+    task = Task(
+        id="t1",
+        objective="go",
+        inputs={"depth": [1, {"a": 2}]},
+        constraints={"no": ["internet"]},
+        metadata={"suite": "x"},
+    )
+    result = Engine(Scripted(Decision.final("x"))).run(task)
+    assert result.state.seen["inputs"] == {"depth": [1, {"a": 2}]}
+    assert result.state.metadata == {"suite": "x", "constraints": {"no": ["internet"]}}
+    assert result.trace.header["task"]["constraints"] == {"no": ["internet"]}
+    assert result.trace.header["task"]["metadata"] == {"suite": "x"}
+    assert result.run_id.startswith("t1-")
+
+    class Strict(Scripted):
+        def init_state(self, task: str, *, width: int = 1) -> Notes:  # type: ignore[override]
+            return Notes()
+
+    result = Engine(Strict(Decision.final("x"))).run(task)
+    assert result.error is not None
+    assert "'depth' is not a parameter of Strict.init_state" in result.error.message
+
+
+def test_an_act_of_ones_own_gives_its_value_frozen() -> None:
+    class Own(Scripted):
+        def act(self, state: Notes, decision: Decision) -> Any:
+            return {"position": [1, 2]}
+
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            if observation.value is not None:
+                state.seen["position"] = observation.value["position"]
+
+    module = Own(Decision.act([Action("anything")]), Decision.final("x"))
+    result = Engine(module).run("t")
+    assert result.state.seen["position"] == [1, 2]
+    assert Engine(module).verify(result.trace) == []
+
+
+def test_traces_go_to_a_folder_and_are_found_again_by_run_id(tmp_path: Any) -> None:
+    engine = Engine(Scripted(Decision.final("x")), traces=tmp_path / "runs")
+    result = engine.run("t")
+    assert result.trace.path is not None
+    assert result.trace.path.parent == tmp_path / "runs"
+    assert Trace.load(result.trace.path).final_state == result.state.to_dict()
+    assert engine.verify(result.run_id) == []
+
+
+def test_an_observer_that_raises_is_reported_once_and_dropped() -> None:
+    seen: list[str] = []
+
+    def bad(record: Any) -> None:
+        seen.append(record.kind)
+        raise RuntimeError("observer")
+
+    result = Engine(Scripted(Decision.final("x")), observers=[bad]).run("t")
+    assert result.status == RunStatus.completed
+    assert seen == ["header"]
+    dropped = [r for r in result.trace.records if r.kind == "event" and r["name"] == "observer_dropped"]
+    assert len(dropped) == 1
+
+
+def test_max_steps_of_the_task_takes_the_engines_place_and_shows_in_the_state() -> None:
+    module = Scripted(*[Decision.act([Action("double", {"n": 1})])] * 50)
+    result = Engine(module, budget=RuntimeBudget(max_steps=7)).run("t")
+    assert (result.stop_reason, result.steps, result.state.max_steps) == (StopReason.budget_steps, 7, 7)
+    result = Engine(module, budget=RuntimeBudget(max_steps=7)).run(Task(objective="t", budget={"max_steps": 30}))
+    assert (result.stop_reason, result.steps, result.state.max_steps) == (StopReason.budget_steps, 30, 30)
+    assert result.status == RunStatus.stopped
+
+
+def test_set_stop_in_reduce_stops_the_run_with_its_reason() -> None:
+    class Stops(Scripted):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            if state.current_step == 1:
+                state.set_stop("success", "found it")
+
+    result = Engine(Stops(*[Decision.act([Action("double", {"n": 1})])] * 9)).run("t")
+    assert (result.status, result.stop_reason) == (RunStatus.completed, StopReason.success)
+    assert (result.steps, result.final_result) == (2, "found it")
+
+    class StopsBare(Scripted):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            state.set_stop(StopReason.stagnation)
+
+    result = Engine(StopsBare(*[Decision.act([Action("double", {"n": 1})])] * 9)).run("t")
+    assert (result.status, result.stop_reason, result.steps) == (RunStatus.stopped, StopReason.stagnation, 1)
+
+
+def test_reduce_may_set_the_final_result_itself() -> None:
+    class Own(Scripted):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            state.final_result = f"<{decision.answer}>"
+
+    result = Engine(Own(Decision.final("x"))).run("t")
+    assert (result.final_result, result.stop_reason) == ("<x>", StopReason.final)
+
+
+def test_waiting_and_branching_are_refused_until_they_are_built() -> None:
+    for decision in (Decision.wait(prompt="?"), Decision.branch([Decision.final("a")])):
+        result = Engine(Scripted(decision)).run("t")
+        assert result.status == RunStatus.failed
+        assert result.error is not None
+        assert decision.mode in result.error.message
