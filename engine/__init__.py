@@ -1,4 +1,4 @@
-"""The state machine: state, drafts, decisions, the loop, the shell that runs it, effects, budgets, verifying, resuming."""
+"""The state machine: state, decisions, the loop, the shell that runs it, effects, budgets, verifying, resuming."""
 
 from .actions import run_actions
 from .arguments import ArgumentError

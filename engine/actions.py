@@ -26,7 +26,9 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
     """
     frame = frame_or_none()
     if frame is None:
-        raise EngineUsageError("actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)")
+        raise EngineUsageError(
+            "actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)"
+        )
     actions = decision.actions
     frames = [frame] if len(actions) == 1 else [_own(frame) for _ in actions]
     _number(frame, frames, actions)
@@ -66,7 +68,9 @@ async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
         near = get_close_matches(name, tools, 3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         known = ", ".join(sorted(tools)) or "none"
-        return ActionResult(id_, name, None, f"there is no tool {name!r}; the tools are {known}{hint}", "UnknownToolError")
+        return ActionResult(
+            id_, name, None, f"there is no tool {name!r}; the tools are {known}{hint}", "UnknownToolError"
+        )
     try:
         kwargs = signature_of(name, fn).check(action.args)
     except ArgumentError as error:

@@ -3,12 +3,13 @@
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, get_type_hints
 from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
-from .errors import RefoldError
+from ..errors import RefoldError
 from .frozen import thaw
 from .shape import first_problem
 
@@ -34,7 +35,9 @@ class Signature:
             if parameter.kind is parameter.VAR_KEYWORD:
                 self._open = True
             elif parameter.kind is parameter.POSITIONAL_ONLY:
-                raise TypeError(f"tool {name!r}: parameter {parameter.name!r} is positional-only; tools are called by name")
+                raise TypeError(
+                    f"tool {name!r}: parameter {parameter.name!r} is positional-only; tools are called by name"
+                )
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 declared = hints.get(parameter.name, Any)
                 self._adapters[parameter.name] = None if declared is Any else TypeAdapter(declared)
@@ -56,7 +59,9 @@ class Signature:
             except ValidationError as error:
                 shown = repr(value)
                 shown = shown if len(shown) <= 80 else shown[:77] + "..."
-                raise ArgumentError(f"argument {name!r} of {self.name}: {first_problem(error)} (got {shown})", name) from None
+                raise ArgumentError(
+                    f"argument {name!r} of {self.name}: {first_problem(error)} (got {shown})", name
+                ) from None
         for name in self._required:
             if name not in taken:
                 raise ArgumentError(f"argument {name!r} of {self.name} is missing", name)
@@ -70,7 +75,9 @@ class Signature:
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
-    target = fn if inspect.isroutine(fn) else getattr(type(fn), "__call__", fn)
+    while isinstance(fn, partial):
+        fn = fn.func
+    target = fn if inspect.isroutine(fn) else type(fn).__call__
     return get_type_hints(target, include_extras=True)
 
 

@@ -14,7 +14,7 @@ WARN_AT = 0.8
 
 @dataclass(frozen=True, slots=True)
 class RuntimeBudget:
-    """What a run may use: steps, seconds of work, tokens in and out, US dollars. None is no limit; steps have one always.
+    """What a run may use: steps, seconds of work, tokens in and out, US dollars. None is no limit; steps have one.
 
     Raises ValueError for a limit that is not a finite number above 0.
     """
@@ -83,7 +83,10 @@ class Usage:
         """Usage from a Usage, a mapping, or an object shaped like OpenAI's (`prompt_tokens`, `completion_tokens`)."""
         if value is None or isinstance(value, Usage):
             return value
-        get = value.get if isinstance(value, Mapping) else lambda name: getattr(value, name, None)
+
+        def get(name: str) -> Any:
+            return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
         tokens_in = _first(get("tokens_in"), get("prompt_tokens"), get("input_tokens"))
         tokens_out = _first(get("tokens_out"), get("completion_tokens"), get("output_tokens"))
         if tokens_in is None and tokens_out is None:
@@ -210,7 +213,7 @@ class Account:
             return f"the token budget is used up: {self.tokens} of {self.budget.max_tokens}"
         if self.unpriced and self.cost < (self.budget.max_cost_usd or 0):
             return (
-                f"the price of {self.unpriced} call(s) is not known, so a budget of {self.budget.max_cost_usd} USD cannot "
-                "be held; give usage with a cost, or leave max_cost_usd out"
+                f"the price of {self.unpriced} call(s) is not known, so a budget of {self.budget.max_cost_usd} USD "
+                "cannot be held; give usage with a cost, or leave max_cost_usd out"
             )
         return f"the cost budget is used up: {self.cost:.6g} of {self.budget.max_cost_usd} USD"

@@ -1,8 +1,8 @@
 """Finds the processes that a run's open calls have started, and ends them with their children.
 
-A deadline cancels a coroutine and leaves a thread, but neither ends a process that it waits for. Such a process is found
-where it is held: in the local variables of the frames that are running for the run (`subprocess.Popen`, anyio's, asyncio's
-and trio's processes all have a `pid`, and a `returncode` that is None while they live).
+A deadline cancels a coroutine and leaves a thread, but neither ends a process that it waits for. Such a process is
+found where it is held: in the local variables of the frames that are running for the run (`subprocess.Popen`,
+anyio's, asyncio's and trio's processes all have a `pid`, and a `returncode` that is None while they live).
 """
 
 import sys

@@ -130,7 +130,7 @@ def _in_event_loop() -> bool:
 
 
 def bind(fn: Callable[P, R]) -> Callable[P, R]:
-    """Carries the current run along into a thread: `Thread(target=bind(work))`. Each call runs in a copy of the context."""
+    """Carries the current run along into a thread: `Thread(target=bind(work))`."""
     context = copy_context()
 
     def bound(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
 from .errors import DecisionError, StateValueError
 from .state import json_value
 
+T = TypeVar("T")
 Mode = Literal["act", "final", "wait", "branch"]
 _NONE: Mapping[str, Any] = json_value({}, "Action.args")
 
@@ -72,7 +73,8 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a step saw: one result an action, in the actions' order, and a `value` after a wait or an `act` of one's own.
+    """What a step saw: one result an action, in the actions' order, and a `value` after a wait or an `act` of one's
+    own.
 
     `results` is empty after a final decision.
     """
@@ -94,7 +96,11 @@ class Observation:
         """The observation of a JSON form whose results are resolved (as `Step.observation` has it)."""
         results = tuple(
             ActionResult(
-                r["id"], r["name"], json_value(r.get("output"), "ActionResult.output"), r.get("error"), r.get("error_type")
+                r["id"],
+                r["name"],
+                json_value(r.get("output"), "ActionResult.output"),
+                r.get("error"),
+                r.get("error_type"),
             )
             for r in doc.get("results", ())
         )
@@ -105,7 +111,8 @@ class Observation:
 class Decision:
     """One decision: act, final, wait or branch. Make it with the factory of its mode; each says what it needs.
 
-    Frozen, and with JSON values only. Raises DecisionError, whichever way it is made, for what could not be carried out.
+    Frozen, and with JSON values only. Raises DecisionError, whichever way it is made, for what could not be carried
+    out.
     """
 
     mode: Mode
@@ -153,9 +160,7 @@ class Decision:
         return cls("act", tuple(given), rationale=rationale, meta=meta, parallel=parallel)
 
     @classmethod
-    def final(
-        cls, answer: str, *, rationale: str | None = None, meta: Mapping[str, Any] | None = None
-    ) -> "Decision":
+    def final(cls, answer: str, *, rationale: str | None = None, meta: Mapping[str, Any] | None = None) -> "Decision":
         """Ends the run with an answer, a text that is not empty."""
         return cls("final", answer=answer, rationale=rationale, meta=meta)
 
@@ -169,10 +174,8 @@ class Decision:
         seconds: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> "Decision":
-        """Waits for an answer to `prompt` that fits `schema` (a JSON Schema or a type), or until `seconds` have passed."""
-        return cls(
-            "wait", prompt=prompt, schema=_json_schema(schema), seconds=seconds, rationale=rationale, meta=meta
-        )
+        """Waits for an answer to `prompt` that fits `schema` (a JSON Schema or a type), or for `seconds` to pass."""
+        return cls("wait", prompt=prompt, schema=_json_schema(schema), seconds=seconds, rationale=rationale, meta=meta)
 
     @classmethod
     def branch(
@@ -210,7 +213,9 @@ class Decision:
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Decision":
         """The decision of a JSON form; raises DecisionError where it is none."""
-        known = {k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc}
+        known = {
+            k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc
+        }
         try:
             actions = tuple(Action(a["name"], a.get("args", {}), a.get("id")) for a in doc.get("actions", ()))
             several = doc.get("candidates", ())
@@ -224,15 +229,16 @@ class Decision:
         if self.mode != "act" or all(action.id is not None for action in self.actions):
             return self
         named = [
-            action if action.id is not None else _with(action, id=f"s{step}a{i}") for i, action in enumerate(self.actions)
+            action if action.id is not None else _with(action, id=f"s{step}a{i}")
+            for i, action in enumerate(self.actions)
         ]
         return _with(self, actions=tuple(named))
 
 
-def _with(original: Any, **changes: Any) -> Any:
+def _with(original: T, **changes: Any) -> T:
     """A copy of a checked value with some members replaced by others that are known to be good."""
     copied = object.__new__(type(original))
-    for name in type(original).__slots__:
+    for name in type(original).__slots__:  # type: ignore[attr-defined]
         object.__setattr__(copied, name, changes[name] if name in changes else getattr(original, name))
     return copied
 
@@ -259,7 +265,9 @@ def _check_answer(answer: Any) -> None:
 
 
 def _check_seconds(seconds: Any) -> None:
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e12):
+    if seconds is not None and (
+        isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e12
+    ):
         raise DecisionError(f"seconds must be a number of seconds, 0 or more, got {seconds!r}")
 
 

@@ -33,8 +33,8 @@ async def perform(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: .
 async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Runs `fn(*args, **kwargs)` once and journals it; on replay and resume gives what was recorded.
 
-    A sync `fn` runs in a worker thread. The value returned is of the function's declared return type, made from the JSON
-    form of the result (plain JSON values where none is declared). With no run in context the function just runs.
+    A sync `fn` runs in a worker thread. The value returned is of the function's declared return type, made from the
+    JSON form of the result (plain JSON values where none is declared). With no run in context the function just runs.
 
     Raises:
         EffectError: the function raised, or its result has no exact JSON form; the original is `__cause__`, live only.
@@ -143,7 +143,7 @@ def now() -> datetime:
 
 
 def rng(name: str = "") -> random.Random:
-    """Random numbers that depend on the run's seed, this place and `name` alone; the same stream within one hook or call."""
+    """Random numbers that depend on the run's seed, this place and `name`; one stream within one hook or call."""
     frame = frame_or_none()
     if frame is None:
         return random.Random()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import anyio
 
@@ -18,6 +18,7 @@ from .clock import Clock, SystemClock
 from .context import counted_live
 from .criteria import StopCriteria
 from .divergence import Divergence
+from .ending import Outcome, finish
 from .errors import EngineUsageError
 from .header import header_of
 from .live import LiveRun, Observer, new_seed
@@ -27,12 +28,13 @@ from .redact import Redactor, make_redactor
 from .result import RunError, RunResult
 from .resume import Resumption, prepare_resume
 from .run_ids import new_run_id
-from .runner import Outcome, Runner
+from .runner import Runner
 from .stream import RunStream
 from .verify import verify as verify_trace
 from .workers import in_thread
 
 TraceLike = Trace | Path | str
+R = TypeVar("R")
 
 
 class Engine:
@@ -65,7 +67,7 @@ class Engine:
         seed: int | None = None,
         workspace: Path | str | None = None,
     ) -> None:
-        if not isinstance(module, AgentModule):
+        if not isinstance(cast(object, module), AgentModule):
             given = f"the class {module.__name__}" if isinstance(module, type) else f"a {type(module).__name__}"
             raise EngineUsageError(f"Engine takes an AgentModule instance, got {given}; write Engine(MyModule())")
         self.module = module
@@ -95,7 +97,11 @@ class Engine:
 
     @asynccontextmanager
     async def stream(self, task: Task | str) -> AsyncIterator[RunStream]:
-        """Runs a task and gives its records as they are written: `async with engine.stream(task) as run: async for r in run`.
+        """Runs a task and gives its records as they are written.
+
+            async with engine.stream(task) as run:
+                async for record in run: ...
+            run.result
 
         Leaving the block early cancels the run. `run.result` is there once the records have ended.
         """
@@ -139,10 +145,11 @@ class Engine:
     ) -> RunResult:
         """Goes on with a run from its last whole record: no effect that ended runs again.
 
-        What is there is verified first. It goes on under the budget it had, or under `budget` in its place. A run that is
-        completed, or that its budget (if no other is given) or a stop criterion ended, gives its result again. Where the fate of a call is not known, the result waits (`result.waiting`); `value` answers: one of
-        `{"ran": result}`, `{"failed": text}`, `{"retry": True}` for the one open request or the one named by `request`,
-        or a mapping of request ids to answers.
+        What is there is verified first. It goes on under the budget it had, or under `budget` in its place. A run
+        that is completed, or that its budget (if no other is given) or a stop criterion ended, gives its result
+        again. Where the fate of a call is not known, the result waits (`result.waiting`); `value` answers: one of
+        `{"ran": result}`, `{"failed": text}`, `{"retry": True}` for the one open request or the one named by
+        `request`, or a mapping of request ids to answers.
 
         Raises:
             DivergenceError: the code no longer does what the trace recorded (`on_divergence="ignore"` goes on).
@@ -156,7 +163,7 @@ class Engine:
         return await self._continue(resumption)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
-        """Runs `init_state`, `decide` and `reduce` again with recorded outcomes; gives where they differ, [] if nowhere."""
+        """Runs the hooks of a trace again, with its outcomes served; gives where they differ, [] if nowhere."""
         return self._sync(lambda: self.averify(trace), "averify")
 
     async def averify(self, trace: TraceLike) -> list[Divergence]:
@@ -177,7 +184,9 @@ class Engine:
             raise TraceNotFoundError(f"there is no trace at {path}, and no run {str(trace)!r} in {self.traces}", path)
         return named
 
-    def _live(self, run_id: str, seed: int, writer: TraceWriter, budget: RuntimeBudget, observers: Sequence[Observer]) -> LiveRun:
+    def _live(
+        self, run_id: str, seed: int, writer: TraceWriter, budget: RuntimeBudget, observers: Sequence[Observer]
+    ) -> LiveRun:
         account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
         run = LiveRun(run_id, seed, writer, account, self.clock, make_redactor(self._redact), observers)
         return run
@@ -210,45 +219,50 @@ class Engine:
     async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult:
         """Preflight, environment, loop and end; opening and closing of the environment always pair."""
         run = runner.run
-        workspace = self.workspace
-        outcome: Outcome
         result: RunResult | None = None
         with counted_live():
             try:
-                outcome = await self._preflight(task, workspace) or Outcome(StopReason.cancelled, RunStatus.cancelled)
-                if outcome.error is None:
+                outcome = await self._preflight(task)
+                if outcome is None:
                     async with AsyncExitStack() as stack:
                         environment = await stack.enter_async_context(
-                            open_environment(task, workspace, tools=tuple(self.module.tools), resume=not fresh)
+                            open_environment(task, self.workspace, tools=tuple(self.module.tools), resume=not fresh)
                         )
                         if environment is not None:
-                            runner.environment = environment
                             stack.enter_context(use_environment(environment))
                         outcome = await runner.work()
-                        result = await runner.finish(outcome, run.writer.trace)
+                        result = await finish(run, task, runner.state, outcome, environment)
             except EnvironmentMismatchError as error:
-                outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, RunError.of(error, run.step, "environment"))
-            except Exception as error:  # noqa: BLE001 - whatever fails around the run is its end too
-                outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, RunError.of(error, run.step, "environment"))
-            except BaseException as raised:  # noqa: BLE001 - cancelled while opening: the end is written, then raised on
-                outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised), raised)
+                failure = RunError.of(error, run.step, "environment")
+                outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
+            except Exception as error:  # noqa: BLE001 - what fails around the run is its end too, and told in the result
+                failure = RunError.of(error, run.step, "environment")
+                outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, failure)
+            except BaseException as raised:  # noqa: BLE001 - the end is written, then it is raised on
+                outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step), raised)
             if result is None:
-                result = await runner.finish(outcome, run.writer.trace)
+                result = await finish(run, task, runner.state, outcome, None)
         if outcome.raised is not None:
             outcome.raised.result = result  # type: ignore[attr-defined]
             raise outcome.raised
         return result
 
-    async def _preflight(self, task: Task, workspace: Path | None) -> Outcome | None:
-        issues = await in_thread(check_task, {"task": task, "workspace": workspace}) if task.resources else check_task(task)
+    async def _preflight(self, task: Task) -> Outcome | None:
+        issues = (
+            await in_thread(check_task, {"task": task, "workspace": self.workspace})
+            if task.resources
+            else check_task(task)
+        )
         if not issues:
             return None
         message = "; ".join(f"{issue.code}: {issue.message}" for issue in issues)
         return Outcome(
-            StopReason.task_validation_failed, RunStatus.failed, RunError("TaskInvalidError", message, "", 0, "preflight")
+            StopReason.task_validation_failed,
+            RunStatus.failed,
+            RunError("TaskInvalidError", message, "", 0, "preflight"),
         )
 
-    def _sync(self, work: Callable[[], Awaitable[Any]], twin: str) -> Any:
+    def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         """Runs async work from sync code, with SIGTERM turned into a clean end where nobody else handles it."""
         try:
             asyncio.get_running_loop()
@@ -259,11 +273,11 @@ class Engine:
         return run_with_signals(work)
 
 
-def run_with_signals(work: Callable[[], Awaitable[Any]]) -> Any:
+def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
     """`anyio.run(work)`; a SIGTERM that nobody else handles cancels it, and ends as SystemExit(143) with `.result`."""
     terminated = False
 
-    async def main() -> Any:
+    async def main() -> R:
         nonlocal terminated
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
             return await work()
@@ -286,7 +300,7 @@ def run_with_signals(work: Callable[[], Awaitable[Any]]) -> Any:
 
     cancelled: BaseException | None = None
 
-    async def keep_result() -> Any:
+    async def keep_result() -> R:
         nonlocal cancelled
         try:
             return await main()
@@ -312,6 +326,3 @@ def _redacted(task: Task, redactor: Redactor) -> Task:
     document = task.to_dict()
     cleaned = redactor.value(document)
     return task if cleaned is document else Task.from_dict(cleaned)
-
-
-

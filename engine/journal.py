@@ -15,8 +15,8 @@ Key = tuple[str, str, int]
 class Journal:
     """The calls and events that a trace has of one step, or of the start of the run.
 
-    `again` holds the intents that a person has told to run again. A cancelled call counts as not recorded: it runs again
-    if it may (see `unknown`).
+    `again` holds the intents that a person has told to run again. A cancelled call counts as not recorded: it runs
+    again if it may (see `unknown`).
     """
 
     def __init__(
@@ -69,7 +69,9 @@ class Journal:
 
     def untaken(self, phase: str) -> int:
         """How many recorded outcomes of a phase nobody has asked for."""
-        return sum(1 for key, call in self._calls.items() if key[0] == phase and call.outcome and key not in self._taken)
+        return sum(
+            1 for key, call in self._calls.items() if key[0] == phase and call.outcome and key not in self._taken
+        )
 
 
 def _event_key(name: str, data: Any) -> bytes:

@@ -84,7 +84,7 @@ def reduce_step(
     module: AgentModule[Any], state: StateSchema, decision: Decision, observation: Observation
 ) -> tuple[StateSchema, list[Op]]:
     """One call of `reduce`, where no effect is allowed, and its commit; `current_step` goes up by one."""
-    offered = {"state": state, "decision": decision, "observation": observation}
+    offered: dict[str, Any] = {"state": state, "decision": decision, "observation": observation}
     names = module._hook_names["reduce"]
 
     def reduce(draft: Any) -> Any:

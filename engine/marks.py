@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints, overload
 from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
@@ -30,6 +30,19 @@ class Marks:
 _UNMARKED = Marks()
 
 
+@overload
+def effect(fn: F) -> F: ...
+@overload
+def effect(
+    *,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    usage: Callable[[Any], Any] | None = None,
+    tokens: int | Callable[..., int] = 0,
+    name: str | None = None,
+) -> Callable[[F], F]: ...
+
+
 def effect(
     fn: F | None = None,
     *,
@@ -38,12 +51,13 @@ def effect(
     usage: Callable[[Any], Any] | None = None,
     tokens: int | Callable[..., int] = 0,
     name: str | None = None,
-) -> Any:
+) -> F | Callable[[F], F]:
     """Marks a function for `perform`, or as a tool.
 
-    `idempotent`: it may be run again when a crash left its fate unknown. `timeout`: seconds it may take. `usage`: gives
-    what a result has cost (anything that `Usage.of` takes). `tokens`: how many to reserve from the token budget before it
-    starts, a number or a function of the call's arguments. `name`: its name in the trace, if not the function's.
+    `idempotent`: it may be run again when a crash left its fate unknown. `timeout`: seconds it may take. `usage`:
+    gives what a result has cost (anything that `Usage.of` takes). `tokens`: how many to reserve from the token budget
+    before it starts, a number or a function of the call's arguments. `name`: its name in the trace, if not the
+    function's.
     """
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
@@ -111,7 +125,7 @@ def _read(fn: Callable[..., Any]) -> EffectSpec:
 
 
 def _result_type(fn: Callable[..., Any]) -> TypeAdapter[Any] | None:
-    target = fn if inspect.isroutine(fn) else getattr(type(fn), "__call__", fn)
+    target = fn if inspect.isroutine(fn) else type(fn).__call__
     try:
         declared = get_type_hints(target, include_extras=True).get("return", Any)
     except (NameError, TypeError):

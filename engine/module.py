@@ -25,10 +25,11 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 class AgentModule(Generic[S]):
     """The loop of one kind of agent: subclass it as `AgentModule[YourState]` and write its hooks.
 
-    `init_state(task, **inputs)` gives the first state, `decide(state)` a Decision, `act(state, decision)` an Observation
-    (the one given runs the decision's actions through `tools`), `reduce(state, decision, observation)` changes the draft
-    it is passed, or returns the next state. All but `reduce` may be async; sync ones run in worker threads. Hooks are
-    called by keyword. A module keeps no run state on itself: one instance serves many runs at once.
+    `init_state(task, **inputs)` gives the first state, `decide(state)` a Decision, `act(state, decision)` an
+    Observation (the one given runs the decision's actions through `tools`), `reduce(state, decision, observation)`
+    changes the draft it is passed, or returns the next state. All but `reduce` may be async; sync ones run in worker
+    threads. Hooks are called by keyword. A module keeps no run state on itself: one instance serves many runs at
+    once.
 
     Raises ModuleDefinitionError when a subclass's hooks could not be called.
     """
@@ -42,9 +43,13 @@ class AgentModule(Generic[S]):
         cls.state_class = _state_class(cls)
         cls._hook_names = {hook: _accepted(cls, hook, names) for hook, names in _HOOKS.items()}
         if "init_state" in cls.__dict__ and "task" not in inspect.signature(cls.init_state).parameters:
-            raise ModuleDefinitionError(f"{cls.__name__}.init_state must take `task`: def init_state(self, task, **inputs)")
+            raise ModuleDefinitionError(
+                f"{cls.__name__}.init_state must take `task`: def init_state(self, task, **inputs)"
+            )
         if inspect.iscoroutinefunction(cls.reduce) or inspect.isasyncgenfunction(cls.reduce):
-            raise ModuleDefinitionError(f"{cls.__name__}.reduce must be a plain function: it computes, it does not wait")
+            raise ModuleDefinitionError(
+                f"{cls.__name__}.reduce must be a plain function: it computes, it does not wait"
+            )
 
     def init_state(self, task: str, **inputs: Any) -> S:
         """The first state of a run; `task` is the objective, `inputs` are the task's inputs."""
@@ -85,7 +90,9 @@ def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:
             if isinstance(state, type) and issubclass(state, StateSchema):
                 return state
             if isinstance(state, type):
-                raise ModuleDefinitionError(f"the state of {cls.__name__}, {state.__name__}, must derive from StateSchema")
+                raise ModuleDefinitionError(
+                    f"the state of {cls.__name__}, {state.__name__}, must derive from StateSchema"
+                )
     if "init_state" in cls.__dict__:
         try:
             declared = get_type_hints(cls.init_state).get("return")

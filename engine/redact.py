@@ -64,7 +64,7 @@ class Redactor:
 def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]") -> Redactor | None:
     """The redactor that `Engine(redact=…)` asks for.
 
-    True takes the values of secret-named environment variables; a mapping or a list of values adds to them; False is none.
+    True takes the values of secret-named environment variables; a mapping or a list adds to them; False is none.
     """
     if redact is False:
         return None

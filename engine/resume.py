@@ -33,7 +33,12 @@ FATE_SCHEMA: dict[str, Any] = {
             "required": ["failed"],
             "additionalProperties": False,
         },
-        {"type": "object", "properties": {"retry": {"const": True}}, "required": ["retry"], "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"retry": {"const": True}},
+            "required": ["retry"],
+            "additionalProperties": False,
+        },
     ]
 }
 """What answers the question after a call's fate."""
@@ -168,7 +173,7 @@ class _Preparation:
         return state
 
     def _fates(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
-        """Takes answers about calls of unknown fate; gives the intents to run again, and the questions that are left."""
+        """Takes answers about calls of unknown fate; gives the intents to run again, and the questions left."""
         step = _unfinished(self.trace)
         effects = step.effects if step is not None else ()
         answers = _answers_so_far(step)
@@ -203,7 +208,13 @@ class _Preparation:
 
     def _request(self, effect: Effect) -> WaitRequest:
         place = f"{self.trace.run_id}|{self.steps}|unknown_effect|{effect.seq}|{effect.key}"
-        shown = {"name": effect.name, "args": effect.args, "key": effect.key, "intent": effect.seq, "phase": effect.phase}
+        shown = {
+            "name": effect.name,
+            "args": effect.args,
+            "key": effect.key,
+            "intent": effect.seq,
+            "phase": effect.phase,
+        }
         return WaitRequest(
             id=blake2b(place.encode(), digest_size=8).hexdigest(),
             prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
@@ -237,7 +248,8 @@ def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest],
         fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
         if not fits and not (keys == {"retry"} and answer["retry"] is True):
             raise WaitAnsweredError(
-                f'the answer to {name!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, got {answer!r}'
+                f'the answer to {name!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
+                f"got {answer!r}"
             )
     return given
 

@@ -2,45 +2,33 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
 import orjson
 
-from ..tasks import CriterionResult, Environment, RunView, Task, TaskResult, evaluate_task
-from ..traces import Trace, TraceWriteError
+from ..tasks import Environment, Task
 from .actions import run_actions
 from .context import NOWHERE, Frame, reset_frame, set_frame
 from .criteria import FinalResultCriteria, StopCriteria
 from .decision import Decision, Observation
+from .ending import Outcome
 from .errors import DecisionError, StateValueError
 from .live import LiveRun
 from .loop import Act, Check, Commit, Decide, Want, fold
 from .module import AgentModule
 from .reasons import RunStatus, StopReason, status_of
-from .result import RunError, RunResult
+from .result import RunError
 from .scheduler import later, soon
 from .start import first_state
-from .state import StateSchema, assemble, dump, json_value
+from .state import StateSchema, dump, json_value
 from .workers import in_thread
 
 _ALWAYS = FinalResultCriteria()
 
 
-@dataclass
-class Outcome:
-    """How a run ended, before it is written."""
-
-    reason: StopReason
-    status: RunStatus
-    error: RunError | None = None
-    raised: BaseException | None = None
-    """What must be raised on once the end is written: a cancellation, or Ctrl-C."""
-
-
 class Runner:
-    """Drives one run of a module. `start` or `proceed` is awaited once; `finish` then writes the end."""
+    """Drives one run of a module: `work` is awaited once; `ending.finish` then writes the end."""
 
     def __init__(
         self,
@@ -76,7 +64,8 @@ class Runner:
                 if self.seconds is not None:
                     forget_deadline = later(max(0.0, self.seconds - run.earlier_seconds), run.end_work)
                 run.work = self._work()
-                return await run.work
+                outcome: Outcome = await run.work
+                return outcome
             if run.stopping is not None:
                 return Outcome(StopReason(run.stopping.reason), status_of(StopReason(run.stopping.reason)))
             return Outcome(StopReason.budget_time, RunStatus.stopped)
@@ -246,81 +235,6 @@ class Runner:
         finally:
             reset_frame(token)
 
-    # the end
-
-    async def finish(self, outcome: Outcome, trace: Callable[[], Trace]) -> RunResult:
-        """Closes the books, evaluates the task, and writes the end record, shielded from cancellation."""
-        run = self.run
-        with anyio.CancelScope(shield=True):
-            if outcome.status is RunStatus.stopped and outcome.reason is StopReason.budget_time:
-                why = "the run's time was used up before the call ended"
-            else:
-                why = "the run ended before the call did"
-            patch: list[dict[str, Any]] = []
-            try:
-                if run.open_calls or outcome.raised is not None:
-                    run.kill_children()
-                for call in list(run.open_calls.values()):
-                    call.cancelled(why)
-                if self.state is not None:
-                    self.state, patch = ended_state(self.state, outcome.reason)
-            except TraceWriteError as error:
-                outcome = Outcome(
-                    StopReason.unrecoverable_error,
-                    RunStatus.failed,
-                    RunError.of(error, run.step, run.phase),
-                    outcome.raised,
-                )
-            run.closed = True
-            final = self.state.final_result if self.state is not None else None
-            view = RunView(self.task, str(outcome.status), str(outcome.reason), final, self.state, self.environment)
-            task_result = await evaluate_task(view) if outcome.raised is None else _unevaluated(view)
-            usage = run.usage()
-            members = {
-                "status": outcome.status,
-                "stop_reason": outcome.reason,
-                "final_result": final,
-                "usage": usage.to_dict(),
-                "task_result": task_result.model_dump(mode="json"),
-                "error": outcome.error.to_dict() if outcome.error else None,
-            }
-            if run.redactor is not None:
-                members = run.redactor.value(members)
-            if patch:
-                members["patch"] = patch
-            error = outcome.error
-            try:
-                run.write("end", run.step, members)
-            except TraceWriteError as failed:
-                error = error or RunError.of(failed, run.step, run.phase)
-                outcome.status, outcome.reason = RunStatus.failed, StopReason.unrecoverable_error
-            return RunResult(
-                outcome.status, outcome.reason, final, self.state, run.step, usage, task_result, trace(), error
-            )
-
 
 def _nothing() -> None:
     """Stands for taking back a deadline that was never set."""
-
-
-def ended_state(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:
-    """The last state with its stop reason, and the patch that the end record carries."""
-    if state.stop_reason == reason:
-        return state, []
-    ended = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
-    return ended, [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]
-
-
-def _unevaluated(view: RunView) -> TaskResult:
-    criteria = [
-        CriterionResult(criterion=c, passed=None, evidence="not evaluated: the run was interrupted")
-        for c in view.task.success_criteria
-    ]
-    return TaskResult(
-        task_id=view.task.id,
-        success=False,
-        stop_reason=view.stop_reason,
-        final_result=view.final_result,
-        criteria=criteria,
-        reason=f"the run did not complete: {view.stop_reason}",
-    )

@@ -6,10 +6,10 @@ from typing import Any
 import anyio.lowlevel
 import orjson
 
+from ..errors import RefoldError
 from ..traces import Effect
 from .calls import Call, Recorded
 from .context import Frame
-from .errors import RefoldError
 from .journal import Journal
 from .marks import EffectSpec
 from .refs import StateRefs, json_args, json_bytes
@@ -42,7 +42,9 @@ class ServedRun:
         self._refs = StateRefs(None)
         self._value: Any = lambda result: result
 
-    def enter(self, effects: tuple[Effect, ...], events: list[dict[str, Any]], state: StateSchema | None, value: Any) -> None:
+    def enter(
+        self, effects: tuple[Effect, ...], events: list[dict[str, Any]], state: StateSchema | None, value: Any
+    ) -> None:
         """Serves the effects of one step from here on."""
         self._effects = effects
         self._value = value

@@ -26,7 +26,9 @@ class RunStream:
     def result(self) -> RunResult:
         """The run's result; raises EngineUsageError while the run goes on."""
         if self.result_or_none is None:
-            raise EngineUsageError("the run has not ended yet; read its records to the end first: async for record in run")
+            raise EngineUsageError(
+                "the run has not ended yet; read its records to the end first: async for record in run"
+            )
         return self.result_or_none
 
     def put(self, record: Record) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from ..errors import RefoldError
 from ..tasks import Task
 from ..traces import Effect, Step, Trace
 from ..traces.compare import make_patch
@@ -12,7 +13,6 @@ from .budget import RuntimeBudget
 from .context import Frame, reset_frame, set_frame
 from .decision import Decision, Observation
 from .divergence import Divergence
-from .errors import RefoldError
 from .loop import Act, Check, Commit, Decide, fold
 from .module import AgentModule
 from .reasons import StopReason
@@ -24,8 +24,8 @@ from .state import StateSchema, dump
 async def verify(trace: Trace, module: AgentModule[Any]) -> list[Divergence]:
     """Runs `init_state`, `decide` and `reduce` of every step again, served from the trace; `act` is left alone.
 
-    Gives each place where they do not do what was recorded, [] when all is as it was. After a divergence it goes on from
-    what was recorded. Raises TraceCorruptError for a trace that was damaged.
+    Gives each place where they do not do what was recorded, [] when all is as it was. After a divergence it goes on
+    from what was recorded. Raises TraceCorruptError for a trace that was damaged.
     """
     trace.check()
     return await _Verification(trace, module).run()
@@ -126,7 +126,9 @@ class _Verification:
         difference = make_patch(expected, actual)
         if not difference:
             return want.state
-        self.found.append(Divergence(step.index, "reduce", step.patch, orjson.loads(orjson.dumps(want.patch)), difference))
+        self.found.append(
+            Divergence(step.index, "reduce", step.patch, orjson.loads(orjson.dumps(want.patch)), difference)
+        )
         return None
 
     async def _compare(self, step: int, phase: str, recorded: Any, work: Callable[[], Awaitable[Any]]) -> None:

@@ -5,12 +5,12 @@ import threading
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any
 
 import anyio.to_thread
-
 
 RUNNING: dict[int, Context] = {}
 """The context of the job that each worker thread is doing, by the thread's ident."""
@@ -61,10 +61,8 @@ class _Worker(threading.Thread):
                 error = raised
             RUNNING.pop(ident, None)
             self._idle.append(self)
-            try:
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
                 job.loop.call_soon_threadsafe(job.deliver, value, error)
-            except RuntimeError:
-                pass  # the loop was closed meanwhile: nobody waits any more
             del job, value, error
 
 

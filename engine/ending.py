@@ -1,0 +1,119 @@
+"""How a run ends: the books are closed, the task is evaluated, and the `end` record is written, whatever happened."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from ..tasks import CriterionResult, Environment, RunView, Task, TaskResult, evaluate_task
+from ..traces import TraceWriteError
+from .live import LiveRun
+from .reasons import RunStatus, StopReason
+from .result import RunError, RunResult
+from .state import StateSchema, assemble
+
+
+@dataclass
+class Outcome:
+    """How a run ended, before it is written."""
+
+    reason: StopReason
+    status: RunStatus
+    error: RunError | None = None
+    raised: BaseException | None = None
+    """What must be raised on once the end is written: a cancellation, or Ctrl-C."""
+
+    def or_failed(self, failed: TraceWriteError, run: LiveRun) -> "Outcome":
+        """The same, unless a write has failed: then the run has failed, for its first error."""
+        error = self.error or RunError.of(failed, run.step, run.phase)
+        return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
+
+
+async def finish(
+    run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+) -> RunResult:
+    """Closes the books, evaluates the task and writes the end, shielded from cancellation; gives the result."""
+    with anyio.CancelScope(shield=True):
+        return await _finish(run, task, state, outcome, environment)
+    raise AssertionError("a shielded scope is not cancelled")
+
+
+async def _finish(
+    run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+) -> RunResult:
+    patch: list[dict[str, Any]] = []
+    try:
+        _close_calls(run, outcome)
+    except TraceWriteError as failed:
+        outcome = outcome.or_failed(failed, run)
+    if state is not None:
+        state, patch = _ended(state, outcome.reason)
+    run.closed = True
+    task_result = await _evaluated(task, state, outcome, environment)
+    usage = run.usage()
+    members: dict[str, Any] = {
+        "status": outcome.status,
+        "stop_reason": outcome.reason,
+        "final_result": task_result.final_result,
+        "usage": usage.to_dict(),
+        "task_result": task_result.model_dump(mode="json"),
+        "error": outcome.error.to_dict() if outcome.error else None,
+    }
+    if run.redactor is not None:
+        members = run.redactor.value(members)
+    if patch:
+        members["patch"] = patch
+    try:
+        run.write("end", run.step, members)
+    except TraceWriteError as failed:
+        outcome = outcome.or_failed(failed, run)
+        lost = {"success": False, "reason": f"the end could not be written: {failed}"}
+        task_result = task_result.model_copy(update=lost)
+    return RunResult(
+        outcome.status,
+        outcome.reason,
+        task_result.final_result,
+        state,
+        run.step,
+        usage,
+        task_result,
+        run.writer.trace(),
+        outcome.error,
+    )
+
+
+def _close_calls(run: LiveRun, outcome: Outcome) -> None:
+    """Gives each call that is still open its outcome, and ends the processes that it waits for."""
+    if run.open_calls or outcome.raised is not None:
+        run.kill_children()
+    out_of_time = outcome.reason is StopReason.budget_time
+    why = "the run's time was used up before the call ended" if out_of_time else "the run ended before the call did"
+    for call in list(run.open_calls.values()):
+        call.cancelled(why)
+
+
+def _ended(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:
+    """The last state with its stop reason, and the patch that the end record carries."""
+    if state.stop_reason == reason:
+        return state, []
+    ended = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
+    return ended, [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]
+
+
+async def _evaluated(
+    task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+) -> TaskResult:
+    final = state.final_result if state is not None else None
+    if outcome.raised is None:
+        view = RunView(task, str(outcome.status), str(outcome.reason), final, state, environment)
+        return await evaluate_task(view)
+    evidence = "not evaluated: the run was cancelled"
+    criteria = [CriterionResult(criterion=text, passed=None, evidence=evidence) for text in task.success_criteria]
+    return TaskResult(
+        task_id=task.id,
+        success=False,
+        stop_reason=str(outcome.reason),
+        final_result=final,
+        criteria=criteria,
+        reason="the run was cancelled before it was complete",
+    )
