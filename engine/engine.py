@@ -299,17 +299,19 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
             loop.remove_signal_handler(signal.SIGTERM)
 
     cancelled: BaseException | None = None
+    results: list[R] = []  # not what the task returns: asyncio.run makes the repr of that, twice, and states are long
 
-    async def keep_result() -> R:
+    async def keep_result() -> None:
         nonlocal cancelled
         try:
-            return await main()
+            results.append(await main())
         except asyncio.CancelledError as raised:
             cancelled = raised
             raise
 
     try:
-        return anyio.run(keep_result)
+        anyio.run(keep_result)
+        return results[0]
     except KeyboardInterrupt as raised:
         if getattr(raised, "result", None) is None:
             raised.result = getattr(cancelled, "result", None)  # type: ignore[attr-defined]
