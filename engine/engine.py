@@ -233,7 +233,7 @@ class Engine:
                         outcome = await runner.work()
                         result = await finish(run, task, runner.state, outcome, environment)
             except EnvironmentMismatchError as error:
-                failure = RunError.of(error, run.step, "environment")
+                failure = RunError.of_issues(type(error).__name__, error.issues, "environment")
                 outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
             except Exception as error:  # noqa: BLE001 - what fails around the run is its end too, and told in the result
                 failure = RunError.of(error, run.step, "environment")
@@ -255,12 +255,8 @@ class Engine:
         )
         if not issues:
             return None
-        message = "; ".join(f"{issue.code}: {issue.message}" for issue in issues)
-        return Outcome(
-            StopReason.task_validation_failed,
-            RunStatus.failed,
-            RunError("TaskInvalidError", message, "", 0, "preflight"),
-        )
+        error = RunError.of_issues("TaskInvalidError", issues, "preflight")
+        return Outcome(StopReason.task_validation_failed, RunStatus.failed, error)
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         """Runs async work from sync code, with SIGTERM turned into a clean end where nobody else handles it."""

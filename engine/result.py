@@ -1,10 +1,11 @@
 """What a run gives back."""
 
 import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..tasks import TaskResult
+from ..tasks import TaskResult, TaskValidationIssue
 from ..traces import Trace
 from .budget import RunUsage
 from .reasons import RunStatus, StopReason
@@ -43,6 +44,8 @@ class RunError:
     traceback: str = ""
     step: int | None = None
     phase: str | None = None
+    issues: tuple[dict[str, Any], ...] = ()
+    """What is wrong with the task or its environment: each with `code`, `message`, `field` and `details`."""
 
     def __str__(self) -> str:
         place = f" (step {self.step}, {self.phase})" if self.phase else ""
@@ -51,6 +54,17 @@ class RunError:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as an end record carries it."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "RunError":
+        """The error of a JSON form."""
+        return cls(**{**doc, "issues": tuple(doc.get("issues", ()))})
+
+    @classmethod
+    def of_issues(cls, type_: str, issues: Sequence[TaskValidationIssue], phase: str) -> "RunError":
+        """The error of a task that is not as it must be: all its issues at once, each with its code."""
+        message = "; ".join(f"{issue.code}: {issue.place}{issue.message}" for issue in issues)
+        return cls(type_, message, "", 0, phase, tuple(issue.model_dump(mode="json") for issue in issues))
 
     @classmethod
     def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunError":

@@ -319,7 +319,7 @@ def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest]
     status = RunStatus.waiting if waiting else RunStatus(end["status"])
     reason = StopReason.waiting if waiting else StopReason(end["stop_reason"])
     final = None if waiting else end["final_result"]
-    error = RunError(**end["error"]) if not waiting and end.get("error") else None
+    error = RunError.from_dict(end["error"]) if not waiting and end.get("error") else None
     task_result = end.get("task_result") if not waiting else None
     return RunResult(
         status=status,

@@ -1,32 +1,60 @@
 """A deterministic state-machine engine for LLM agents: a run is a fold, so it can be folded again.
 
-Every public name is importable from here; each is loaded on its first use, so that `import refold` costs next to nothing.
+Every public name is importable from here; each is loaded on its first use, so that `import refold` stays cheap.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine import *  # noqa: F403
+    from .engine import *
     from .errors import RefoldError as RefoldError
-    from .tasks import *  # noqa: F403
-    from .traces import *  # noqa: F403
+    from .tasks import *
+    from .traces import *
 
 __version__ = "0.1.0"
 
-_ROOMS = ("errors", "engine", "tasks", "traces")
+_ROOMS = {
+    "errors": "RefoldError",
+    "engine": """
+        Action ActionResult AgentModule ArgumentError BudgetExceeded CallInfo Clock Decision DecisionError
+        Divergence DivergenceError DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine
+        EngineOwnedFieldError EngineUsageError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
+        MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError NoRunError Observation Redactor
+        ReduceError RunClosed RunError RunResult RunStatus RunStream RunUsage RuntimeBudget StagnationCriteria
+        StateDefinitionError StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason
+        SystemClock Usage WaitAnsweredError WaitRequest bind call_info charge effect emit new_id now perform
+        perform_sync rng run_actions verify
+    """,
+    "tasks": """
+        CommandError CopyRefusedError CriterionResult EnvSpec Environment EnvironmentFactory
+        EnvironmentMismatchError EnvironmentNotOpenError Evaluator ExecResult FileProblem FolderEnvironment
+        HostEnvironment NoEnvironmentError NotForkableError OutsideWorkspaceError RunView ScratchEnvironment
+        Task TaskBudget TaskFileError TaskInvalidError TaskResource TaskResult TaskValidationIssue Verdict
+        as_task check_environment check_task create_environment current_environment environment_types
+        evaluate_task evaluator evaluator_names load_task load_tasks open_environment register_environment
+        register_evaluator use_environment workspace_of
+    """,
+    "traces": """
+        ABSENT Blame Change Difference Durability Effect FORMAT PatchError Record RecordError Repair Replay
+        SUFFIX Step Trace TraceCorruptError TraceDiff TraceError TraceExistsError TraceLockedError
+        TraceNotFoundError TraceSummary TraceWriteError TraceWriter apply_patch blob_reference changes_of
+        copy_json escape is_blob join_pointer list_traces patched repair replay same_json split_pointer
+        summarize
+    """,
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = sorted(_ROOM_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_"):
-        for room in _ROOMS:
-            module = import_module(f".{room}", __name__)
-            if name in getattr(module, "__all__", ("RefoldError",)) and hasattr(module, name):
-                found = globals()[name] = getattr(module, name)
-                return found
-    raise AttributeError(f"module 'refold' has no attribute {name!r}")
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module 'refold' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{room}", __name__), name)
+    return found
 
 
 def __dir__() -> list[str]:
-    names = {n for room in _ROOMS for n in getattr(import_module(f".{room}", __name__), "__all__", ("RefoldError",))}
-    return sorted(names | {"__version__"})
+    return [*__all__, "__version__"]

@@ -1,0 +1,167 @@
+"""Every exit writes an end record: Ctrl-C, SIGTERM, a cancelled scope, a disk that is full."""
+
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    Observation,
+    RunResult,
+    RunStatus,
+    StateSchema,
+    StopReason,
+    Trace,
+)
+
+PROGRAM = """
+import sys, threading, time
+from refold import *
+class S(StateSchema):
+    text: list[str] = []
+async def forever():
+    print("working", flush=True)
+    import anyio
+    await anyio.sleep_forever()
+def blocks():
+    print("working", flush=True)
+    time.sleep(600)
+def write() -> str:
+    return "x" * 400
+class M(AgentModule[S]):
+    tools = {"forever": forever, "blocks": blocks, "write": write}
+    def init_state(self, task, **inputs): return S()
+    def decide(self, state): return Decision.act([Action(sys.argv[1])])
+    def reduce(self, state, decision, observation):
+        state.text.append(observation.results[0].output or "")
+"""
+
+
+def program(tail: str, *args: str, **options: Any) -> "subprocess.Popen[str]":
+    code = PROGRAM + textwrap.dedent(tail)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+@pytest.mark.parametrize("tool", ["forever", "blocks"])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 7), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_write_the_end_and_are_raised_on(
+    tool: str, sent: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    tail = """
+    try:
+        Engine(M(), traces=sys.argv[2]).run("t")
+    except KeyboardInterrupt as error:
+        assert error.result.status == "cancelled", error.result
+        sys.exit(7)
+    except SystemExit as error:
+        assert error.result.status == "cancelled", error.result
+        raise
+    """
+    with program(tail, tool, str(tmp_path)) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() == "working\n":
+            process.send_signal(sent)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    trace = Trace.load(next(tmp_path.glob("*.trace.jsonl")))
+    trace.check()
+    assert (trace.status, trace.stop_reason) == ("cancelled", "cancelled")
+    last, end = trace.records[-2], trace.records[-1]
+    assert (last.kind, last["cancelled"], end.kind) == ("outcome", True, "end")
+    assert trace.final_state["stop_reason"] == "cancelled"
+
+
+def test_a_full_disk_fails_the_run_keeps_what_was_written_and_starts_nothing_more(tmp_path: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    tail = """
+    ran = 0
+    def write() -> str:
+        global ran
+        ran += 1
+        return "x" * 400
+    M.tools = {"write": write}
+    result = Engine(M(), traces=sys.argv[2], budget=RuntimeBudget(max_steps=500)).run("t")
+    print(result.status, result.stop_reason, result.error.type, result.steps, ran)
+    """
+    with program(tail, "write", str(tmp_path), preexec_fn=limit) as process:
+        out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    status, reason, error, steps, ran = out.split()
+    assert (status, reason, error) == ("failed", "unrecoverable_error", "TraceWriteError")
+    assert 0 <= int(ran) - int(steps) <= 1
+    trace = Trace.load(next(tmp_path.glob("*.trace.jsonl")))
+    trace.check()
+    assert len(trace.steps) == int(steps)
+
+
+class Empty(StateSchema):
+    n: int = 0
+
+
+class Sleeps(AgentModule[Empty]):
+    async def forever() -> None:  # type: ignore[misc]
+        await anyio.sleep_forever()
+
+    tools = {"forever": forever}
+
+    def init_state(self, task: str, **inputs: Any) -> Empty:
+        return Empty()
+
+    def decide(self, state: Empty) -> Decision:
+        return Decision.act([Action("forever")])
+
+    def reduce(self, state: Empty, decision: Decision, observation: Observation) -> None:
+        state.n += 1
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_cancelled_scope_writes_the_end_and_the_cancellation_goes_on(backend: str) -> None:
+    seen: list[Any] = []
+
+    async def main() -> bool:
+        with anyio.move_on_after(0.1) as scope:
+            await Engine(Sleeps(), observers=[seen.append]).arun("t")
+        return scope.cancelled_caught
+
+    assert anyio.run(main, backend=backend)
+    assert seen[-1].kind == "end"
+    assert seen[-1]["status"] == "cancelled"
+
+
+def test_the_result_stands_on_the_cancellation() -> None:
+    caught: list[RunResult] = []
+
+    async def one() -> None:
+        try:
+            await Engine(Sleeps()).arun("t")
+        except BaseException as error:
+            caught.append(error.result)  # type: ignore[attr-defined]
+            raise
+
+    async def main() -> None:
+        with anyio.move_on_after(0.1):
+            await one()
+
+    anyio.run(main)
+    assert (caught[0].status, caught[0].stop_reason) == (RunStatus.cancelled, StopReason.cancelled)
+
+
+def test_a_trace_folder_that_is_gone_is_an_error_of_the_run_and_not_of_the_caller(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OSError, match="file"):
+        Engine(Sleeps(), traces=tmp_path / "file").run("t")
