@@ -14,6 +14,10 @@ from .state import StateModel
 _set = object.__setattr__
 
 
+def _no_field(cls: type[StateModel], name: str) -> str:
+    return f"{cls.__name__} has no field {name!r}; its fields are {', '.join(cls.__refold_shapes__)}"
+
+
 class _Field:
     """The descriptor through which a model draft's list, dict or model is read, and drafted when it is."""
 
@@ -63,8 +67,7 @@ class ModelDraft:
         elif isinstance(setter := getattr(cls, name, None), property):
             setter.__set__(self, value)
         else:
-            fields = ", ".join(cls.__refold_shapes__)
-            raise AttributeError(f"{cls.__name__} has no field {name!r}; its fields are {fields}")
+            raise AttributeError(_no_field(cls, name))
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a field cannot be deleted: {self._refold_node.shape.__name__}.{name}")
@@ -74,6 +77,8 @@ class ModelDraft:
         node = self._refold_node
         cls = node.shape
         for name in update or ():
+            if name not in cls.__refold_shapes__:
+                raise AttributeError(_no_field(cls, name))
             if name in cls.__refold_engine_fields__:
                 raise EngineOwnedFieldError(name)
         values = {name: getattr(self, name) for name in cls.__refold_shapes__}

@@ -1,7 +1,7 @@
 """What drafts become once their reduce has ended: whatever is asked of them, they say so."""
 
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from .draft import Node, Scope
 from .draft_dict import DraftDict
@@ -33,8 +33,19 @@ _LEFT_ALONE = frozenset(
         "__getstate__",
     ]
 )
-_REST = object()
-"""What is left inside an expired list or dict, so that writers in C, which ask no method, refuse it too."""
+
+
+class _Rest:
+    """What is left inside an expired list or dict, so that writers in C, which ask no method, refuse it too."""
+
+    __refold_shapes__: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def __dict__(self) -> NoReturn:  # type: ignore[override]
+        raise DraftExpiredError("a state")
+
+
+_REST = _Rest()
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:

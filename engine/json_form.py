@@ -6,6 +6,7 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from ..traces.compare import Comparison
+from ..errors import RefoldError
 from .errors import StateValueError
 
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -23,6 +24,8 @@ def dump(value: Any) -> bytes:
     try:
         return orjson.dumps(value, json_default, _DUMP)
     except orjson.JSONEncodeError as error:
+        if isinstance(error.__cause__, RefoldError):
+            raise error.__cause__ from None
         raise StateValueError(f"cannot be written as JSON: {error}") from error
 
 

@@ -1,5 +1,6 @@
 """Shapes of values that hold no others: text, numbers, and leaves with a JSON form of their own."""
 
+from datetime import datetime
 from enum import Enum
 from math import isfinite
 from typing import Any
@@ -97,6 +98,13 @@ class ScalarShape:
         raise StateValueError(f"expected {self.kind.__name__}, got {described(value)}")
 
 
+def _same_leaf(one: Any, other: Any) -> bool:
+    # Equality is no measure for aware datetimes: in the hour that a clock repeats, they equal nothing (PEP 495).
+    if isinstance(one, datetime) and isinstance(other, datetime):
+        return not one - other
+    return bool(one == other)
+
+
 class LeafShape:
     """A value with a JSON form of its own (date, enum, path, decimal, …); it is held as it is after that trip.
 
@@ -117,14 +125,18 @@ class LeafShape:
                 if type(value) not in (str, int) or isinstance(value, Enum):
                     raise
                 valid = self.adapter.validate_json(to_json(value), strict=True)
+            if type(value) in (bool, float) and type(valid) is not type(value):
+                raise StateValueError(f"{described(value)} is not {described(valid)}")
             once = self.adapter.dump_json(valid)
             held = self.adapter.validate_json(once, strict=True)
             twice = self.adapter.dump_json(held)
         except ValidationError as error:
             raise StateValueError(first_problem(error)) from None
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, StateValueError):
+                raise
             raise StateValueError(f"{described(value)} cannot be written as JSON: {error}") from None
-        if once != twice:
+        if once != twice or not _same_leaf(valid, held):
             raise StateValueError(
                 f"{described(value)} does not survive its JSON form: {once.decode()} comes back as {twice.decode()}"
             )

@@ -207,8 +207,8 @@ class StateSchema(StateModel):
     """What a run knows: subclass it with fields of your own.
 
     `max_steps > 0` and `max_steps >= current_step` always hold. `task`, `current_step` and `max_steps` are written by
-    the engine alone. Override `schema_version` with a higher number when the fields change, and register with `migration`
-    how older documents become newer ones.
+    the engine alone. Override `schema_version` with a higher number when the fields change, and register with
+    `migration` how older documents become newer ones.
     """
 
     schema_version: int = 1
