@@ -1,1 +1,5 @@
-"""The refold command."""
+"""The `refold` command: runs tasks, steps through traces, checks, compares and resumes them."""
+
+from .entry import cli, main
+
+__all__ = ["cli", "main"]

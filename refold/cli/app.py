@@ -1,0 +1,139 @@
+"""The commands and their options; each imports what it needs when it is called, so that `--help` is quick."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from . import options as o
+from .exits import CommandWithCodes
+from .finding import RUNS, find_trace, newest
+from .trace_app import trace_app
+
+app = typer.Typer(
+    help="Runs agents as folds: every run leaves a trace that can be replayed, verified, compared and resumed.",
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+app.add_typer(trace_app, name="trace")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False
+) -> None:
+    if version:
+        from .. import __version__
+
+        typer.echo(f"refold {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(cls=CommandWithCodes)
+def run(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:CLASS|TASKFILE", help="An agent's class, or a task file (.yaml, .json, .jsonl)."
+        ),
+    ],
+    objective: Annotated[str | None, typer.Argument(help="What it is to do; a task file says it itself.")] = None,
+    module: o.Module = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="ID", help="The task of the file to run; else all, in order.")
+    ] = None,
+    input: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An input of the task, JSON or else text; repeatable.")
+    ] = None,
+    traces: o.Traces = RUNS,
+    seed: Annotated[int | None, typer.Option(help="Of all randomness; else one is drawn.", show_default=False)] = None,
+    max_steps: o.MaxSteps = None,
+    max_seconds: o.MaxSeconds = None,
+    max_tokens: o.MaxTokens = None,
+    max_cost: o.MaxCost = None,
+    durability: o.Durability = "process",
+    workspace: o.Workspace = None,
+    quiet: o.Quiet = False,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Run a task, or the tasks of a file one after the other; the exit code is the worst one."""
+    from .inputs import is_task_file, read_inputs, read_tasks
+    from .running import Manner, Options, run_tasks
+
+    budget = o.budget_of(max_steps, max_seconds, max_tokens, max_cost)
+    tasks = read_tasks(target, objective, task, read_inputs(input or ()), budget)
+    named = module if module is not None or is_task_file(target) else target
+    options = Options(traces, durability, seed, workspace)
+    return run_tasks(tasks, named, options, Manner(quiet, json, traceback))
+
+
+@app.command(cls=CommandWithCodes)
+def resume(
+    trace: o.TraceName,
+    value: Annotated[
+        str | None, typer.Option(metavar="JSON", help='The answer to what it waits for, such as {"ran": result}.')
+    ] = None,
+    request: Annotated[str | None, typer.Option(metavar="ID", help="The request that --value answers.")] = None,
+    module: o.Module = None,
+    traces: o.Traces = RUNS,
+    max_steps: o.MaxSteps = None,
+    max_seconds: o.MaxSeconds = None,
+    max_tokens: o.MaxTokens = None,
+    max_cost: o.MaxCost = None,
+    on_divergence: Annotated[
+        Literal["fail", "ignore"], typer.Option(help="What to do where the code no longer does what was recorded.")
+    ] = "fail",
+    durability: o.Durability = "process",
+    workspace: o.Workspace = None,
+    quiet: o.Quiet = False,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Go on with a run from the last record of its trace; what has happened is not done again."""
+    from .inputs import read_json
+    from .resuming import NOTHING_SAID, Resume, resume_trace
+    from .running import Manner
+
+    wanted = Resume(
+        value=read_json(value, "--value") if value is not None else NOTHING_SAID,
+        request=request,
+        budget=o.budget_of(max_steps, max_seconds, max_tokens, max_cost),
+        on_divergence=on_divergence,
+        durability=durability,
+        workspace=workspace,
+    )
+    return resume_trace(find_trace(trace, traces), module, wanted, Manner(quiet, json, traceback))
+
+
+@app.command()
+def replay(
+    trace: o.TraceName = "",
+    step: Annotated[int | None, typer.Option(metavar="K", help="Print step K alone.", show_default=False)] = None,
+    all: Annotated[bool, typer.Option("--all", help="Print all steps.")] = False,
+    full: o.Full = False,
+    json: o.Json = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Step through a run that was: n next, b back, g go to, q quit. Without TRACE, the newest in the folder of traces.
+
+    Where no terminal is there, or with an option, steps are printed instead.
+    """
+    from .replaying import replay_trace
+
+    return replay_trace(find_trace(trace, traces) if trace else newest(traces), step, all, full, json)
+
+
+@app.command()
+def verify(
+    trace: o.TraceName,
+    module: o.Module = None,
+    traces: o.Traces = RUNS,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Run a trace's hooks again with what was recorded; exit 0 if they do the same, 1 if they differ somewhere."""
+    from .verifying import verify_trace
+
+    return verify_trace(find_trace(trace, traces), module, json)

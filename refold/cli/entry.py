@@ -1,0 +1,43 @@
+"""Where the command begins and ends: the one place that turns errors into a line and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from typer import Abort, TyperException
+from typer.main import get_command
+
+from ..errors import RefoldError
+from . import failures
+from .app import app
+
+
+def main() -> None:
+    """The console script: runs the command line of this process and exits with its code."""
+    code = cli(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
+
+
+def cli(argv: Sequence[str]) -> int:
+    """Runs one command line and gives its exit code; what is wrong with it is said in one line on stderr.
+
+    With `--json` in it, errors are JSON on stdout: `{"error": {"type", "message", "exit_code"}}`.
+    """
+    options = argv[: argv.index("--")] if "--" in argv else argv
+    as_json, traceback = "--json" in options, "--traceback" in options
+    try:
+        code = get_command(app).main(list(argv), prog_name="refold", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except RefoldError as error:
+        return failures.tell(error, as_json=as_json, traceback=traceback)
+    except TyperException as error:
+        return failures.tell(error, as_json=as_json, traceback=traceback, hint=failures.usage_hint(error))
+    except (KeyboardInterrupt, Abort):
+        return failures.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return failures.BROKEN_PIPE

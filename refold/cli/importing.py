@@ -1,0 +1,97 @@
+"""Imports the module that a run needs, and says in one line why it can't be."""
+
+import importlib
+import os
+import sys
+import traceback
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any
+
+from ..engine import AgentModule
+from .failures import InputError, one_line
+
+
+def load_module(path: str, why: str = "") -> AgentModule[Any]:
+    """An instance of the class at `package.module:Class`, looked for in the current folder too.
+
+    `why` says where the path comes from. Raises InputError where there is none, or importing it fails.
+    """
+    name, colon, qualname = path.partition(":")
+    if not colon or not name or not qualname:
+        raise InputError(f"{path!r} is no MODULE:CLASS{why}; write for example mymodule:Agent, or name a task file")
+    if name.endswith(".py"):
+        raise InputError(
+            f"{path!r} names a file{why}; write it as one imports it: {name[:-3].replace('/', '.')}:{qualname}"
+        )
+    if name == "__main__" or "<locals>" in qualname:
+        raise InputError(f"{path!r} can't be imported{why}; move the class into a module, and name it with --module")
+    found: Any = _import(name, why)
+    for part in qualname.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"{name} has no {qualname!r}{why}; {_offers(sys.modules[name], qualname)}")
+        found = getattr(found, part)
+    if isinstance(found, AgentModule):
+        return found
+    if not isinstance(found, type) or not issubclass(found, AgentModule):
+        raise InputError(f"{path} is no AgentModule{why}; {_offers(sys.modules[name], qualname)}")
+    try:
+        return found()
+    except Exception as error:  # a stranger's constructor: whatever it raises is told in one line
+        raise _failed(f"{path} can't be made without arguments", error) from error
+
+
+def _import(name: str, why: str) -> ModuleType:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise InputError(
+                f"there is no module {error.name!r}{why}, neither in {folder} nor installed; "
+                "run refold in the folder it is in, or set PYTHONPATH"
+            ) from error
+        raise _failed(f"{name} can't be imported", error) from error
+    except (Exception, SystemExit) as error:  # a stranger's code: whatever it raises is told in one line
+        raise _failed(f"{name} can't be imported", error) from error
+
+
+def _offers(module: ModuleType, wanted: str) -> str:
+    classes = [
+        each
+        for each, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, AgentModule) and value is not AgentModule
+    ]
+    if not classes:
+        return "it has no AgentModule: derive one from refold.AgentModule"
+    near = get_close_matches(wanted, classes, 1)
+    return f"did you mean {near[0]}?" if near else f"its AgentModules are {', '.join(sorted(classes))}"
+
+
+def _failed(what: str, error: BaseException) -> InputError:
+    text = one_line(f"{type(error).__name__}: {error}")
+    return InputError(f"{what}: {text}{_place(error)}; --traceback shows all of it", type(error).__name__)
+
+
+def _place(error: BaseException) -> str:
+    """The line of somebody's file where it went wrong: the last one outside of refold and the import machinery."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f" ({error.filename}:{error.lineno})"
+    places = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not _is_machinery(frame.f_globals.get("__name__", ""))
+    ]
+    return f" ({places[-1]})" if places else ""
+
+
+def _is_machinery(module: str) -> bool:
+    own = module.startswith("refold.") and not module.startswith("refold.modules.")
+    return own or module.partition(".")[0] in (
+        "importlib",
+        "_frozen_importlib",
+        "_frozen_importlib_external",
+        "pydantic",
+    )

@@ -1,0 +1,56 @@
+"""What `refold trace ls` does: the runs of a folder at a glance."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from ..traces import TraceSummary, list_traces
+from .failures import InputError
+from .out import console, is_terminal, say, table, write_json
+from .text import brief, clean, size_text
+from .wording import status_text
+
+
+def list_folder(folder: Path, as_json: bool) -> int:
+    """Lists the traces of a folder, oldest first; raises InputError where there is no such folder."""
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}; name the folder that the traces are in: refold trace ls DIR")
+    found = list_traces(folder)
+    if as_json:
+        write_json({"traces": [_json(each) for each in found]})
+        return 0
+    out = console()
+    if not found:
+        say(out, Text(f"no traces in {folder}"))
+        return 0
+    width = out.width if is_terminal() else 1000
+    headings = ["run", "status", "steps", "objective", "started", "size"]
+    rows = [_row(each, width) for each in found]
+    if width < 110:  # what matters least goes first
+        headings, rows = headings[:4], [row[:4] for row in rows]
+    table(out, headings, rows, numbers=[headings.index(name) for name in ("steps", "size") if name in headings])
+    return 0
+
+
+def standing(summary: TraceSummary) -> str:
+    """The status to show: a run without an end that somebody still writes to is running."""
+    return "running" if summary.pid is not None and summary.status in ("interrupted", "waiting") else summary.status
+
+
+def _row(summary: TraceSummary, width: int) -> list[Text]:
+    started = summary.started_at
+    return [
+        Text(clean(summary.run_id), "bold"),
+        status_text(standing(summary), summary.stop_reason or (brief(summary.error, 50) if summary.error else None)),
+        Text(str(summary.steps)),
+        Text(brief(summary.objective or "", max(20, min(60, width // 3)))),
+        Text(datetime.fromtimestamp(started).strftime("%Y-%m-%d %H:%M:%S") if started is not None else "", "dim"),
+        Text(size_text(summary.size), "dim"),
+    ]
+
+
+def _json(summary: TraceSummary) -> dict[str, Any]:
+    doc = {name: getattr(summary, name) for name in summary.__slots__}
+    return {**doc, "path": str(summary.path), "status": standing(summary)}

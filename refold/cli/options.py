@@ -1,0 +1,45 @@
+"""The arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+TraceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        help="A trace file, a run id in the folder of traces, or a folder (its newest).",
+        show_default=False,
+    ),
+]
+Traces = Annotated[Path, typer.Option("--traces", metavar="DIR", help="The folder of traces.")]
+Module = Annotated[
+    str | None,
+    typer.Option(
+        "--module", metavar="MODULE:CLASS", help="The agent's class, in the place of the one that is named there."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, errors too.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Show all of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")]
+Full = Annotated[bool, typer.Option("--full", help="Don't cut long values.")]
+MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps that the run may take.", show_default=False)]
+MaxSeconds = Annotated[float | None, typer.Option(help="Seconds that it may work.", show_default=False)]
+MaxTokens = Annotated[int | None, typer.Option(min=1, help="Tokens that it may use, in and out.", show_default=False)]
+MaxCost = Annotated[float | None, typer.Option(help="US dollars that it may spend.", show_default=False)]
+Durability = Annotated[
+    Literal["process", "power", "none"],
+    typer.Option(help="What written records survive: the process's end, the power's too, or nothing."),
+]
+Workspace = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where a task's relative paths start; else the current folder.")
+]
+
+
+def budget_of(
+    steps: int | None, seconds: float | None, tokens: int | None, cost: float | None
+) -> dict[str, float | int]:
+    """The limits that were given, by the names that budgets have for them."""
+    given = {"max_steps": steps, "max_runtime_seconds": seconds, "max_tokens": tokens, "max_cost_usd": cost}
+    return {name: limit for name, limit in given.items() if limit is not None}

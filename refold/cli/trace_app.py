@@ -1,0 +1,79 @@
+"""`refold trace …`: list, show, compare, check and repair traces."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options as o
+from .finding import RUNS, find_trace, newest
+
+trace_app = typer.Typer(help="Look into traces: ls, show, diff, check, repair.", no_args_is_help=True)
+
+
+@trace_app.command("ls")
+def ls(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder of traces.")] = RUNS,
+    json: o.Json = False,
+) -> int:
+    """List the runs of a folder, oldest first."""
+    from .listing import list_folder
+
+    return list_folder(folder, json)
+
+
+@trace_app.command()
+def show(
+    trace: o.TraceName = "",
+    records: Annotated[bool, typer.Option("--records", help="The trace's lines as they are.")] = False,
+    json: o.Json = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Show a run's facts and its steps. Without TRACE, the newest in the folder of traces."""
+    from .showing import show_records, show_trace
+
+    path = find_trace(trace, traces) if trace else newest(traces)
+    return show_records(path) if records else show_trace(path, json)
+
+
+@trace_app.command()
+def diff(
+    left: Annotated[str, typer.Argument(metavar="A", show_default=False)],
+    right: Annotated[str, typer.Argument(metavar="B", show_default=False)],
+    json: o.Json = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Show where two runs part first; ids, times and hashes don't count. Exit 0 if they are equal, 1 if not."""
+    from .comparing import compare
+
+    return compare(find_trace(left, traces), find_trace(right, traces), json)
+
+
+@trace_app.command()
+def check(
+    trace: Annotated[
+        list[str],
+        typer.Argument(metavar="TRACE...", help="Trace files, run ids, or folders (all in them).", show_default=False),
+    ],
+    json: o.Json = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Check every record: hashes, numbering, structure, snapshots. Exit 0 if all are whole, 1 if one is damaged."""
+    from .checking import check_traces
+
+    return check_traces([Path(t) if Path(t).is_dir() else find_trace(t, traces) for t in trace], json)
+
+
+@trace_app.command()
+def repair(
+    trace: o.TraceName,
+    truncate_at_corruption: Annotated[
+        bool, typer.Option("--truncate-at-corruption", help="Cut off all from the first damaged line; a copy is kept.")
+    ] = False,
+    json: o.Json = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Cut a torn last record off a trace."""
+    from .checking import repair_trace
+
+    return repair_trace(find_trace(trace, traces), truncate_at_corruption, json)
