@@ -26,21 +26,23 @@ class InputError(RefoldError):
 def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") -> int:
     """Says on stderr (as JSON on stdout) what an expected error is about; gives the exit code."""
     text = error.format_message() if hasattr(error, "format_message") else str(error)
-    message = one_line(text) + hint
+    message = one_line(text).replace("Value error, ", "")
+    if hint:
+        message = message.rstrip(". ") + hint
     if as_json:
         kind = error.type if isinstance(error, InputError) else type(error).__name__
         write_json({"error": {"type": kind, "message": message, "exit_code": BAD_INPUT}})
     else:
         print(f"refold: {message}", file=sys.stderr)
     if traceback:
-        print(clean("".join(tb.format_exception(error)), lines=True), file=sys.stderr, end="")
+        print(clean("".join(tb.format_exception(error.__cause__ or error)), lines=True), file=sys.stderr, end="")
     return BAD_INPUT
 
 
 def usage_hint(error: Exception) -> str:
     """Where to read on after bad usage: the help of the command that was meant."""
     context = getattr(error, "ctx", None)
-    return f" See `{context.command_path if context is not None else 'refold'} --help`."
+    return f"; see `{context.command_path if context is not None else 'refold'} --help`"
 
 
 def one_line(text: str) -> str:

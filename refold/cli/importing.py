@@ -71,7 +71,8 @@ def _offers(module: ModuleType, wanted: str) -> str:
 
 
 def _failed(what: str, error: BaseException) -> InputError:
-    text = one_line(f"{type(error).__name__}: {error}")
+    said = error.msg if isinstance(error, SyntaxError) else error
+    text = one_line(f"{type(error).__name__}: {said}")
     return InputError(f"{what}: {text}{_place(error)}; --traceback shows all of it", type(error).__name__)
 
 

@@ -75,7 +75,8 @@ class LiveView:
 def _note(record: Record) -> Text | None:
     """The line for what is said beside the steps, if it is worth one."""
     if record.kind == "header":
-        return Text(f"run {clean(record['run_id'])}", "dim")
+        objective = (record.get("task") or {}).get("objective") or ""
+        return Text(f"run {clean(record['run_id'])}  ", "dim").append(brief(objective, 100))
     if record.kind == "resume":
         torn = f"; a torn last record of {record['torn']:,} bytes was cut off" if record.get("torn") else ""
         return Text(f"goes on at step {record.step}, attempt {record['attempt']}{torn}", "dim")

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import orjson
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from .wrapping import hanging
 
 
 class _Console(Console):
@@ -28,10 +30,11 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def say(out: Console, *lines: RenderableType) -> None:
-    """Prints lines; where nobody watches they are not broken to a width that is not there."""
+def say(out: Console, *lines: Text) -> None:
+    """Prints lines: broken to a terminal's width; where nobody watches, as they are."""
     for line in lines:
-        out.print(line, soft_wrap=not is_terminal())
+        for piece in hanging(line, out.width) if is_terminal() else (line,):
+            out.print(piece, soft_wrap=True)
 
 
 def write_json(value: Any) -> None:

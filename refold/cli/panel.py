@@ -42,7 +42,7 @@ def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
 def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Text]]:
     """What there is to say, as labels and texts; the status first."""
     yield "status", status_text(summary.status, summary.stop_reason)
-    if meaning and summary.status != "completed":
+    if meaning and summary.error is None and summary.status != "completed":
         yield "why", Text(meaning)
     if summary.error is not None and summary.status != "cancelled":
         error = f"{clean(str(summary.error.get('type')))}: {cut(brief(str(summary.error.get('message')), LONG), LONG)}"

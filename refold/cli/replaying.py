@@ -15,7 +15,9 @@ from .pages import Pages, heading
 from .step_view import step_json
 from .stepper import Stepper
 from .summary import Summary
+from .wrapping import hanging
 
+_BAR = 20
 _HINT_KEY = "f shows all"
 _HINT_OPTION = "--full shows all"
 
@@ -65,13 +67,14 @@ def _turn_pages(stepper: Stepper, out: Console, read: ReadKey, screen: ScreenCon
 
 def _screen(stepper: Stepper, out: Console, height: int) -> list[list[Segment]]:
     """The whole screen: a head of two lines, the page's part that fits, a rule, the keys."""
-    pages, options = stepper.pages, out.options
+    pages = stepper.pages
     head = heading(pages.trace)
-    title = pages.title(stepper.page).append(f"  ({stepper.page} of {len(pages) - 1})", "dim")
+    title = pages.title(stepper.page).append("  ").append_text(_place(stepper.page, len(pages) - 1))
     body = [
         line
         for text in pages.lines(stepper.page, stepper.full, _HINT_KEY)
-        for line in out.render_lines(text, options.update(height=None), pad=True)
+        for piece in hanging(text, out.width)
+        for line in _fitted(out, piece)
     ]
     stepper.offset = max(0, min(stepper.offset, len(body) - height))
     shown = body[stepper.offset : stepper.offset + height]
@@ -92,6 +95,11 @@ def _fitted(out: Console, text: Text) -> list[list[Segment]]:
     text.truncate(out.width, overflow="ellipsis")
     text.no_wrap = True
     return out.render_lines(text, out.options.update(height=None), pad=True)[:1]
+
+
+def _place(page: int, last: int) -> Text:
+    filled = page * _BAR // last
+    return Text("━" * filled, "cyan").append("─" * (_BAR - filled), "dim")
 
 
 def _page(pages: Pages, step: int | None) -> int | None:

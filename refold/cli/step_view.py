@@ -91,12 +91,15 @@ def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Tex
     for result in results:
         seconds = took.get(result.get("id"))
         line = Text(f"    {clean(str(result.get('name')))}  ")
+        took_text = f"{seconds_text(seconds)}  " if seconds is not None else ""
         if result.get("error") is not None:
             said = f"{clean(str(result.get('error_type')))}: {cut(clean(result['error']), limit, hint)}"
-            line.append("failed  ", "red").append(said, "red")
+            line.append("failed  ", "red").append(took_text, "dim").append(said, "red")
         else:
-            line.append("ok  ", "green").append(cut(value_text(result.get("output")), limit, hint))
-        yield line.append(f"  {seconds_text(seconds)}" if seconds is not None else "", "dim")
+            line.append("ok  ", "green").append(took_text, "dim").append(
+                cut(value_text(result.get("output")), limit, hint)
+            )
+        yield line
     if value is not None:
         yield Text("observed", "bold")
         yield Text(f"    {cut(value_text(value), limit, hint)}")

@@ -85,7 +85,9 @@ class Summary:
             return ""
         found = [] if self.error.get("phase") is None else [f"step {self.error.get('step')}, {self.error['phase']}"]
         frames = _FRAME.findall(self.error.get("traceback") or "")
-        theirs = [each for each in frames if not _OTHERS.search(each[0]) and not each[0].startswith(_OWN)] or frames
+        theirs = [
+            each for each in frames if not _OTHERS.search(each[0]) and not os.path.realpath(each[0]).startswith(_OWN)
+        ]
         return ", ".join([*found, *(f"{file}:{line}" for file, line in theirs[-1:])])
 
     def replay_command(self) -> str | None:

@@ -8,7 +8,13 @@ import typer
 from . import options as o
 from .finding import RUNS, find_trace, newest
 
-trace_app = typer.Typer(help="Look into traces: ls, show, diff, check, repair.", no_args_is_help=True)
+trace_app = typer.Typer(help="Look into traces: ls, show, diff, check, repair.")
+
+
+@trace_app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @trace_app.command("ls")

@@ -1,0 +1,33 @@
+"""Breaks a line to a width, its rest indented below its beginning: at a space where one is near, else anywhere."""
+
+from collections.abc import Iterator
+
+from rich.cells import get_character_cell_size
+from rich.text import Text
+
+_NEAR = 24
+
+
+def hanging(text: Text, width: int) -> Iterator[Text]:
+    """The lines of a text, none wider than `width` cells."""
+    for line in text.split("\n", allow_blank=True):
+        indent = len(line.plain) - len(line.plain.lstrip(" "))
+        hang = min(indent + 2, width // 2)
+        cuts = list(_cuts(line.plain, width, hang))
+        for number, piece in enumerate(line.divide(cuts)):
+            yield piece if number == 0 else Text(" " * hang) + piece
+
+
+def _cuts(plain: str, width: int, hang: int) -> Iterator[int]:
+    """Where to break: the offsets at which the second line and all others begin."""
+    room, used, space = width, 0, 0
+    for offset, character in enumerate(plain):
+        size = get_character_cell_size(character)
+        while used + size > room and used:
+            begin = space if space and offset - space < _NEAR else offset
+            yield begin
+            room, space = max(2, width - hang), 0
+            used = sum(get_character_cell_size(each) for each in plain[begin:offset])
+        used += size
+        if character == " " and plain[:offset].strip():
+            space = offset + 1
