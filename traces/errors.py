@@ -62,7 +62,8 @@ class TraceCorruptError(TraceError):
         facts = "" if expected is None and actual is None else f" (expected {_short(expected)}, got {_short(actual)})"
         super().__init__(
             f"{where}: {reason}{facts}; "
-            "restore the file from a copy, or keep what stands before that line with `refold trace repair --truncate-at-corruption`"
+            "restore the file from a copy, or keep what stands before that line with "
+            "`refold trace repair --truncate-at-corruption`"
         )
         self.reason = reason
         self.line = line
