@@ -5,11 +5,11 @@ from typing import Any
 
 from rich.text import Text
 
-from ..traces import Step, Trace
+from ..traces import Step, Trace, changes_of
 from .panel import summary_rows
-from .step_view import change_lines, step_lines
+from .step_view import change_lines, step_lines, time_text
 from .summary import Summary
-from .text import LONG, clean, cut, seconds_text, value_text
+from .text import LONG, clean, cut, value_text
 from .wording import status_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "env_spec", "metadata")
@@ -35,7 +35,7 @@ class Pages:
             return Text("the end", "bold")
         step = self.step(number)
         left = "" if step.committed else "  left unfinished"
-        return Text(f"step {step.index}", "bold").append(left, "magenta").append(self._took(step), "dim")
+        return Text(f"step {step.index}", "bold").append(left, "magenta").append(f"  {time_text(step)}", "dim")
 
     def lines(self, number: int, full: bool = False, hint: str = "") -> Iterator[Text]:
         """What stands on a page."""
@@ -52,10 +52,6 @@ class Pages:
             return self.trace.steps[number - 1]
         assert self.unfinished is not None
         return self.unfinished
-
-    def _took(self, step: Step) -> str:
-        at = [record.at for record in step.records if record.kind != "resume"]
-        return f"  {seconds_text(max(0.0, at[-1] - at[0]))}" if at else ""
 
     def _beginning(self, full: bool, hint: str) -> Iterator[Text]:
         header, limit = self.trace.header, None if full else LONG
@@ -86,8 +82,6 @@ class Pages:
             )
         patch = trace.end.get("patch")
         if patch:
-            from ..traces import changes_of
-
             yield Text("changes", "bold")
             for change in changes_of(trace.state(-1), patch):
                 yield from change_lines(change, None if full else LONG, hint)

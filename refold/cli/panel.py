@@ -62,7 +62,10 @@ def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Tex
         yield "waits for", Text(brief(request.get("prompt") or "an answer", LONG))
         details = request.get("details") or {}
         if details:
-            yield "", Text(f"{clean(str(details.get('name')))} {brief(value_text(details.get('args')), 200)}", "dim")
+            yield (
+                "call",
+                Text(f"{clean(str(details.get('name')))} {brief(value_text(details.get('args')), 200)}", "dim"),
+            )
         yield "request", Text(clean(str(request.get("id"))))
     yield "used", Text(usage_text(summary))
     if summary.trace is not None:

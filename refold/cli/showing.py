@@ -11,8 +11,9 @@ from ..traces import Step, Trace
 from .out import console, is_terminal, say, table, write_json
 from .pages import heading
 from .panel import summary_rows
+from .step_view import time_text
 from .summary import Summary
-from .text import LONG, clean, cut, seconds_text, size_text
+from .text import LONG, clean, cut, size_text
 from .wording import decision_text, results_text
 
 
@@ -73,12 +74,11 @@ def _row(step: Step, limit: int) -> list[Text]:
         None if result.get("error") is None else f"{result.get('error_type')}: {result['error']}"
         for result in observation.get("results") or ()
     ]
-    at = [record.at for record in step.records if record.kind != "resume"]
     changed = {op["path"] for op in step.patch if op["path"] != "/current_step"}
     return [
         Text(str(step.index), "bold"),
         Text(decision_text(step.decision, limit)),
         results_text(errors) if step.committed else Text("left unfinished", "magenta"),
         Text(str(len(changed)) if step.committed else ""),
-        Text(seconds_text(max(0.0, at[-1] - at[0])) if at else "", "dim"),
+        Text(time_text(step), "dim"),
     ]

@@ -48,6 +48,13 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
             yield from change_lines(change, limit, hint)
 
 
+def time_text(step: Step) -> str:
+    """How long a step took; nothing where it was resumed, as nobody knows."""
+    at = [record.at for record in step.records]
+    resumed = any(record.kind == "resume" for record in step.records)
+    return seconds_text(max(0.0, at[-1] - at[0])) if at and not resumed else ""
+
+
 def change_lines(
     change: Change, limit: int | None, hint: str = "", words: tuple[str, str] = ("old", "new")
 ) -> Iterator[Text]:
