@@ -37,6 +37,7 @@ _ADVICE = {
     SecretStr: "a secret must not stand in a state, which is written to the trace; read it where the effect needs it",
     SecretBytes: "a secret must not stand in a state, which is written to the trace; read it where the effect needs it",
 }
+_CONTAINS_ITSELF = "{} contains itself; write Any, or a StateModel that does"
 
 
 class ModelShape:
@@ -64,6 +65,8 @@ class _Builder:
         if annotation is Any or annotation is object or annotation is JsonValue:
             return AnyShape(label)
         if isinstance(annotation, TypeAliasType):
+            if isinstance(annotation.__value__, str):
+                raise StateDefinitionError(label, _CONTAINS_ITSELF.format(annotation))
             with self.within(annotation, label):
                 return self.build(annotation.__value__, label)
         if isinstance(annotation, NewType):
@@ -96,7 +99,7 @@ class _Builder:
     @contextmanager
     def within(self, alias: TypeAliasType, label: str) -> Iterator[None]:
         if alias in self.aliases:
-            raise StateDefinitionError(label, f"{alias} contains itself; write Any, or a StateModel that does")
+            raise StateDefinitionError(label, _CONTAINS_ITSELF.format(alias))
         self.aliases.append(alias)
         yield
         self.aliases.pop()
@@ -110,6 +113,8 @@ class _Builder:
         if issubclass(kind, BaseModel):
             if not issubclass(kind, self.model_base):
                 raise StateDefinitionError(label, f"{kind.__name__} is not a StateModel; derive it from StateModel")
+            if not kind.__pydantic_complete__:
+                kind.model_rebuild(raise_errors=False)
             empty = kind.__pydantic_complete__ and not kind.model_fields and kind.__subclasses__()
             if kind is self.model_base or empty:
                 raise StateDefinitionError(
@@ -233,6 +238,12 @@ def _constrains(extra: Any) -> bool:
 
 def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
     """Tells models of a union apart by the field whose literal differs in each."""
+    for model in models:
+        if not model.__pydantic_fields_complete__:
+            raise StateDefinitionError(
+                label,
+                f"{model.__name__} names types that are defined later; call {model.__name__}.model_rebuild() first",
+            )
     shared = [n for n in models[0].model_fields if all(n in m.model_fields for m in models)]
     for name in [tag] if isinstance(tag, str) else shared:
         table: dict[Any, Shape] = {}
@@ -261,6 +272,13 @@ def holds_scalars(shape: Shape) -> bool:
     return isinstance(shape, ScalarShape)
 
 
+def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
+    """Raises StateDefinitionError for the first field whose type cannot be held, where pydantic has given up."""
+    builder = _Builder(model_base)
+    for name, field in cls.__pydantic_fields__.items():
+        builder.annotated(field.annotation, tuple(field.metadata), f"{cls.__name__}.{name}")
+
+
 def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str, Shape]:
     """The shape of each field of a state class, in field order; raises StateDefinitionError for what is refused."""
     builder = _Builder(model_base)
@@ -279,4 +297,4 @@ def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str,
     return shapes
 
 
-__all__ = ["ModelShape", "field_shapes", "holds_scalars"]
+__all__ = ["ModelShape", "field_shapes", "holds_scalars", "refuse_types"]

@@ -86,9 +86,9 @@ class CheckedShape:
         depth = len(freezer.stack)
         try:
             first = self.inner.freeze(value, freezer)
-        except StateValueError:
+        except StateValueError as refusal:
             del freezer.stack[depth:]
-            first = self.inner.freeze(self._valid(value), freezer)
+            first = self.inner.freeze(self._prepared(value, refusal), freezer)
         once = self.inner.freeze(self._valid(thaw(first)), freezer)
         if COMPARISON.same(first, once):
             return first
@@ -99,6 +99,14 @@ class CheckedShape:
                 "a validated value must stay as it is when it is read again"
             )
         return once
+
+    def _prepared(self, value: Any, refusal: StateValueError) -> Any:
+        """What a `before` validator makes of a value that the field's type refuses."""
+        try:
+            return self.validate(value)
+        except ValidationError as error:
+            own = error.errors()[0]["type"] in ("value_error", "assertion_error")
+            raise (StateValueError(first_problem(error)) if own else refusal) from None
 
     def _valid(self, value: Any) -> Any:
         try:

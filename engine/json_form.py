@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 from pydantic_core import to_jsonable_python
 
-from ..traces.compare import Comparison
 from ..errors import RefoldError
+from ..traces.compare import Comparison
 from .errors import StateValueError
 
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS

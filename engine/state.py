@@ -6,10 +6,11 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
-from .annotations import field_shapes, holds_scalars
-from .errors import FrozenStateError, StateMigrationError, StateValueError
+from .annotations import field_shapes, holds_scalars, refuse_types
+from .errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
 from .frozen import thaw
 from .json_form import dump, json_default
 from .leaves import exact_scalar, first_problem
@@ -21,13 +22,21 @@ Document = dict[str, Any]
 Migration = Callable[[Document], Document]
 
 
+def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
+    """The plan of a class that was left incomplete, as it named types that were defined later."""
+    cls.model_rebuild()
+    if cls.__refold_plan__ is None:
+        raise StateDefinitionError(cls.__name__, "it names types that are defined later; call model_rebuild() first")
+    return cls.__refold_plan__
+
+
 def _freeze_fields(instance: Any) -> Any:
     """Freezes an instance that pydantic has just validated; runs for every state model that comes to be."""
     cls = type(instance)
     values = instance.__dict__
     name = ""
     try:
-        scalars, others, check, _, _ = cls.__refold_plan__
+        scalars, others, check, _, _ = cls.__refold_plan__ or _completed(cls)
         for name in scalars:
             value = values[name]
             kind = type(value)
@@ -61,9 +70,13 @@ class StateModel(BaseModel):
     model_config = _CONFIG
 
     __refold_shapes__: ClassVar[dict[str, Shape]] = {}
-    __refold_plan__: ClassVar[tuple[Any, ...]] = ((), (), None, set(), "")
+    __refold_plan__: ClassVar[tuple[Any, ...] | None] = None
     __refold_engine_fields__: ClassVar[frozenset[str]] = frozenset()
     __refold_check__: ClassVar[Callable[[dict[str, Any]], None] | None] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__refold_plan__ = None
 
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
@@ -78,7 +91,12 @@ class StateModel(BaseModel):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(_freeze_fields, handler(source))
+        try:
+            schema = handler(source)
+        except PydanticSchemaGenerationError:
+            refuse_types(cls, StateModel)
+            raise
+        return core_schema.no_info_after_validator_function(_freeze_fields, schema)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise FrozenStateError(f"{type(self).__name__}.{name}", "assignment")
@@ -171,7 +189,7 @@ _put_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
     """An instance of `cls` from frozen values, which it takes over; runs the class's model validators and no others."""
-    _, _, check, fields_set, validators = cls.__refold_plan__
+    _, _, check, fields_set, validators = cls.__refold_plan__ or _completed(cls)
     if validators == "whole":
         return _validated(cls, values)
     instance = object.__new__(cls)
