@@ -31,7 +31,7 @@ def commit_offset(lines: Lines, step: int) -> int:
     low, high = 0, lines.end
     while low < high:
         middle = (low + high) // 2
-        at = lines.data.find(COMMIT, middle, high)
+        at = lines.data.find(COMMIT, middle, min(high + len(COMMIT) - 1, lines.end))
         found = lines.record_at(at + 1).step if at >= 0 else step + 1
         if found == step:
             return at + 1
