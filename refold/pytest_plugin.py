@@ -1,1 +1,83 @@
-"""The pytest plugin: each trace in a folder is a test of today's code. Nothing of the engine is imported until one runs."""
+"""The pytest plugin: each trace in a folder is a test of today's code. Of refold, nothing is imported until one runs.
+
+`pytest --refold-traces DIR`, or `refold_traces = ["DIR"]` in the configuration, tests each `*.trace.jsonl` in DIR: its
+chain is checked, and it is verified with the module that its header names. Folders of the configuration are tested when
+pytest is called without files to test, those of the option always.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SUFFIX = ".trace.jsonl"
+_FOLDERS = pytest.StashKey[list[Path]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option and its twin in the configuration."""
+    about = "a folder whose traces (*.trace.jsonl) are tests of today's code"
+    group = parser.getgroup("refold")
+    group.addoption("--refold-traces", action="append", default=[], metavar="DIR", help=f"{about}; repeatable")
+    parser.addini("refold_traces", f"{about}; one or more", type="paths", default=[])
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Adds the hook `pytest_refold_module`; see refold.testing.hooks."""
+    from .testing import hooks
+
+    pluginmanager.add_hookspecs(hooks)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Adds the folders to what is collected."""
+    here = config.invocation_params.dir
+    asked = [(here / each).resolve() for each in config.getoption("refold_traces")]
+    configured = [Path(each).resolve() for each in config.getini("refold_traces")]
+    for folder in (*asked, *configured):
+        if not folder.is_dir():
+            raise pytest.UsageError(f"refold_traces: there is no folder {folder}")
+    config.stash[_FOLDERS] = asked + configured
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    for folder in asked if named else asked + configured:
+        if str(folder) not in config.args:
+            config.args.append(str(folder))
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "TraceFile | None":
+    """Takes the traces that stand right in one of the folders."""
+    if file_path.name.endswith(_SUFFIX) and file_path.parent.resolve() in parent.config.stash[_FOLDERS]:
+        return TraceFile.from_parent(parent, path=file_path)
+    return None
+
+
+class TraceFile(pytest.File):
+    """One trace, which makes one test."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """The one test."""
+        yield TraceItem.from_parent(self, name="verify")
+
+
+class TraceItem(pytest.Item):
+    """Passes if the trace holds together and today's code does what it recorded."""
+
+    def runtest(self) -> None:
+        """Checks and verifies the trace."""
+        from .testing.golden import check_golden
+
+        check_golden(self.path, self._make)
+
+    def _make(self, named: str, trace: Any) -> Any:
+        return self.ihook.pytest_refold_module(named=named, trace=trace)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The report alone where refold explains itself; a traceback else."""
+        from .errors import RefoldError
+
+        return str(excinfo.value) if isinstance(excinfo.value, RefoldError) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """What the heading of a failure says."""
+        return self.path, None, f"trace {self.path.name.removesuffix(_SUFFIX)}"

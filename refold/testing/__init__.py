@@ -1,1 +1,51 @@
-"""What the author of a module needs in pytest."""
+"""What the author of a module needs in tests: runs that are proved to replay, states made up by hypothesis, a clock.
+
+Each name is loaded on its first use, so that only `states` needs hypothesis (`pip install "refold[testing]"`).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .clock import FakeClock
+    from .folding import Folded, fold_with_jsonpatch
+    from .golden import TraceTestError, check_golden
+    from .replays import assert_replays
+    from .scripted import Scripted, scripted
+    from .strategies import states
+
+_ROOMS = {
+    "FakeClock": "clock",
+    "Folded": "folding",
+    "Scripted": "scripted",
+    "TraceTestError": "golden",
+    "assert_replays": "replays",
+    "check_golden": "golden",
+    "fold_with_jsonpatch": "folding",
+    "scripted": "scripted",
+    "states": "strategies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'refold.testing' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(_ROOMS)
+
+
+__all__ = [
+    "FakeClock",
+    "Folded",
+    "Scripted",
+    "TraceTestError",
+    "assert_replays",
+    "check_golden",
+    "fold_with_jsonpatch",
+    "scripted",
+    "states",
+]

@@ -1,0 +1,91 @@
+"""A trace as a test of today's code: it is checked, and its hooks run again with what was recorded."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..engine import AgentModule, Divergence, Engine
+from ..errors import RefoldError
+from ..traces import Trace, changes_of
+
+_SHOWN = 5
+
+ModuleMaker = Callable[[str, Trace], AgentModule[Any] | None]
+"""Gives the module for an import path and a trace, or None to have its class called without arguments."""
+
+
+class TraceTestError(RefoldError, AssertionError):
+    """A trace that is no longer what today's code does, or that can't be tested; the message is the report.
+
+    `divergences` are the places, empty where the trace could not be tested at all.
+    """
+
+    def __init__(self, message: str, divergences: list[Divergence] | None = None) -> None:
+        super().__init__(message)
+        self.divergences = divergences or []
+
+
+def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:
+    """Checks a trace file, and verifies it with the module that its header names (or that `make` gives).
+
+    Raises:
+        TraceTestError: the code diverges from the trace, or the module can't be had.
+        TraceCorruptError, TraceNotFoundError: the trace can't be read.
+        StateValueError, StateMigrationError: the module's state class can't hold the trace's states.
+    """
+    trace = Trace.load(path)
+    trace.check()
+    named = trace.header["module"]
+    module = make(named, trace) if make is not None else None
+    divergences = Engine(module if module is not None else _module(named)).verify(trace)
+    if divergences:
+        raise TraceTestError(_report(trace, named, divergences), divergences)
+
+
+def _module(named: str) -> AgentModule[Any]:
+    """The module of an import path such as `package.module:Class`, made without arguments."""
+    place, _, qualname = named.partition(":")
+    try:
+        found: Any = import_module(place)
+        for part in qualname.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise TraceTestError(
+            f"the module that wrote the trace, {named}, can't be imported: {type(error).__name__}: {error}. "
+            "Put it on the import path, or give a module in the hook pytest_refold_module."
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, AgentModule)):
+        raise TraceTestError(f"the module that wrote the trace, {named}, is no AgentModule today")
+    try:
+        return found()
+    except TypeError as error:
+        raise TraceTestError(
+            f"{named} can't be made without arguments: {error}. Give one in the hook pytest_refold_module."
+        ) from error
+
+
+def _report(trace: Trace, named: str, divergences: list[Divergence]) -> str:
+    first = divergences[0]
+    lines = [f"{named} no longer does what {trace.run_id} recorded; first at step {first.step}, in {first.phase}:"]
+    lines += [f"  {line}" for line in _first(trace, first)]
+    if len(divergences) > 1:
+        lines.append(f"{len(divergences) - 1} more:")
+        lines += [f"  {divergence}" for divergence in divergences[1:_SHOWN]]
+    lines.append("If the change is meant, record the run again, or raise the state's schema_version.")
+    return "\n".join(lines)
+
+
+def _first(trace: Trace, divergence: Divergence) -> list[str]:
+    """The first divergence place by place, where both sides are documents; else as a whole."""
+    recorded = trace.state(divergence.step + 1) if divergence.phase == "reduce" else divergence.expected
+    if not divergence.patch:
+        return [f"recorded: {_short(divergence.expected)}", f"today:    {_short(divergence.actual)}"]
+    changes = changes_of(recorded, divergence.patch)
+    lines = [f"{c.path or '/'}: recorded {_short(c.old)}, today {_short(c.new)}" for c in changes[:_SHOWN]]
+    return [*lines, f"and {len(changes) - _SHOWN} more places"] if len(changes) > _SHOWN else lines
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

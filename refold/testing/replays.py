@@ -1,0 +1,76 @@
+"""One assertion that a module's runs are folds: it runs a task and proves that the trace leads there again."""
+
+from typing import Any
+
+from ..engine import AgentModule, Engine, RunResult
+from ..tasks import Task
+from ..traces import Trace
+from ..traces.diff import differences
+from .folding import fold_with_jsonpatch
+
+
+def assert_replays(
+    module: AgentModule[Any], task: Task | str, *, twice: bool = True, **engine_options: Any
+) -> RunResult:
+    """Runs `task` and asserts that the run can be folded again; gives the run's result for asserts of your own.
+
+    Checked are the trace's hash chain and structure; that `init_state`, `decide` and `reduce` do the same again
+    (`verify`); that the patches, folded with jsonpatch, give each state; that each state comes back from its document;
+    and, unless `twice` is false, that a second run with the same seed gives an equal trace. Say `twice=False` for tools
+    that answer differently each time. `engine_options` are those of `Engine`.
+
+    A run that fails is no error here: look at `result.status`. Raises AssertionError with the first divergence or
+    difference, TraceCorruptError for a trace that does not hold together.
+    """
+    __tracebackhide__ = True
+    engine = Engine(module, **engine_options)
+    result = engine.run(task)
+    trace = result.trace
+    trace.check()
+    _assert_no_divergence(engine, trace)
+    _assert_folds(module, trace)
+    if twice:
+        again = Engine(module, **{**engine_options, "traces": None, "seed": trace.header["seed"]}).run(task)
+        difference = trace.diff(again.trace)
+        if difference:
+            raise AssertionError(
+                f"two runs of {_name(module)} with the same seed differ: {difference}\n"
+                "What decides must come from the state, or through perform(), now(), rng() or new_id(). "
+                "If a tool answers differently each time, say twice=False."
+            )
+    return result
+
+
+def _name(module: AgentModule[Any]) -> str:
+    return type(module).__name__
+
+
+def _assert_no_divergence(engine: Engine, trace: Trace) -> None:
+    __tracebackhide__ = True
+    divergences = engine.verify(trace)
+    if divergences:
+        first, more = divergences[0], len(divergences) - 1
+        rest = f" (and {more} more)" if more else ""
+        raise AssertionError(
+            f"{_name(engine.module)} does not do again what its trace recorded{rest}: {first}\n"
+            "decide and reduce must depend on their arguments alone; touch the world through tools and perform()."
+        )
+
+
+def _assert_folds(module: AgentModule[Any], trace: Trace) -> None:
+    __tracebackhide__ = True
+    if trace.first_state is None:
+        return
+    folded = fold_with_jsonpatch(trace)
+    for k, doc in enumerate(folded.states):
+        _assert_same(f"state {k}: jsonpatch | trace.state({k})", doc, trace.state(k))
+    _assert_same("final state: jsonpatch | trace.final_state", folded.final, trace.final_state)
+    for k, doc in enumerate([*folded.states, trace.final_state]):
+        loaded = module.state_class.from_dict(doc).to_dict()
+        _assert_same(f"state {k}: its document | the document after a load", doc, loaded)
+
+
+def _assert_same(what: str, left: Any, right: Any) -> None:
+    __tracebackhide__ = True
+    for difference in differences(left, right):
+        raise AssertionError(f"{what} differ at {difference}")
