@@ -208,10 +208,12 @@ class Engine:
 
     async def _continue(self, resumption: Resumption) -> RunResult:
         with resumption.writer as writer:
+            run = self._live(resumption.run_id, resumption.seed, writer, resumption.budget, self.observers)
+            for record in resumption.written:
+                run.show(record)
             if resumption.done is not None:
                 return resumption.done
             task = resumption.task
-            run = self._live(resumption.run_id, resumption.seed, writer, resumption.budget, self.observers)
             runner = Runner(self.module, task, run, self.stop, resumption.budget.max_runtime_seconds)
             resumption.enter(run, runner)
             return await self._drive(runner, task, fresh=False)

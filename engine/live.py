@@ -103,10 +103,11 @@ class LiveRun:
         """Appends a record and shows it to the observers."""
         record = self.writer.append(kind, step, round(self.clock.time(), 3), members, json_default)
         if self.observers:
-            self._show(record)
+            self.show(record)
         return record
 
-    def _show(self, record: Record) -> None:
+    def show(self, record: Record) -> None:
+        """Shows a record to the observers; one that raises is reported and dropped."""
         for observer in tuple(self.observers):
             try:
                 observer(record)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..tasks import Task, TaskResult
-from ..traces import Effect, Step, Trace, TraceWriter
+from ..traces import Effect, Record, Step, Trace, TraceWriter
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget, RunUsage, Usage
 from .clock import Clock
@@ -55,6 +55,8 @@ class Resumption:
     budget: RuntimeBudget = field(default_factory=RuntimeBudget)
     state: StateSchema | None = None
     again: frozenset[int] = frozenset()
+    written: list[Record] = field(default_factory=list)
+    """The records that the preparation wrote, for the observers."""
 
     @property
     def run_id(self) -> str:
@@ -122,6 +124,7 @@ class _Preparation:
         self.clock = clock
         self.steps = len(trace.steps)
         self.said = False
+        self.written: list[Record] = []
 
     async def prepare(self, value: Any, request: str | None, on_divergence: str) -> Resumption:
         trace = self.trace
@@ -139,12 +142,13 @@ class _Preparation:
             if {r.id for r in requests} != shown or self.said:
                 self._say()
                 self._write("wait", {"requests": [r.to_dict() for r in requests]})
-            return Resumption(self.writer, trace, done=result_of(self.writer.trace(), self.module, requests))
+            waits = result_of(self.writer.trace(), self.module, requests)
+            return Resumption(self.writer, trace, done=waits, written=self.written)
         state = self._say()
-        return Resumption(self.writer, self.writer.trace(), None, self.task, self.budget, state, again)
+        return Resumption(self.writer, self.writer.trace(), None, self.task, self.budget, state, again, self.written)
 
     def _write(self, kind: str, members: dict[str, Any]) -> None:
-        self.writer.append(kind, self.steps, round(self.clock.time(), 3), members)
+        self.written.append(self.writer.append(kind, self.steps, round(self.clock.time(), 3), members))
 
     def _say(self) -> StateSchema | None:
         """Writes the `resume` record, once; gives the state that the run goes on from."""
