@@ -39,7 +39,7 @@ class Action:
         if self.id is not None and (not isinstance(self.id, str) or not self.id):
             raise DecisionError(f"the id of action {self.name!r} must be text, got {self.id!r}")
         if self.args is not _NONE:
-            if not isinstance(self.args, Mapping):
+            if type(self.args) is not dict and not isinstance(self.args, Mapping):
                 raise DecisionError(f"the args of action {self.name!r} must be a dict, got {type(self.args).__name__}")
             object.__setattr__(self, "args", _json(dict(self.args), f"Action({self.name!r}).args"))
 
@@ -155,7 +155,8 @@ class Decision:
     ) -> "Decision":
         """Calls tools: one or more actions, at the same time unless `parallel` is false; results keep their order."""
         given = (actions,) if isinstance(actions, Action) else actions
-        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        plain = type(given) is tuple or type(given) is list  # asking an abstract class takes as long as all the rest
+        if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
             raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
         return cls("act", tuple(given), rationale=rationale, meta=meta, parallel=parallel)
 
@@ -226,27 +227,27 @@ class Decision:
 
     def with_ids(self, step: int) -> "Decision":
         """The same decision with an id for each action: the one given, or `s<step>a<place>`."""
-        if self.mode != "act" or all(action.id is not None for action in self.actions):
+        if None not in [action.id for action in self.actions]:
             return self
-        named = [
-            action if action.id is not None else _with(action, id=f"s{step}a{i}")
-            for i, action in enumerate(self.actions)
-        ]
-        return _with(self, actions=tuple(named))
+        named = [a if a.id is not None else _with(a, "id", f"s{step}a{i}") for i, a in enumerate(self.actions)]
+        return _with(self, "actions", tuple(named))
 
 
-def _with(original: T, **changes: Any) -> T:
-    """A copy of a checked value with some members replaced by others that are known to be good."""
+_set = object.__setattr__
+
+
+def _with(original: T, name: str, value: Any) -> T:
+    """A copy of a checked value with one member replaced by another that is known to be good."""
     copied = object.__new__(type(original))
-    for name in type(original).__slots__:  # type: ignore[attr-defined]
-        object.__setattr__(copied, name, changes[name] if name in changes else getattr(original, name))
+    for each in type(original).__slots__:  # type: ignore[attr-defined]
+        _set(copied, each, value if each == name else getattr(original, each))
     return copied
 
 
 def _check_actions(actions: tuple[Action, ...]) -> None:
     if not actions:
         raise DecisionError("act() needs at least one action; to do nothing, wait, or end with final()")
-    ids = set[str]()
+    ids: set[str] = set()
     for action in actions:
         if not isinstance(action, Action):
             raise DecisionError(f"act() takes actions, got {type(action).__name__}; write Action(name, args)")

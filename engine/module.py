@@ -1,7 +1,7 @@
 """What a user writes: a module whose hooks decide, act and reduce, and the checks made when its class is defined."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
 
@@ -51,19 +51,26 @@ class AgentModule(Generic[S]):
                 f"{cls.__name__}.reduce must be a plain function: it computes, it does not wait"
             )
 
-    def init_state(self, task: str, **inputs: Any) -> S:
-        """The first state of a run; `task` is the objective, `inputs` are the task's inputs."""
-        raise ModuleDefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
+    if TYPE_CHECKING:
+        init_state: Callable[..., S | Awaitable[S]]
+    else:
 
-    def decide(self, state: S) -> Decision:
+        def init_state(self, task, **inputs):
+            """The first state of a run; `task` is the objective, `inputs` are the task's inputs."""
+            raise ModuleDefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
+
+    def decide(self, state: S) -> Decision | Awaitable[Decision]:
         """What to do next. The state is frozen; effects are allowed."""
         raise ModuleDefinitionError(f"{type(self).__name__} has no decide(self, state)")
 
-    async def act(self, state: S, decision: Decision) -> Observation:
-        """Carries out an act decision: runs its actions through `tools`."""
+    def act(self, state: S, decision: Decision) -> Any:
+        """Carries out an act decision: runs its actions through `tools`. Awaitable: `await super().act(state, decision)`.
+
+        One of your own gives an Observation or a JSON value, or is async and gives one.
+        """
         from .actions import run_actions
 
-        return await run_actions(self.tools, decision)
+        return run_actions(self.tools, decision)
 
     def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
         """Changes the draft `state` by what happened; returns None for the draft, or another state."""

@@ -231,7 +231,8 @@ class Runner:
         run = self.run
         token = set_frame(Frame(run, run.step, phase))
         try:
-            return await in_thread(hook, kwargs) if self._sync[phase] else await hook(**kwargs)
+            value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
+            return await value if inspect.isawaitable(value) else value
         finally:
             reset_frame(token)
 

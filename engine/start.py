@@ -14,7 +14,8 @@ from .workers import in_thread
 
 async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     """Calls a hook: async ones on the loop, sync ones in a worker thread."""
-    return await hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)
+    value = hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)
+    return await value if inspect.isawaitable(value) else value
 
 
 async def first_state(module: AgentModule[Any], task: Task, budget: RuntimeBudget) -> StateSchema:

@@ -1,0 +1,33 @@
+"""The type checker takes what must be taken and refuses what must be refused."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def mypy(name: str) -> str:
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--no-error-summary",
+        "--cache-dir",
+        str(ROOT / ".mypy_cache"),
+        str(HERE / name),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False).stdout
+
+
+def test_what_users_write_is_accepted() -> None:
+    assert mypy("accepted.py") == ""
+
+
+def test_mistakes_are_refused_where_they_are_made() -> None:
+    lines = (HERE / "rejected.py").read_text().splitlines()
+    expected = {(i, m[1]) for i, line in enumerate(lines, 1) if (m := re.search(r"# expect: (\S+)", line))}
+    found = {(int(m[1]), m[2]) for m in re.finditer(r"rejected\.py:(\d+): error: .*\[([a-z-]+)\]", mypy("rejected.py"))}
+    assert found == expected
