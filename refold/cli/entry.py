@@ -1,10 +1,11 @@
 """Where the command begins and ends: the one place that turns errors into a line and an exit code."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
 
-from typer import Abort, TyperException
+from typer import Exit, TyperException
 from typer.main import get_command
 
 from ..errors import RefoldError
@@ -14,6 +15,9 @@ from .app import app
 
 def main() -> None:
     """The console script: runs the command line of this process and exits with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     code = cli(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -30,13 +34,17 @@ def cli(argv: Sequence[str]) -> int:
     options = argv[: argv.index("--")] if "--" in argv else argv
     as_json, traceback = "--json" in options, "--traceback" in options
     try:
-        code = get_command(app).main(list(argv), prog_name="refold", standalone_mode=False)
+        command = get_command(app)
+        with command.make_context("refold", list(argv)) as context:
+            code = command.invoke(context)
         return code if isinstance(code, int) else 0
+    except Exit as end:
+        return end.exit_code
     except RefoldError as error:
         return failures.tell(error, as_json=as_json, traceback=traceback)
     except TyperException as error:
         return failures.tell(error, as_json=as_json, traceback=traceback, hint=failures.usage_hint(error))
-    except (KeyboardInterrupt, Abort):
+    except KeyboardInterrupt:
         return failures.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -36,7 +36,7 @@ def cut(text: str, limit: int | None, hint: str = "") -> str:
 def brief(text: str, limit: int = SHORT) -> str:
     """The text in one line of at most `limit` characters, ended by an ellipsis if it was cut."""
     text = clean(" ".join(text.split()))
-    return text if len(text) <= limit else text[: max(1, limit - 1)] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def seconds_text(seconds: float) -> str:

@@ -1,0 +1,158 @@
+"""Bad input: one line that says what is wrong and what to do, exit code 2, never a traceback."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.traces import TraceWriter
+
+Command = Callable[..., Any]
+
+RUN = ("run", "agents:Counter", "x")
+FILES = {
+    "task.yaml": 'objective: x\nmetadata: {module: "agents:Counter"}\n',
+    "nomodule.yaml": "objective: x\n",
+    "fields.yaml": "objective: x\nbudget:\n  max_steps: 0\n  fuel: 2\n",
+    "syntax.yaml": "objective: [x\n",
+    "imports.py": "import nothing_there\n",
+    "syntax.py": "x = 1\ny = (\n",
+    "raises.py": "raise KeyError('a\\nb')\n",
+    "exits.py": "import sys\nsys.exit(3)\n",
+    "hooks.py": "from refold import AgentModule\nclass A(AgentModule):\n    def decide(self, sate): ...\n",
+    "makes.py": "from agents import Counter\nclass A(Counter):\n    def __init__(self, model): ...\n",
+}
+BAD = [
+    (["run"], "Missing argument 'MODULE:CLASS|TASKFILE'; see `refold run --help`"),
+    (["fly"], "No such command 'fly'; see `refold --help`"),
+    ([*RUN, "--fast"], "No such option: --fast"),
+    ([*RUN, "--max-steps", "0"], "'--max-steps': Input should be greater than or equal to 1; see"),
+    ([*RUN, "--max-seconds", "-1"], "budget.max_runtime_seconds: must be more than 0"),
+    ([*RUN, "--durability", "maybe"], "'maybe' is not one of 'process', 'power', 'none'"),
+    ([*RUN, "--input", "foo"], "--input 'foo' is not KEY=VALUE; write"),
+    ([*RUN, "--input", "a=1", "--input", "a=2"], "--input a is given twice"),
+    ([*RUN, "--traces", "agents.py"], "traces can't be written to agents.py: File exists; name another folder"),
+    ([*RUN, "--task", "t"], "--task picks a task of a file"),
+    (["run", "agents:Counter"], 'say what agents:Counter is to do: refold run agents:Counter "objective"'),
+    (["run", "agents:Counter", ""], "objective: must not be empty"),
+    (["run", "agents:Counter", "task.yaml"], "write: refold run task.yaml --module agents:Counter"),
+    (["run", "agents:Countr", "x"], "agents has no 'Countr'; did you mean Counter?"),
+    (["run", "agents:Other", "x"], "agents:Other is no AgentModule; its AgentModules are Broken, "),
+    (["run", "agents.py:Counter", "x"], "names a file; write it as one imports it: agents:Counter"),
+    (["run", "agents", "x"], "'agents' is no MODULE:CLASS"),
+    (["run", "nowhere:A", "x"], "there is no module 'nowhere', neither in "),
+    (["run", "imports:A", "x"], "ModuleNotFoundError: No module named 'nothing_there' ("),
+    (["run", "syntax:A", "x"], "SyntaxError: '(' was never closed ("),
+    (["run", "raises:A", "x"], "raises can't be imported: KeyError: 'a\\nb' ("),
+    (["run", "exits:A", "x"], "exits can't be imported: SystemExit: 3 ("),
+    (["run", "hooks:A", "x"], "hooks.py:2)"),
+    (["run", "makes:A", "x"], "makes:A can't be made without arguments: TypeError: "),
+    (["run", "none.yaml"], "none.yaml: no such file"),
+    (["run", "nomodule.yaml"], "names no module; give --module MODULE:CLASS, or write metadata"),
+    (
+        ["run", "fields.yaml"],
+        "fields.yaml:3: budget.max_steps: must be at least 1 (got 0); fields.yaml:4: budget.fuel: ",
+    ),
+    (["run", "syntax.yaml"], "syntax.yaml:2: not valid YAML"),
+    (["run", "task.yaml", "more"], "task.yaml holds its own objective; leave out 'more'"),
+    (["run", "task.yaml", "--task", "t"], "task.yaml has no task 't'; its tasks are x-"),
+    (["resume", "none"], "there is no trace at none, and no run of that id in runs; `refold trace ls` shows"),
+    (["replay"], "there are no traces in runs"),
+    (["replay", "agents.py"], "agents.py, line 1: the line has not the form of a record; "),
+    (["verify", "empty"], "there are no traces in empty"),
+    (["trace", "ls", "none"], "there is no folder none; name the folder"),
+    (["trace", "check", "empty"], "there are no traces in empty"),
+    (["trace", "fly"], "No such command 'fly'; see `refold trace --help`"),
+]
+
+
+@pytest.fixture
+def files(lab: Path) -> None:
+    for name, text in FILES.items():
+        (lab / name).write_text(text)
+    (lab / "empty").mkdir()
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("argv", "said"), BAD, ids=[" ".join(argv) for argv, _ in BAD])
+def test_bad_input_is_told_in_one_line(refold: Command, argv: list[str], said: str) -> None:
+    ran = refold(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("refold: ")
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("argv", "said"), BAD[:4] + BAD[15:22])
+def test_with_json_it_is_json(refold: Command, argv: list[str], said: str) -> None:
+    ran = refold(*argv, "--json")
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.doc["error"]["exit_code"] == 2
+    assert said in ran.doc["error"]["message"]
+
+
+@pytest.mark.usefixtures("files")
+def test_traceback_shows_where_an_import_failed(refold: Command) -> None:
+    ran = refold("run", "raises:A", "x", "--traceback")
+    assert "Traceback (most recent call last):" in ran.err
+    assert "KeyError: 'a\\nb'" in ran.err
+    assert "InputError" not in ran.err
+
+
+def test_a_near_run_id_is_offered(refold: Command, trace: Path) -> None:
+    run_id = trace.name.removesuffix(".trace.jsonl")
+    assert f"did you mean {run_id}?" in refold("replay", run_id[:-1] + "_").err
+
+
+def test_a_damaged_trace_is_told_with_its_line(refold: Command, trace: Path) -> None:
+    lines = trace.read_bytes().splitlines(keepends=True)
+    trace.write_bytes(b"".join([*lines[:3], lines[3].replace(b"look", b"loop"), *lines[4:]]))
+    ran = refold("verify", trace)
+    assert ran.code == 2
+    assert f"{trace}, line 4: " in ran.err
+    assert "refold trace repair --truncate-at-corruption" in ran.err
+
+
+def test_a_trace_that_somebody_writes_is_not_resumed(refold: Command, trace: Path) -> None:
+    writer, _ = TraceWriter.reopen(trace)
+    with writer:
+        ran = refold("resume", trace)
+    assert ran.code == 2
+    assert "is locked: " in ran.err
+
+
+def test_help_and_version(refold: Command) -> None:
+    for argv in ([], ["--help"], ["trace"], ["trace", "--help"]):
+        assert refold(*argv).code == 0
+        assert "Usage: refold" in refold(*argv).out
+    ran = refold("--version")
+    assert (ran.code, ran.out) == (0, "refold 0.1.0\n")
+
+
+def test_replay_and_help_load_neither_engine_nor_models(trace: Path) -> None:
+    code = (
+        "import sys; from refold.cli import cli; assert cli(sys.argv[1:]) == 0\n"
+        "print([n for n in ('refold.engine', 'refold.tasks', 'litellm', 'mcp', 'anyio') if n in sys.modules])"
+    )
+    for argv in (
+        ["--help"],
+        ["replay", str(trace)],
+        ["replay", str(trace), "--json"],
+        ["trace", "ls"],
+        ["trace", "show"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True, timeout=60
+        )
+        assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_text_that_a_terminal_can_not_show_is_escaped(process: Command) -> None:
+    done = process("run", "agents:Counter", "zähle …", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert "z\\xe4hle \\u2026" in done.stdout

@@ -1,0 +1,91 @@
+"""Signals and pipes: a run that is ended from outside says so, keeps its trace, and can go on."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from refold.traces import Trace
+
+Command = Callable[..., Any]
+ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
+def test_a_run_that_is_ended_says_so_and_how_it_can_go_on(start: Command, number: int, code: int) -> None:
+    run = start("run", "agents:Sleeper", "rest")
+    while "asleep" not in run.stdout.readline():
+        pass
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == code, err
+    assert "status: cancelled" in out
+    assert "resume: refold resume runs/rest-" in out
+    assert "Traceback" not in err
+    (path,) = Path("runs").glob("*.trace.jsonl")
+    assert Trace.load(path).status == "cancelled"
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
+def test_with_json_too(start: Command, number: int, code: int) -> None:
+    run = start("run", "agents:Sleeper", "rest", "--json")
+    while "asleep" not in run.stderr.readline():
+        pass
+    run.send_signal(number)
+    out, _ = run.communicate(timeout=60)
+    doc = orjson.loads(out)
+    assert (run.returncode, doc["exit_code"], doc["status"]) == (code, code, "cancelled")
+
+
+def test_the_tasks_after_a_cancelled_one_are_not_run(start: Command, lab: Path) -> None:
+    (lab / "two.jsonl").write_text('{"objective": "a"}\n{"objective": "b"}\n')
+    run = start("run", "two.jsonl", "--module", "agents:Sleeper")
+    while "asleep" not in run.stdout.readline():
+        pass
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert len(list((lab / "runs").glob("*.trace.jsonl"))) == 1
+
+
+@pytest.mark.parametrize(
+    "argv", [["trace", "show", "--records"], ["replay", "--full"], ["replay", "--json"], ["trace", "ls"]]
+)
+@pytest.mark.usefixtures("trace")
+def test_a_reader_that_goes_away_ends_a_listing_quietly(without_reader: Command, argv: list[str]) -> None:
+    ended = without_reader(*argv)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_a_run_goes_on_to_its_end_without_a_reader(without_reader: Command, lab: Path) -> None:
+    ended = without_reader("run", "agents:Counter", "count")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    (path,) = (lab / "runs").glob("*.trace.jsonl")
+    trace = Trace.load(path)
+    assert trace.status == "completed"
+    assert not [record for record in trace.records if record.kind == "event"]
+
+
+@pytest.fixture
+def without_reader(lab: Path) -> Command:
+    """Runs a command line whose stdout nobody reads."""
+
+    def run(*argv: str) -> Any:
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "wb") as nobody:
+            return subprocess.run(
+                [sys.executable, "-m", "refold.cli", *argv],
+                stdout=nobody,
+                stderr=subprocess.PIPE,
+                timeout=60,
+                check=False,
+            )
+
+    return run

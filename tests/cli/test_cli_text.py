@@ -1,0 +1,90 @@
+"""Text that is fit to print: nothing steers the terminal, nothing is lost when lines are broken."""
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.text import Text
+
+from refold.cli.text import brief, clean, cut, seconds_text, size_text, value_text
+from refold.cli.wrapping import hanging
+
+ANY = st.text(st.characters(), max_size=80)
+
+
+@given(ANY)
+def test_clean_text_has_nothing_that_steers_or_hides(text: str) -> None:
+    cleaned = clean(text)
+    assert not [each for each in cleaned if unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp")]
+    assert not set("\n\r\t\x1b\x7f\x9b\u202e\u2066\u2028\x85") & set(cleaned)
+    cleaned.encode()
+
+
+def test_lines_are_kept_where_they_are_wanted() -> None:
+    assert clean("a\tb\n\x1b[2Jc", lines=True) == "a\tb\n\\u001b[2Jc"
+    assert clean("a\nb") == "a\\u000ab"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | ANY, lambda inner: st.lists(inner) | st.dictionaries(ANY, inner)
+    )
+)
+def test_a_value_is_shown_as_json_that_reads_back(value: object) -> None:
+    assert json.loads(value_text(value)) == value
+
+
+def test_cut_says_how_much_there_is_and_how_to_see_it() -> None:
+    assert cut("x" * 20, 10) == "x" * 20
+    assert cut("x" * 5010, 10, "f shows all") == "xxxxxxxxxx… (5,000 more characters; f shows all)"
+    assert cut("x" * 5010, None) == "x" * 5010
+
+
+@given(ANY, st.integers(1, 40))
+def test_brief_is_one_line_within_the_limit(text: str, limit: int) -> None:
+    short = brief(text, limit)
+    assert len(short) <= limit
+    assert "\n" not in short
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Mn", "Me", "Cf", "Zl", "Zp"]), max_size=200),
+    st.integers(4, 60),
+)
+def test_broken_lines_fit_and_lose_nothing(text: str, width: int) -> None:
+    pieces = [piece.plain for piece in hanging(Text(text), width)]
+    assert all(cell_len(piece) <= width for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+def test_a_broken_line_hangs_below_its_beginning() -> None:
+    pieces = [piece.plain for piece in hanging(Text("    look  " + "x" * 45 + " one two three"), 40)]
+    assert pieces == ["    look  " + "x" * 30, "      " + "x" * 15 + " one two three"]
+    pieces = [piece.plain for piece in hanging(Text("  one two three four"), 14)]
+    assert pieces == ["  one two ", "    three four"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ms"),
+        (0.0126, "13 ms"),
+        (0.9999, "1.0 s"),
+        (3.44, "3.4 s"),
+        (59.96, "1 min 00 s"),
+        (125, "2 min 05 s"),
+        (7320, "2 h 02 min"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_999, "1.0 MB"), (2_500_000_000, "2.5 GB")]
+)
+def test_sizes(size: int, text: str) -> None:
+    assert size_text(size) == text
