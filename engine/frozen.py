@@ -24,7 +24,10 @@ _DICT_CHANGERS = ["__setitem__", "__delitem__", "__ior__", "clear", "pop", "popi
 
 
 class FrozenList(list[Any]):
-    """A list that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain list."""
+    """A list that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain list.
+
+    Its slots are those of `DraftList`, so that a draft that nobody else holds can become its frozen list uncopied.
+    """
 
     __slots__ = ("meta",)
     meta: Any
@@ -40,7 +43,10 @@ class FrozenList(list[Any]):
 
 
 class FrozenDict(dict[Any, Any]):
-    """A dict that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain dict."""
+    """A dict that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain dict.
+
+    Its slots are those of `DraftDict`, for the same reason.
+    """
 
     __slots__ = ("meta",)
     meta: Any

@@ -461,7 +461,7 @@ def test_values_are_checked_with_their_path() -> None:
 
 def test_a_draft_fits_where_its_values_fit() -> None:
     def reduce(draft: Derived) -> None:
-        moved = draft.names
+        moved: list[Any] = draft.names
         draft.names = []
         moved.append(5)
         draft.table["names"] = moved

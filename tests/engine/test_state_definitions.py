@@ -239,7 +239,7 @@ class Wide(StateSchema):
     names: list[str] = []
     auto: Literal["auto"] | int = "auto"
 
-    @computed_field
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def total(self) -> int:
         return sum(self.three)
@@ -276,7 +276,7 @@ def test_uncommon_declarations_work() -> None:
         draft.open_box.content["a"].append({"b": None})
         draft.json_value = {"x": [1]}
         draft.tagged = Two()
-        draft.field_tagged.a = 3  # type: ignore[union-attr]
+        draft.field_tagged.a = 3
         draft.three[0] = 7
         draft.positive += 1
         draft.lower = "ABC"
