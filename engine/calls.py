@@ -104,9 +104,9 @@ class Call:
         assert run is not None
         try:
             usage = self.charged or usage_of(self.spec, value)
-            held = (
-                value if type(value) is str and value.isascii() else json_result(value, self.spec.returns, "the result")
-            )
+            returns = self.spec.returns
+            plain = returns is None and type(value) is str and value.isascii()
+            held = value if plain else json_result(value, returns, "the result")
             data = orjson.dumps(held)
         except StateValueError as error:
             self.fail(error)

@@ -130,16 +130,13 @@ def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaita
 
 def now() -> datetime:
     """The time, in UTC; journaled, so that a replay sees the same."""
+    return perform_sync(_read_clock)
+
+
+@effect(idempotent=True, name="now")
+def _read_clock() -> datetime:
     frame = frame_or_none()
-    if frame is None:
-        return datetime.now(UTC)
-    host = frame.host
-
-    @effect(idempotent=True, name="now")
-    def read_clock() -> datetime:
-        return datetime.fromtimestamp(host.wall_time(), UTC)
-
-    return perform_sync(read_clock)
+    return datetime.now(UTC) if frame is None else datetime.fromtimestamp(frame.host.wall_time(), UTC)
 
 
 def rng(name: str = "") -> random.Random:

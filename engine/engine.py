@@ -111,6 +111,8 @@ class Engine:
             async def work() -> None:
                 try:
                     stream.result_or_none = await self._start(as_task(task), (*self.observers, stream.put))
+                except Exception as error:  # noqa: BLE001 - raised on below, outside of the task group
+                    stream.error = error
                 finally:
                     stream.end()
 
@@ -119,6 +121,8 @@ class Engine:
                 yield stream
             finally:
                 group.cancel_scope.cancel()
+        if stream.error is not None:
+            raise stream.error
 
     def resume(
         self,

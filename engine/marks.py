@@ -92,18 +92,20 @@ class EffectSpec:
 
 
 _specs: WeakKeyDictionary[Any, EffectSpec] = WeakKeyDictionary()
+_method_specs: WeakKeyDictionary[Any, EffectSpec] = WeakKeyDictionary()
 
 
 def spec_of(fn: Callable[..., Any]) -> EffectSpec:
-    """The function as an effect; kept for functions, made anew for bound methods and other callables."""
-    try:
-        spec = _specs.get(fn)
-    except TypeError:
+    """The function as an effect; kept for functions and methods, made anew for other callables."""
+    if inspect.ismethod(fn):
+        key, known = fn.__func__, _method_specs
+    elif inspect.isfunction(fn):
+        key, known = fn, _specs
+    else:
         return _read(fn)
+    spec = known.get(key)
     if spec is None:
-        spec = _read(fn)
-        if inspect.isfunction(fn):
-            _specs[fn] = spec
+        spec = known[key] = _read(fn)
     return spec
 
 

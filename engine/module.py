@@ -64,9 +64,9 @@ class AgentModule(Generic[S]):
         raise ModuleDefinitionError(f"{type(self).__name__} has no decide(self, state)")
 
     def act(self, state: S, decision: Decision) -> Any:
-        """Carries out an act decision: runs its actions through `tools`. Awaitable: `await super().act(state, decision)`.
+        """Carries out an act decision: runs its actions through `tools`.
 
-        One of your own gives an Observation or a JSON value, or is async and gives one.
+        Awaitable, also as `await super().act(state, decision)`. One of your own gives an Observation or a JSON value.
         """
         from .actions import run_actions
 

@@ -21,6 +21,8 @@ class RunStream:
         self._ended = False
         self._soon = soon()
         self.result_or_none: RunResult | None = None
+        self.error: Exception | None = None
+        """What kept the run from starting."""
 
     @property
     def result(self) -> RunResult:

@@ -13,9 +13,9 @@ from .budget import RuntimeBudget
 from .context import Frame, reset_frame, set_frame
 from .decision import Decision, Observation
 from .divergence import Divergence
+from .errors import StateValueError
 from .loop import Act, Check, Commit, Decide, fold
 from .module import AgentModule
-from .reasons import StopReason
 from .served import ServedRun, UnrecordedEffectError
 from .start import call_hook, first_state
 from .state import StateSchema, dump
@@ -28,7 +28,20 @@ async def verify(trace: Trace, module: AgentModule[Any]) -> list[Divergence]:
     from what was recorded. Raises TraceCorruptError for a trace that was damaged.
     """
     trace.check()
-    return await _Verification(trace, module).run()
+    verification = _Verification(trace, module)
+    try:
+        await verification.run()
+    except _StateLost as lost:
+        verification.found.append(lost.divergence)
+    return verification.found
+
+
+class _StateLost(Exception):
+    """The module's state class no longer takes a recorded state: nothing after it can be run again."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        super().__init__(str(divergence))
+        self.divergence = divergence
 
 
 class _Verification:
@@ -41,9 +54,10 @@ class _Verification:
         self.found: list[Divergence] = []
         self.version = module.state_class.model_fields["schema_version"].default
 
-    async def run(self) -> list[Divergence]:
+    async def run(self) -> None:
+        """Goes through the trace once, noting in `found` where it differs."""
         if self.trace.first_state is None:
-            return self.found
+            return
         await self._init()
         state = self._load(0)
         k = 0
@@ -61,14 +75,16 @@ class _Verification:
             state = self._load(total)
             if state is not None:
                 await self._decide(unfinished, state)
-        return self.found
 
     def _load(self, k: int) -> StateSchema | None:
         """State k as the module's class; None where it was written under another schema version."""
         document = self.trace.shared_state(k)
         if document.get("schema_version", 1) != self.version:
             return None
-        return self.module.state_class.from_dict(document)
+        try:
+            return self.module.state_class.from_dict(document)
+        except StateValueError as error:
+            raise _StateLost(Divergence(k, "reduce" if k else "init", document, str(error))) from None
 
     async def _init(self) -> None:
         recorded = self.trace.first_state
@@ -173,6 +189,3 @@ def _matches(recorded: Any, actual: Any) -> bool:
     if isinstance(recorded, str) and isinstance(actual, str) and "<redacted:" in recorded:
         return True
     return type(recorded) is type(actual) and bool(recorded == actual)
-
-
-__all__ = ["StopReason", "verify"]

@@ -1,19 +1,24 @@
 """Runs sync hooks, tools and effects in daemon threads that a deadline can leave behind."""
 
 import asyncio
+import os
 import threading
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import anyio.to_thread
 
 RUNNING: dict[int, Context] = {}
 """The context of the job that each worker thread is doing, by the thread's ident."""
+
+
+_IDLE_SECONDS = 20.0
+"""How long a worker waits for its next job before it ends."""
 
 
 class _Job:
@@ -52,7 +57,14 @@ class _Worker(threading.Thread):
     def run(self) -> None:
         ident = threading.get_ident()
         while True:
-            job = self.jobs.get()
+            try:
+                job = self.jobs.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                try:
+                    self._idle.remove(self)
+                except ValueError:  # somebody has just taken this worker: its job is on the way
+                    continue
+                return
             value, error = None, None
             RUNNING[ident] = job.context
             try:
@@ -67,6 +79,8 @@ class _Worker(threading.Thread):
 
 
 _idle: deque[_Worker] = deque()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # a forked child has none of the threads
 
 
 async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
