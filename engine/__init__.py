@@ -21,6 +21,7 @@ from .effects import call_info, charge, emit, new_id, now, perform, perform_sync
 from .engine import Engine
 from .errors import (
     BudgetExceeded,
+    CircularValueError,
     DecisionError,
     DivergenceError,
     DraftExpiredError,
@@ -55,6 +56,7 @@ __all__ = [
     "ArgumentError",
     "BudgetExceeded",
     "CallInfo",
+    "CircularValueError",
     "Clock",
     "Decision",
     "DecisionError",
