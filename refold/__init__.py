@@ -17,7 +17,8 @@ __version__ = "0.1.0"
 _ROOMS = {
     "errors": "RefoldError",
     "engine": """
-        Action ActionResult AgentModule ArgumentError BudgetExceeded CallInfo CircularValueError Clock Decision DecisionError
+        Action ActionResult AgentModule ArgumentError BudgetExceeded CallInfo CircularValueError Clock Decision
+        DecisionError
         Divergence DivergenceError DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine
         EngineOwnedFieldError EngineUsageError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
         MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError NoRunError Observation Redactor
