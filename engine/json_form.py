@@ -1,5 +1,6 @@
 """The JSON form of frozen values: how they are written, and how two of them are compared."""
 
+from pathlib import PurePath
 from typing import Any
 
 import orjson
@@ -16,6 +17,8 @@ def json_default(value: Any) -> Any:
     """What orjson asks for a value it does not know: a state model's fields, or a leaf's JSON form."""
     if hasattr(type(value), "__refold_shapes__"):
         return value.__dict__
+    if isinstance(value, PurePath):  # pydantic-core knows Path alone when it is not told the type
+        return str(value)
     return to_jsonable_python(value)
 
 
