@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_refold_module(named: str, trace: "Trace") -> "AgentModule[Any] | None":  # type: ignore[empty-body]
+def pytest_refold_module(named: str, trace: "Trace") -> "AgentModule[Any] | None":
     """The module to verify `trace` with; None for the one at the import path `named`, made without arguments.
 
     For modules that need arguments, or that have moved since the trace was written.

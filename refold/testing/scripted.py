@@ -15,9 +15,7 @@ class ScriptState(StateSchema):
 class Scripted(AgentModule[ScriptState]):
     """Plays `decisions` one a step, with `tools` to act; a script that is played out ends with "done"."""
 
-    def __init__(
-        self, decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None
-    ) -> None:
+    def __init__(self, decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None) -> None:
         self.decisions = tuple(decisions)
         self.tools = dict(tools or {})
 

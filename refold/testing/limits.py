@@ -1,0 +1,74 @@
+"""The limits that a field's annotation sets, gathered from annotated-types and pydantic metadata."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from annotated_types import BaseMetadata, GroupedMetadata
+from pydantic.fields import FieldInfo
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a value (`above`, `below`: the bound itself is excluded), of a size, and the pattern of a text."""
+
+    low: Any = None
+    high: Any = None
+    above: bool = False
+    below: bool = False
+    min_length: int = 0
+    max_length: int | None = None
+    multiple_of: Any = None
+    pattern: str | None = None
+    places: int | None = None
+
+    @classmethod
+    def of(cls, metadata: Iterable[Any]) -> "Limits":
+        """The limits of an annotation's metadata; what is no limit is left out."""
+        known = {field.name for field in fields(cls)}
+        found: dict[str, Any] = {}
+        for name, value in _named(metadata):
+            if name in ("ge", "gt") and ("low" not in found or value >= found["low"]):
+                found |= {"low": value, "above": name == "gt"}
+            elif name in ("le", "lt") and ("high" not in found or value <= found["high"]):
+                found |= {"high": value, "below": name == "lt"}
+            elif name == "decimal_places":
+                found["places"] = value
+            elif name == "pattern":
+                found[name] = getattr(value, "pattern", value)
+            elif name in known:
+                found[name] = value
+        return cls(**found)
+
+    def whole(self, low: int, high: int) -> tuple[int, int]:
+        """The smallest and the largest whole number, within `low` and `high` as well."""
+        lowest = low if self.low is None else math.floor(self.low) + 1 if self.above else math.ceil(self.low)
+        highest = high if self.high is None else math.ceil(self.high) - 1 if self.below else math.floor(self.high)
+        return max(low, lowest), min(high, highest)
+
+    def sizes(self, default: int | None = None) -> dict[str, int | None]:
+        """`min_size` and `max_size`; where there is no largest, `default` more than the smallest."""
+        largest = self.max_length if self.max_length is not None or default is None else self.min_length + default
+        return {"min_size": self.min_length, "max_size": largest}
+
+    def fits_size(self, value: Any) -> bool:
+        """Whether a text or container has an allowed length."""
+        return self.min_length <= len(value) and (self.max_length is None or len(value) <= self.max_length)
+
+
+def _named(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """The single limits in metadata, by their names: `("ge", 0)`."""
+    for each in metadata:
+        if isinstance(each, FieldInfo):
+            yield from _named(each.metadata)
+        elif isinstance(each, GroupedMetadata):
+            yield from _named(each)
+        elif isinstance(each, BaseMetadata):
+            yield from ((name, value) for name, value in vars_of(each) if value is not None)
+
+
+def vars_of(each: Any) -> list[tuple[str, Any]]:
+    """The members of a metadata object, whether it is a dataclass with slots or a plain object."""
+    names = getattr(each, "__dataclass_fields__", None) or getattr(each, "__dict__", {})
+    return [(name, getattr(each, name)) for name in names]

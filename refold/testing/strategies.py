@@ -1,0 +1,210 @@
+"""Hypothesis strategies for states: instances of any state class, made from what its fields declare."""
+
+import types
+from collections import abc
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
+from uuid import UUID
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.control import reject
+    from hypothesis.strategies import SearchStrategy
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        'states() needs hypothesis; install it with: pip install "refold[testing]"', name=error.name
+    ) from error
+from pydantic import JsonValue, ValidationError
+from typing_extensions import TypeAliasType
+
+from ..engine import StateModel, StateSchema, StateValueError
+from .limits import Limits
+
+M = TypeVar("M", bound=StateModel)
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text(st.characters(codec="utf-8"))
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+JSON_VALUES: SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | INTEGERS | FLOATS | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
+_ZONES = st.none() | st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+_PLAIN: tuple[tuple[Any, SearchStrategy[Any]], ...] = (
+    (Any, JSON_VALUES),
+    (object, JSON_VALUES),
+    (JsonValue, JSON_VALUES),
+    (None, st.none()),
+    (type(None), st.none()),
+    (bool, st.booleans()),
+    (time, st.times()),
+    (timedelta, st.timedeltas(timedelta(days=-10_000), timedelta(days=10_000))),
+    (UUID, st.uuids()),
+)
+
+
+def states(cls: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy[M]:
+    """Valid instances of a StateSchema or StateModel class, of every shape that its fields allow.
+
+    Text has no lone surrogates, integers fit 64 bits, floats are finite; limits of a field (`ge`, `max_length`,
+    `pattern`, …) are kept. Values that a validator of the class refuses are drawn again: where it refuses most, give
+    that field a strategy of its own, `states(Order, total=st.just(0))`.
+
+    Raises TypeError for a name in `fields` that is no field of the class.
+    """
+    for name in fields:
+        if name not in cls.model_fields:
+            raise TypeError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(cls.model_fields)}")
+    return cast(SearchStrategy[M], _Maker().model(cls, fields))
+
+
+def _instance(cls: type[StateModel], values: dict[str, Any]) -> StateModel:
+    try:
+        return cls.model_validate(values, by_name=True, by_alias=False)
+    except (ValidationError, StateValueError):
+        reject()
+
+
+class _Maker:
+    """Makes the strategies of one class and of all that it holds; `made` lets models hold themselves."""
+
+    def __init__(self) -> None:
+        self.made: dict[type, SearchStrategy[Any]] = {}
+
+    def model(self, cls: type[StateModel], given: dict[str, SearchStrategy[Any]]) -> SearchStrategy[Any]:
+        drawn = {
+            name: given[name] if name in given else self.of(field.annotation, field.metadata)
+            for name, field in cls.model_fields.items()
+            if name in given or name not in _ENGINE_FIELDS or not issubclass(cls, StateSchema)
+        }
+        whole = st.fixed_dictionaries(drawn)
+        if issubclass(cls, StateSchema) and not _ENGINE_FIELDS & given.keys():
+            whole = st.builds(_with_steps, whole, st.integers(1, 1000), st.integers(0, 1000))
+        return whole.map(lambda values: _instance(cls, values))
+
+    def nested(self, cls: type[StateModel]) -> SearchStrategy[Any]:
+        if cls not in self.made:
+            self.made[cls] = st.deferred(lambda: made)
+            made = self.model(cls, {})
+        return self.made[cls]
+
+    def of(self, annotation: Any, metadata: Sequence[Any] = ()) -> SearchStrategy[Any]:
+        """The strategy of one annotation, within the limits that its metadata sets."""
+        limits = Limits.of(metadata)
+        if isinstance(annotation, TypeAliasType):
+            return self.of(annotation.__value__, metadata)
+        if isinstance(annotation, NewType):
+            return self.of(annotation.__supertype__, metadata)
+        if isinstance(annotation, TypeVar):
+            among = annotation.__constraints__ or (annotation.__bound__ or Any,)
+            return st.one_of([self.of(each, metadata) for each in among])
+        if (plain := _plain(annotation)) is not None:
+            return plain
+        origin, args = get_origin(annotation), get_args(annotation)
+        if origin is Annotated:
+            return self.of(args[0], (*args[1:], *metadata))
+        if origin in (Union, types.UnionType):
+            return st.one_of([self.of(each, metadata) for each in args])
+        if origin is Literal:
+            return st.sampled_from(args)
+        contained = self.container(origin or annotation, args, limits)
+        return contained if contained is not None else _leaf(annotation, limits, self)
+
+    def container(self, kind: Any, args: tuple[Any, ...], limits: Limits) -> SearchStrategy[Any] | None:
+        sizes = limits.sizes(default=4)
+        if kind in (list, abc.Sequence, abc.MutableSequence):
+            return st.lists(self.of(args[0] if args else Any), **sizes)
+        if kind in (dict, abc.Mapping, abc.MutableMapping):
+            key, value = args if args else (str, Any)
+            return st.dictionaries(self.of(str if key is Any else key), self.of(value), **sizes)
+        if kind is tuple:
+            if args and args[-1] is not Ellipsis:
+                return st.tuples(*[self.of(each) for each in args])
+            return st.lists(self.of(args[0] if args else Any), **sizes).map(tuple)
+        return None
+
+
+def _plain(annotation: Any) -> SearchStrategy[Any] | None:
+    return next((strategy for kind, strategy in _PLAIN if kind is annotation), None)
+
+
+_ENGINE_FIELDS = {"schema_version", "current_step", "max_steps"}
+
+
+def _with_steps(values: dict[str, Any], max_steps: int, current_step: int) -> dict[str, Any]:
+    return {**values, "max_steps": max_steps, "current_step": min(current_step, max_steps)}
+
+
+def _leaf(kind: Any, limits: Limits, maker: _Maker) -> SearchStrategy[Any]:
+    """The strategy of a type that holds no others."""
+    if not isinstance(kind, type):
+        return st.from_type(kind)
+    if issubclass(kind, StateModel):
+        return maker.nested(kind)
+    if issubclass(kind, Enum):
+        return st.sampled_from(kind)
+    for base, make in _LIMITED:
+        if issubclass(kind, base):
+            return make(kind, limits)
+    return st.from_type(kind)
+
+
+def _texts(kind: type, limits: Limits) -> SearchStrategy[Any]:
+    letters = st.characters(codec="utf-8")
+    if limits.pattern is None:
+        return st.text(letters, **limits.sizes())
+    return st.from_regex(limits.pattern, alphabet=letters).filter(limits.fits_size)
+
+
+def _integers(kind: type, limits: Limits) -> SearchStrategy[Any]:
+    low, high = limits.whole(-(2**63), 2**63 - 1)
+    step = limits.multiple_of
+    if step is None:
+        return st.integers(low, high)
+    return st.integers(-(-low // step), high // step).map(lambda n: n * step)
+
+
+def _floats(kind: type, limits: Limits) -> SearchStrategy[Any]:
+    found = st.floats(
+        limits.low,
+        limits.high,
+        exclude_min=limits.above,
+        exclude_max=limits.below,
+        allow_nan=False,
+        allow_infinity=False,
+    )
+    return found if limits.multiple_of is None else st.integers(-(10**6), 10**6).map(limits.multiple_of.__mul__)
+
+
+def _decimals(kind: type, limits: Limits) -> SearchStrategy[Any]:
+    return st.decimals(limits.low, limits.high, allow_nan=False, allow_infinity=False, places=limits.places)
+
+
+def _dates(kind: type, limits: Limits) -> SearchStrategy[Any]:
+    return st.dates(limits.low or date.min, limits.high or date.max)
+
+
+def _datetimes(kind: type, limits: Limits) -> SearchStrategy[Any]:
+    low, high = (each and each.replace(tzinfo=None) for each in (limits.low, limits.high))
+    return st.datetimes(low or datetime.min, high or datetime.max, timezones=_ZONES)
+
+
+def _paths(kind: type, limits: Limits) -> SearchStrategy[Any]:
+    names = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=8)
+    return st.lists(names, min_size=1, max_size=4).map(lambda parts: kind("/".join(parts)))
+
+
+_LIMITED: tuple[tuple[type, Callable[[type, Limits], SearchStrategy[Any]]], ...] = (
+    (str, _texts),
+    (int, _integers),
+    (float, _floats),
+    (Decimal, _decimals),
+    (datetime, _datetimes),
+    (date, _dates),
+    (PurePath, _paths),
+)
