@@ -47,7 +47,7 @@ class Limits:
         highest = high if self.high is None else math.ceil(self.high) - 1 if self.below else math.floor(self.high)
         return max(low, lowest), min(high, highest)
 
-    def sizes(self, default: int | None = None) -> dict[str, int | None]:
+    def sizes(self, default: int | None = None) -> dict[str, Any]:
         """`min_size` and `max_size`; where there is no largest, `default` more than the smallest."""
         largest = self.max_length if self.max_length is not None or default is None else self.min_length + default
         return {"min_size": self.min_length, "max_size": largest}
@@ -65,10 +65,10 @@ def _named(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         elif isinstance(each, GroupedMetadata):
             yield from _named(each)
         elif isinstance(each, BaseMetadata):
-            yield from ((name, value) for name, value in vars_of(each) if value is not None)
+            yield from ((name, value) for name, value in _members(each) if value is not None)
 
 
-def vars_of(each: Any) -> list[tuple[str, Any]]:
+def _members(each: Any) -> list[tuple[str, Any]]:
     """The members of a metadata object, whether it is a dataclass with slots or a plain object."""
     names = getattr(each, "__dataclass_fields__", None) or getattr(each, "__dict__", {})
     return [(name, getattr(each, name)) for name in names]

@@ -34,7 +34,9 @@ JSON_VALUES: SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=8,
 )
-_ZONES = st.none() | st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+_ZONES: SearchStrategy[Any] = st.none() | st.integers(-23 * 60, 23 * 60).map(
+    lambda minutes: timezone(timedelta(minutes=minutes))
+)
 _PLAIN: tuple[tuple[Any, SearchStrategy[Any]], ...] = (
     (Any, JSON_VALUES),
     (object, JSON_VALUES),

@@ -153,15 +153,15 @@ def test_parts_of_states_can_be_made_alone(tree: Tree) -> None:
 
 
 def test_every_branch_of_a_union_is_reached() -> None:
-    seen: set[type] = set()
+    seen: set[str] = set()
 
     @settings(max_examples=40)
     @given(states(Canvas))
     def look(state: Canvas) -> None:
-        seen.add(type(state.shape))
+        seen.add(state.shape.kind)
 
     look()
-    assert seen == {Circle, Square}
+    assert seen == {"circle", "square"}
 
 
 def test_a_field_that_is_not_there_is_refused() -> None:
