@@ -1,5 +1,6 @@
 """A folder with agents to run, the command in this process, and as a process of its own, with or without a terminal."""
 
+import codecs
 import os
 import re
 import select
@@ -135,7 +136,7 @@ def refold(lab: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def trace(lab: Path, refold: Command) -> Path:
     """The trace of a run of two steps and a final one."""
-    return lab / str(refold("run", "agents:Counter", "count", "--seed", 1, "--json").doc["trace"])
+    return Path(refold("run", "agents:Counter", "count", "--seed", 1, "--json").doc["trace"])
 
 
 def command(*argv: object) -> list[str]:
@@ -181,10 +182,13 @@ class Terminal:
 
         self._master, self.tty = pty.openpty()
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.before = termios.tcgetattr(self.tty)
         env = {**os.environ, "TERM": "xterm-256color"}
+        take = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from refold.cli import main; main()"
+        line = [sys.executable, "-c", take, *(str(arg) for arg in argv)]
         self.process = subprocess.Popen(
-            command(*argv), stdin=self.tty, stdout=self.tty, stderr=self.tty, env=env, start_new_session=True
+            line, stdin=self.tty, stdout=self.tty, stderr=self.tty, env=env, start_new_session=True
         )
         self.written = ""
 
@@ -227,7 +231,7 @@ class Terminal:
     def _read(self) -> bool:
         if not select.select([self._master], [], [], 0.1)[0]:
             return False
-        self.written += os.read(self._master, 65536).decode("utf-8", "replace")
+        self.written += self._decoder.decode(os.read(self._master, 65536))
         return True
 
 

@@ -1,0 +1,55 @@
+"""A run's progress, folded from records: budgets, tokens, what is under way, and time over several attempts."""
+
+from typing import Any
+
+from refold.cli.live import bar
+from refold.cli.progress import Done, Progress
+from refold.traces import Record, TraceWriter
+
+
+class Script:
+    """Feeds records to a progress as an engine would."""
+
+    def __init__(self) -> None:
+        self.writer = TraceWriter.create(None)
+        self.progress = Progress()
+
+    def __call__(self, kind: str, step: int, at: float, **members: Any) -> Done | None:
+        record: Record = self.writer.append(kind, step, at, members)
+        return self.progress.take(record)
+
+
+def test_a_run_over_two_attempts() -> None:
+    say = Script()
+    say("header", 0, 100.0, run_id="r", module="m:M", budget={"max_steps": 3})
+    assert say.progress.doing() == "deciding"
+    say("decide", 0, 101.0, decision={"mode": "act", "actions": [{"name": "a"}, {"name": "b"}]})
+    say("intent", 0, 101.0, phase="act", name="a", action="s0a0")
+    say("intent", 0, 101.0, phase="act", name="b", action="s0a1")
+    assert say.progress.doing() == "b and 1 more"
+    say("outcome", 0, 102.0, intent=2, result=1, usage={"tokens_in": 3, "tokens_out": 4, "cost": 0.5})
+    say(
+        "outcome",
+        0,
+        102.0,
+        intent=3,
+        error={"type": "E", "message": "m"},
+        usage={"tokens_in": 1, "tokens_out": 0, "cost": None},
+    )
+    patch = [{"op": "replace", "path": "/current_step", "value": 1}, {"op": "add", "path": "/x", "value": 1}]
+    done = say("commit", 0, 103.5, patch=patch, observation={"results": [4, 5]})
+    decision = {"mode": "act", "actions": [{"name": "a"}, {"name": "b"}]}
+    assert done == Done(0, decision, [None, "E: m"], 1, 3.5, 8)
+    assert say.progress.seconds(110.0) == 10.0
+    say("resume", 1, 200.0, attempt=2, budget={"max_steps": 9})
+    assert say.progress.seconds(201.0) == 4.5
+    assert (say.progress.steps, say.progress.tokens, say.progress.cost, say.progress.unpriced) == (1, 8, 0.5, 1)
+    assert say.progress.budget == {"max_steps": 9}
+    say("end", 1, 202.0, status="completed")
+    assert say.progress.seconds(999.0) == 5.5
+
+
+def test_bars_are_full_at_the_limit_and_not_before() -> None:
+    assert bar(0, 10).plain == "─" * 10
+    assert bar(0.99, 10).plain == "━" * 9 + "─"
+    assert bar(1, 10).plain == bar(7, 10).plain == "━" * 10

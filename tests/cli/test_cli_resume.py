@@ -1,0 +1,105 @@
+"""`refold resume`: under other limits, after a crash, with answers from options and from a person."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def stopped(refold: Command) -> Path:
+    """The trace of a run that used up its steps."""
+    return Path(refold("run", "agents:Counter", "count", "--max-steps", 1, "--json").doc["trace"])
+
+
+@pytest.fixture
+def crashed(process: Command, lab: Path) -> Path:
+    """The trace of a run whose process died inside a tool."""
+    assert process("run", "agents:Dying", "die", "--input", "upto=1").returncode == -9
+    (path,) = (lab / "runs").glob("*.trace.jsonl")
+    return path.relative_to(lab)
+
+
+def test_a_stopped_run_goes_on_with_more_steps(refold: Command, stopped: Path) -> None:
+    assert refold("resume", stopped).code == 10
+    ran = refold("resume", stopped, "--max-steps", 9)
+    assert ran.code == 0
+    assert ran.lines[0] == "goes on at step 1, attempt 2"
+    assert [line.split()[1] for line in ran.lines if line.startswith("step ")] == ["1", "2"]
+    assert "30 tokens (20 in, 10 out), 0.5 USD" in ran.out
+
+
+def test_a_completed_run_gives_its_result_again(refold: Command, trace: Path) -> None:
+    before = trace.read_bytes()
+    doc = refold("resume", trace, "--json").doc
+    assert (doc["status"], doc["final_result"]) == ("completed", "counted to 2")
+    assert trace.read_bytes() == before
+    ran = refold("resume", trace, "--value", "1")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+def test_code_that_changed_is_not_resumed_unless_told(refold: Command, stopped: Path) -> None:
+    ran = refold("resume", stopped, "--max-steps", 9, "--module", "agents:Refused")
+    assert ran.code == 2
+    assert "the code has changed since this trace was written: step 0, decide" in ran.err
+    more = ("--max-steps", 9, "--module", "agents:Refused", "--on-divergence", "ignore")
+    assert refold("resume", stopped, *more).code == 0
+
+
+def test_a_call_whose_fate_nobody_knows_is_asked_about(refold: Command, crashed: Path) -> None:
+    assert "nobody knows whether it happened" in refold("replay", crashed).out
+    ran = refold("resume", crashed)
+    assert ran.code == 20
+    assert "status: waiting" in ran.lines
+    assert "waits for: die was begun and nobody knows whether it happened." in ran.out
+    assert ran.lines[-1] == f"resume: refold resume {crashed} --value JSON"
+    (request,) = refold("resume", crashed, "--json").doc["waiting"]
+    assert request["kind"] == "unknown_effect"
+    for value in ('{"ran"', '{"flown": 1}', '"text"', "NaN"):
+        bad = refold("resume", crashed, "--value", value)
+        assert (bad.code, bad.err.count("\n")) == (2, 1)
+    assert refold("resume", crashed, "--value", '{"ran": 1}', "--request", "other").code == 2
+    ran = refold("resume", crashed, "--value", '{"failed": "it did not"}', "--request", request["id"])
+    assert ran.code == 0
+    assert "failed: Failed: it did not" in ran.out
+
+
+def test_limits_that_make_no_sense(refold: Command, stopped: Path) -> None:
+    ran = refold("resume", stopped, "--max-seconds", "-1")
+    assert (ran.code, "max_runtime_seconds must be a finite number above 0" in ran.err) == (2, True)
+
+
+def test_a_header_that_names_a_module_which_is_gone(refold: Command, stopped: Path, lab: Path) -> None:
+    (lab / "agents.py").rename(lab / "moved.py")
+    ran = refold("verify", stopped)
+    if ran.code:  # it may still be imported in this process
+        assert "(the trace's header names it)" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (["r", "oops", '"done"'], "die()  ok"),
+        (["x", "f", "no power"], "failed: Failed: no power"),
+    ],
+)
+def test_a_person_at_the_terminal_is_asked(terminal: Command, crashed: Path, typed: list[str], shown: str) -> None:
+    screen = terminal("resume", crashed)
+    for text in typed:
+        screen.wait_for("? " if text in ("oops", '"done"', "no power") else "leave it open: ")
+        screen.type(text + "\n")
+    out = screen.wait_for("replay  refold replay")
+    assert shown in out
+    assert screen.end() == 0
+
+
+@pytest.mark.parametrize(("typed", "code"), [("q\n", 20), ("\x04", 20), ("\x03", 130)])
+def test_a_person_may_leave_it_open(terminal: Command, crashed: Path, typed: str, code: int) -> None:
+    screen = terminal("resume", crashed)
+    screen.wait_for("leave it open: ")
+    screen.type(typed)
+    assert screen.end() == code
+    assert "Traceback" not in screen.written

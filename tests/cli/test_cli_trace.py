@@ -1,0 +1,147 @@
+"""`refold trace ls|show|diff|check|repair`, and `refold verify`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.traces import Trace, TraceWriter
+
+Command = Callable[..., Any]
+
+
+def damage(trace: Path, line: int) -> None:
+    lines = trace.read_bytes().splitlines(keepends=True)
+    changed = lines[line - 1].replace(b'"step":0', b'"step":1')
+    trace.write_bytes(b"".join([*lines[: line - 1], changed, *lines[line:]]))
+
+
+def test_ls_lists_the_runs_of_a_folder(refold: Command, trace: Path) -> None:
+    refold("run", "agents:Broken", "fail")
+    (trace.parent / "bad.trace.jsonl").write_text("nothing\n")
+    ran = refold("trace", "ls")
+    assert ran.lines[0].split() == ["run", "status", "steps", "objective", "started", "size"]
+    rows = {line.split()[0].split("-")[0]: line for line in ran.lines[1:]}
+    assert "completed (final)  " in rows["count"]
+    assert "failed (unrecoverable_error)  " in rows["fail"]
+    assert rows["bad"].split()[1] == "corrupt"
+    found = refold("trace", "ls", "runs", "--json").doc["traces"]
+    assert sorted((each["status"], each["steps"]) for each in found) == [
+        ("completed", 3),
+        ("corrupt", 0),
+        ("failed", 0),
+    ]
+    with TraceWriter.reopen(trace)[0] as writer:
+        writer.append("resume", 3, 1.0, {"attempt": 2, "versions": {}, "budget": {}})
+        assert "running" in refold("trace", "ls").out
+
+
+def test_ls_of_an_empty_folder(refold: Command, lab: Path) -> None:
+    (lab / "runs").mkdir()
+    ran = refold("trace", "ls")
+    assert (ran.code, ran.out) == (0, "no traces in runs\n")
+
+
+@pytest.mark.parametrize("columns", [60, 100, 140])
+def test_ls_fits_a_terminal(terminal: Command, trace: Path, columns: int) -> None:
+    screen = terminal("trace", "ls", columns=columns)
+    shown = screen.wait_for("completed")
+    assert screen.end() == 0
+    assert max(len(line) for line in shown.splitlines()) <= columns
+
+
+def test_show_gives_the_facts_and_the_steps(refold: Command, trace: Path) -> None:
+    ran = refold("trace", "show", trace)
+    assert ran.lines[0].endswith("completed (final)")
+    assert "module     agents:Counter" in ran.lines
+    (records,) = [line for line in ran.lines if line.startswith("records    1 header, ")]
+    assert records.endswith(" 3 decide, 2 intent, 2 outcome, 3 commit, 1 end")
+    assert [line.split()[:3] for line in ran.lines[-3:]] == [
+        ["0", "look(x=0)", "ok"],
+        ["1", "look(x=1)", "ok"],
+        ["2", "final:", "counted"],
+    ]
+    doc = refold("trace", "show", "--json").doc
+    assert (doc["records"]["commit"], doc["final_state"]["n"], doc["header"]["seed"]) == (3, 2, 1)
+
+
+def test_show_records_gives_the_file(process: Command, trace: Path) -> None:
+    assert process("trace", "show", trace, "--records").stdout == trace.read_text()
+
+
+def test_diff_of_equal_and_of_different_runs(refold: Command, trace: Path) -> None:
+    again = refold("run", "agents:Counter", "count", "--seed", 1, "--json").doc["trace"]
+    other = refold("run", "agents:Refused", "count", "--seed", 1, "--json").doc["trace"]
+    ran = refold("trace", "diff", trace, again)
+    assert (ran.code, ran.out) == (0, "the traces are equal\n")
+    ran = refold("trace", "diff", trace, other)
+    assert ran.code == 1
+    assert ran.lines[:4] == [
+        "the traces differ first at header",
+        "  /module",
+        '    left   "agents:Counter"',
+        '    right  "agents:Refused"',
+    ]
+    assert refold("trace", "diff", trace, again, "--json").doc["equal"] is True
+    doc = refold("trace", "diff", trace, other, "--json").doc
+    assert (doc["equal"], doc["phase"], doc["differences"][0]["path"]) == (False, "header", "/module")
+
+
+def test_check_names_the_first_damaged_line(refold: Command, trace: Path) -> None:
+    ran = refold("trace", "check", trace, "runs")
+    assert (ran.code, ran.out) == (0, f"{trace}: {len(Trace.load(trace).records)} records whole\n" * 2)
+    with open(trace, "ab") as file:
+        file.write(b'{"kind"')
+    ran = refold("trace", "check", trace)
+    assert (ran.code, "7 torn bytes" in ran.out) == (0, True)
+    damage(trace, 4)
+    ran = refold("trace", "check", trace)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith(f"{trace}: damaged at line 4: ")
+    (doc,) = refold("trace", "check", trace, "--json").doc["traces"]
+    assert (doc["ok"], doc["line"]) == (False, 4)
+
+
+def test_repair_cuts_what_can_not_be_read(refold: Command, trace: Path) -> None:
+    whole = trace.read_bytes()
+    count = whole.count(b"\n")
+    assert refold("trace", "repair", trace).out == f"{trace}: nothing to repair, {count} records kept\n"
+    trace.write_bytes(whole + b'{"kind"')
+    assert refold("trace", "repair", trace).out == f"{trace}: 7 bytes cut off, {count} records kept\n"
+    assert trace.read_bytes() == whole
+    damage(trace, 4)
+    ran = refold("trace", "repair", trace)
+    assert (ran.code, "--truncate-at-corruption" in ran.err) == (2, True)
+    doc = refold("trace", "repair", trace, "--truncate-at-corruption", "--json").doc
+    assert (doc["kept"], doc["backup"]) == (3, f"{trace}.bak")
+    assert refold("trace", "check", trace).code == 0
+
+
+def test_verify_says_whether_the_code_still_does_what_it_did(refold: Command, trace: Path) -> None:
+    ran = refold("verify", trace)
+    assert (ran.code, ran.out) == (0, "3 steps verified: the code does what the trace recorded\n")
+    assert refold("verify", trace, "--json").doc["divergences"] == []
+    ran = refold("verify", trace, "--module", "agents:Refused")
+    assert ran.code == 1
+    assert ran.lines[0] == "step 0, decide"
+    assert '  ~ /actions/0/name  "look" → "refuse"' in ran.lines
+    assert "  - /actions/0/args/x  0" in ran.lines
+    assert "in 3 steps: the code has changed since" in ran.lines[-1]
+    assert len(refold("verify", trace, "--module", "agents:Refused", "--json").doc["divergences"]) >= 2
+
+
+def test_verify_shows_a_state_that_is_reduced_otherwise(refold: Command, trace: Path, lab: Path) -> None:
+    (lab / "changed.py").write_text(
+        "from agents import Counter\nclass Two(Counter):\n    def reduce(self, state, decision, observation):\n"
+        "        super().reduce(state, decision, observation)\n"
+        "        state.n += 0 if decision.mode == 'final' else 1\n"
+    )
+    ran = refold("verify", trace, "--module", "changed:Two")
+    assert ran.lines[:2] == ["step 0, reduce", "  ~ /n  1 → 2"]
+
+
+def test_verify_tells_what_a_hook_raises_now(refold: Command, trace: Path) -> None:
+    ran = refold("verify", trace, "--module", "agents:Broken")
+    assert ran.code == 1
+    assert "    now       RuntimeError: the model\\u000asaid no" in ran.lines
