@@ -47,7 +47,7 @@ class Engine:
         traces: a folder that gets a file a run; None keeps each trace in memory.
         observers: called with each record as it is written; one that raises is reported once and dropped.
         durability: "process", "power" or "none"; see `TraceWriter`.
-        redact: True replaces secrets from the environment; a list or mapping of further values; False is none.
+        redact: True replaces the secrets in the environment; a list or mapping adds further values; False is none.
         clock: where time comes from; the system's if None.
         seed: of all randomness; one is drawn, and recorded, if None.
         workspace: the folder that a task's relative paths start from; the current one if None.
@@ -79,7 +79,7 @@ class Engine:
         self.clock = clock or SystemClock()
         self.seed = seed
         self.workspace = Path(workspace) if workspace is not None else None
-        self._redact = redact if isinstance(redact, bool | Redactor | Mapping) else tuple(redact)
+        self._redactor = make_redactor(redact)
 
     # running
 
@@ -191,23 +191,23 @@ class Engine:
     def _live(
         self, run_id: str, seed: int, writer: TraceWriter, budget: RuntimeBudget, observers: Sequence[Observer]
     ) -> LiveRun:
+        redactor = self._redactor.copy() if self._redactor is not None else None
         account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
-        run = LiveRun(run_id, seed, writer, account, self.clock, make_redactor(self._redact), observers)
+        run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers)
         return run
 
     async def _start(self, task: Task, observers: Sequence[Observer]) -> RunResult:
         run_id = new_run_id(task.id)
-        if self.traces is not None:
-            self.traces.mkdir(parents=True, exist_ok=True)
         path = self.traces / f"{run_id}{SUFFIX}" if self.traces is not None else None
         budget = self.budget.under(task.budget)
         seed = self.seed if self.seed is not None else new_seed()
         with TraceWriter.create(path, durability=self.durability) as writer:
             run = self._live(run_id, seed, writer, budget, observers)
-            if run.redactor is not None:
-                task = _redacted(task, run.redactor)
+            document = task.to_dict()
+            if run.redactor is not None and (cleaned := run.redactor.value(document)) is not document:
+                task, document = Task.from_dict(cleaned), cleaned
             runner = Runner(self.module, task, run, self.stop, budget.max_runtime_seconds)
-            run.write("header", 0, header_of(run_id, self.module, task, budget, seed))
+            run.write("header", 0, header_of(run_id, self.module, document, budget, seed))
             return await self._drive(runner, task, fresh=True)
 
     async def _continue(self, resumption: Resumption) -> RunResult:
@@ -324,9 +324,3 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
         ended = SystemExit(128 + signal.SIGTERM)
         ended.result = getattr(raised, "result", None)  # type: ignore[attr-defined]
         raise ended from None
-
-
-def _redacted(task: Task, redactor: Redactor) -> Task:
-    document = task.to_dict()
-    cleaned = redactor.value(document)
-    return task if cleaned is document else Task.from_dict(cleaned)

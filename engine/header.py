@@ -6,7 +6,6 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
-from ..tasks import Task
 from ..traces import FORMAT
 from .budget import RuntimeBudget
 from .module import AgentModule, import_path
@@ -31,12 +30,12 @@ def _schema(cls: type[StateSchema]) -> Any:
 def header_of(
     run_id: str,
     module: AgentModule[Any],
-    task: Task,
+    task: dict[str, Any],
     budget: RuntimeBudget,
     seed: int,
     parent: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The members of a header record."""
+    """The members of a header record; `task` is the task's document."""
     state = module.state_class
     return {
         "format": FORMAT,
@@ -47,7 +46,7 @@ def header_of(
         "state": import_path(state),
         "schema": _schema(state),
         "schema_version": state.model_fields["schema_version"].default,
-        "task": task.to_dict(),
+        "task": task,
         "budget": budget.to_dict(),
         "seed": seed,
     }

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from ..tasks import Task
@@ -18,21 +19,27 @@ async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
+def _check_inputs(module: AgentModule[Any], inputs: dict[str, Any]) -> None:
+    parameters = inspect.signature(module.init_state).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    for name in inputs:
+        if name not in parameters:
+            raise ModuleDefinitionError(
+                f"the task's input {name!r} is not a parameter of {type(module).__name__}.init_state; "
+                f"its parameters are {', '.join(parameters)}"
+            )
+
+
 async def first_state(module: AgentModule[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
     """The state that a run of this task begins with.
 
     The engine writes `task`, `current_step`, `max_steps`, and under `metadata` the task's metadata and constraints.
     Raises ModuleDefinitionError where init_state does not take the task's inputs, or returns no state.
     """
-    inputs = task.to_dict()["inputs"]
-    parameters = inspect.signature(module.init_state).parameters
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        for name in inputs:
-            if name not in parameters:
-                raise ModuleDefinitionError(
-                    f"the task's input {name!r} is not a parameter of {type(module).__name__}.init_state; "
-                    f"its parameters are {', '.join(parameters)}"
-                )
+    inputs = deepcopy(task.inputs)
+    if inputs:
+        _check_inputs(module, inputs)
     state = await call_hook(module.init_state, {"task": task.objective, **inputs})
     if not isinstance(state, module.state_class):
         raise ModuleDefinitionError(

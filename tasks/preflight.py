@@ -27,6 +27,8 @@ def check_task(
     issues = _model_issues(task)
     if issues:
         return issues
+    if not task.resources:
+        return []
     root = workspace_of(task.env_spec, workspace)
     if any(resource.path is not None for resource in task.resources) and not root.is_dir():
         what = "is not a folder" if root.exists() else "does not exist"

@@ -97,8 +97,11 @@ class FileStore:
         """Make a new file (and the folders above it) and lock it; raises `TraceExistsError`."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+            try:
+                fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+            except FileNotFoundError:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
         except OSError as error:
             if isinstance(error, FileExistsError) and os.path.lexists(path):
                 raise TraceExistsError(path) from None
