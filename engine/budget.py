@@ -157,11 +157,13 @@ class Account:
 
         Raises BudgetExceeded when the call could not fit even if it were alone.
         """
+        limit = self.budget.max_tokens
+        if limit is None and self.budget.max_cost_usd is None:
+            return True
         with self._lock:
             reason = self.used_up()
             if reason is not None:
                 raise BudgetExceeded(reason, self.explain(reason))
-            limit = self.budget.max_tokens
             if limit is None or not tokens:
                 return True
             if self.tokens + tokens > limit:

@@ -142,7 +142,7 @@ class Call:
         assert run is not None
         if run.open_calls.pop(self.intent, None) is None:
             raise RunClosed(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
-        members = {"intent": self.intent, **members, "seconds": round(perf_counter() - self.started, 6)}
+        members = {"intent": self.intent, **members, "seconds": int((perf_counter() - self.started) * 1e6) / 1e6}
         if usage is not None:
             members["usage"] = usage.to_dict()
         number = self.outcome = run.write("outcome", self.frame.step, members)

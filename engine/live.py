@@ -101,7 +101,8 @@ class LiveRun:
 
     def append(self, kind: str, step: int, members: dict[str, Any]) -> Record:
         """Appends a record and shows it to the observers."""
-        record = self.writer.append(kind, step, round(self.clock.time(), 3), members, json_default)
+        at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), at a fifth of its price
+        record = self.writer.append(kind, step, at, members, json_default)
         if self.observers:
             self.show(record)
         return record

@@ -102,8 +102,10 @@ def write_line(
         cause = error.__cause__
         reason = f"{error}: {cause}" if cause is not None else str(error)
         raise RecordError(f"the {kind} record of step {step} can't be written as JSON: {reason}") from error
-    digest = blake2b(previous + body, digest_size=16).hexdigest()
-    return b'%b,"hash":"%b"}' % (body, digest.encode()), digest
+    chain = blake2b(previous, digest_size=16)
+    chain.update(body)
+    digest = chain.hexdigest()
+    return b"".join((body, _BEFORE_HASH, digest.encode(), _AFTER_HASH)), digest
 
 
 def line_hash(previous: bytes, raw: bytes) -> str:
