@@ -12,8 +12,7 @@ It performs nothing and awaits nothing; `reduce`, which is pure, is the only hoo
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..traces.compare import Op
 from .commit import fold_step
@@ -25,30 +24,26 @@ from .reasons import StopReason
 from .state import StateSchema
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """Wants to know whether the run ends at this state: send the StopReason, or None."""
 
     state: StateSchema
 
 
-@dataclass(frozen=True, slots=True)
-class Decide:
+class Decide(NamedTuple):
     """Wants a Decision for this state."""
 
     state: StateSchema
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(NamedTuple):
     """Wants an act decision carried out: send the Observation."""
 
     state: StateSchema
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """Wants a step written: `patch` leads from the state before to `state`."""
 
     state: StateSchema

@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from types import CoroutineType
+from typing import Any
 
 import anyio
 import orjson
@@ -15,7 +16,7 @@ from .decision import Decision, Observation
 from .ending import Outcome
 from .errors import DecisionError, StateValueError
 from .live import LiveRun
-from .loop import Act, Check, Commit, Decide, Want, fold
+from .loop import Act, Check, Commit, Decide, fold
 from .module import AgentModule
 from .reasons import RunStatus, StopReason, status_of
 from .result import RunError
@@ -101,20 +102,16 @@ class Runner:
             except StopIteration as end:
                 self.state, reason = end.value
                 return Outcome(reason, status_of(reason))
-            reply = await self._supply(want)
-
-    async def _supply(self, want: Want) -> Any:
-        kind = type(want)
-        if kind is Check:
-            return self._check(cast(Check, want).state)
-        if kind is Decide:
-            return await self._decide(cast(Decide, want).state)
-        if kind is Act:
-            observation = await self._act(cast(Act, want))
-            self.run.phase = "reduce"
-            return observation
-        self._commit(cast(Commit, want))
-        return None
+            reply = None
+            if isinstance(want, Check):
+                reply = self._check(want.state)
+            elif isinstance(want, Decide):
+                reply = await self._decide(want.state)
+            elif isinstance(want, Act):
+                reply = await self._act(want)
+                run.phase = "reduce"
+            else:
+                self._commit(want)
 
     # the phases
 
@@ -232,7 +229,7 @@ class Runner:
         token = set_frame(Frame(run, run.step, phase))
         try:
             value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
-            return await value if inspect.isawaitable(value) else value
+            return await value if type(value) is CoroutineType or inspect.isawaitable(value) else value
         finally:
             reset_frame(token)
 
