@@ -22,6 +22,7 @@ from refold import (
     StateSchema,
     StopReason,
     Trace,
+    TraceWriteError,
 )
 
 PROGRAM = """
@@ -163,5 +164,5 @@ def test_the_result_stands_on_the_cancellation() -> None:
 
 def test_a_trace_folder_that_is_gone_is_an_error_of_the_run_and_not_of_the_caller(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(TraceWriteError, match="file"):
         Engine(Sleeps(), traces=tmp_path / "file").run("t")
