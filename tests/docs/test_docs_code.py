@@ -1,0 +1,71 @@
+"""The code in README.md and docs/ runs, and prints what the comments beside it say."""
+
+import contextlib
+import io
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold import Engine, load_task
+from refold.modules.game_of_24 import GameOf24
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SAID = re.compile(r"^print\(.*\)  +# (.+)$", re.MULTILINE)
+
+
+def blocks(page: Path) -> list[str]:
+    return _BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def run_all(page: Path, folder: Path) -> tuple[dict[str, Any], str]:
+    """Runs a page's blocks one after the other, as one module."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.chdir(folder):
+        program = folder / "page.py"
+        program.write_text("\n".join(blocks(page)), encoding="utf-8")
+        names = runpy.run_path(str(program), run_name="page")
+    return names, printed.getvalue()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+def test_the_code_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+    _, printed = run_all(page, tmp_path)
+    lines = iter(printed.splitlines())
+    for said in _SAID.findall("\n".join(blocks(page))):
+        assert said in lines, f"{page.name} says {said!r}; it printed:\n{printed}"
+
+
+def test_the_first_module_has_twenty_lines() -> None:
+    module = blocks(ROOT / "README.md")[0]
+    assert "class Guesser(AgentModule[Search])" in module
+    assert len([line for line in module.splitlines() if line.strip()]) <= 20
+
+
+def test_the_reader_of_the_format_page_reads_a_trace(tmp_path: Path) -> None:
+    names, _ = run_all(ROOT / "docs" / "trace-format.md", tmp_path)
+    read = names["read"]
+    task = load_task(ROOT / "tasks" / "examples" / "game_of_24.yaml")
+    trace = Engine(GameOf24(), traces=tmp_path / "runs").run(task).trace
+    path = trace.path
+    assert path is not None
+    seen = list(read(path))
+    assert [record["seq"] for record, _ in seen] == list(range(len(trace.records)))
+    assert seen[-1][1] == trace.final_state
+    assert [state for record, state in seen if record["kind"] == "commit"] == [step.state for step in trace.steps]
+
+    data = path.read_bytes()
+    path.write_bytes(data[:-5])
+    assert len(list(read(path))) == len(seen) - 1
+    path.write_bytes(data.replace(b'"3 3 16"', b'"3 3 17"'))
+    with pytest.raises(ValueError, match="not what was written"):
+        list(read(path))
+
+
+def test_the_reader_has_fifteen_lines() -> None:
+    [reader] = [block for block in blocks(ROOT / "docs" / "trace-format.md") if "def read(" in block]
+    assert len(reader[reader.index("def read(") :].splitlines()) <= 15
