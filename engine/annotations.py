@@ -157,7 +157,8 @@ class _Builder:
         if len({str(getattr(v, "value", v)) for v in values}) < len(values):
             raise StateDefinitionError(label, f"the literals {values!r} are not distinct as text")
         plain = [getattr(v, "value", v) for v in values]
-        return LeafShape(label, Literal[values], frozenset(_SCALARS[type(v)] for v in plain))
+        texts = frozenset(v for v in values if type(v) is str and v.isascii())
+        return LeafShape(label, Literal[values], frozenset(_SCALARS[type(v)] for v in plain), texts)
 
     def mapping(self, args: tuple[Any, ...], label: str) -> Shape:
         key, value = args if args else (Any, Any)

@@ -108,16 +108,20 @@ def _same_leaf(one: Any, other: Any) -> bool:
 class LeafShape:
     """A value with a JSON form of its own (date, enum, path, decimal, …); it is held as it is after that trip.
 
-    `kinds` are the JSON kinds in which its values may be written.
+    `kinds` are the JSON kinds in which its values may be written; `texts` are values that need no trip, being their own
+    JSON form: the choices of a `Literal["user", "tool"]`.
     """
 
-    def __init__(self, label: str, annotation: Any, kinds: frozenset[str]) -> None:
+    def __init__(self, label: str, annotation: Any, kinds: frozenset[str], texts: frozenset[str] = frozenset()) -> None:
         self.label = label
         self.kinds = kinds
+        self.texts = texts
         self.adapter: TypeAdapter[Any] = TypeAdapter(annotation)
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze; also takes the JSON form, and refuses a value whose trip is not stable."""
+        if type(value) is str and value in self.texts:
+            return value
         try:
             try:
                 valid = self.adapter.validate_python(value, strict=True)
