@@ -26,7 +26,7 @@ from .limits import Limits
 
 M = TypeVar("M", bound=StateModel)
 
-INTEGERS = st.integers(-(2**63), 2**63 - 1)
+INTEGERS = st.integers(-(2**63), 2**64 - 1)
 TEXTS = st.text(st.characters(codec="utf-8"))
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON_VALUES: SearchStrategy[Any] = st.recursive(
@@ -164,7 +164,7 @@ def _texts(kind: type, limits: Limits) -> SearchStrategy[Any]:
 
 
 def _integers(kind: type, limits: Limits) -> SearchStrategy[Any]:
-    low, high = limits.whole(-(2**63), 2**63 - 1)
+    low, high = limits.whole(-(2**63), 2**64 - 1)
     step = limits.multiple_of
     if step is None:
         return st.integers(low, high)
