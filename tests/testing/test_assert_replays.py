@@ -1,11 +1,24 @@
 """assert_replays finds what does not replay, and says where; folding, scripts and the clock do what they say."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from refold import Action, AgentModule, Decision, MaxRuntimeCriteria, Observation, RuntimeBudget, StateSchema, Task, now
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    MaxRuntimeCriteria,
+    Observation,
+    RuntimeBudget,
+    StateSchema,
+    Task,
+    TaskBudget,
+    now,
+)
 from refold.testing import FakeClock, assert_replays, fold_with_jsonpatch, scripted
 
 
@@ -129,3 +142,13 @@ def test_a_name_that_is_not_there_is_refused() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = refold.testing.nothing
     assert set(dir(refold.testing)) == set(refold.testing.__all__)
+
+
+def test_a_run_that_was_resumed_folds_as_well(tmp_path: Path) -> None:
+    engine = Engine(Counter(), traces=tmp_path)
+    stopped = engine.run(Task(objective="count", budget=TaskBudget(max_steps=2)))
+    trace = engine.resume(stopped.trace, budget=RuntimeBudget(max_steps=9)).trace
+    folded = fold_with_jsonpatch(trace)
+    assert folded.states == [trace.state(k) for k in range(5)]
+    assert folded.final == trace.final_state
+    assert stopped.trace.state(2) == fold_with_jsonpatch(stopped.trace).states[2]
