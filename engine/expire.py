@@ -136,3 +136,4 @@ def expire(scope: Scope) -> None:
             node.base = None
             object.__setattr__(draft, "__dict__", {})
             _change_class(draft, _expired_model_class(node.shape))
+    scope.drafts.clear()  # drafts refer to the scope: left to the collector, each would keep a state until it comes by

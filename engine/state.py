@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, NoReturn, Self
 
 import orjson
@@ -301,7 +302,10 @@ class StateSchema(StateModel):
 
 def json_value(value: Any, label: str) -> Any:
     """Any value in frozen JSON form; raises StateValueError with the path of what JSON cannot carry."""
-    return AnyShape(label).freeze(value, Freezer())
+    return _any_shape(label).freeze(value, Freezer())
+
+
+_any_shape = lru_cache(maxsize=512)(AnyShape)
 
 
 __all__ = ["StateModel", "StateSchema", "assemble", "built", "dump", "json_default", "json_value"]
