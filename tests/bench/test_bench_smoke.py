@@ -1,5 +1,6 @@
 """The benchmark runs: each workload at a tiny size, each figure under its name; no time is judged here."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,22 @@ def test_an_unknown_group_is_refused() -> None:
     done = bench("--only", "speed")
     assert done.returncode == 2
     assert b"invalid choice: 'speed'" in done.stderr
+
+
+def test_a_step_leaves_nothing_to_the_garbage_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench.workload import AsyncModule, run
+
+    def left_by(steps: int) -> int:
+        gc.collect()
+        gc.disable()
+        try:
+            result = run(AsyncModule(), steps, tmp_path)
+            left = gc.collect()
+            assert result.state.count == steps
+            return left
+        finally:
+            gc.enable()
+
+    left_by(10)
+    assert left_by(110) - left_by(10) < 50
