@@ -11,7 +11,7 @@ from .arguments import ArgumentError, signature_of
 from .calls import replayed
 from .context import Frame, frame_or_none
 from .decision import Action, ActionResult, Decision, Observation
-from .effects import carry_out, reserve
+from .effects import carry_out, reserve, started
 from .errors import EffectError, EngineUsageError
 from .marks import EffectSpec, spec_of
 
@@ -30,10 +30,10 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
             "actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)"
         )
     actions = decision.actions
-    frames = [frame] if len(actions) == 1 else [_own(frame) for _ in actions]
-    _number(frame, frames, actions)
     if len(actions) == 1:
         return Observation((await _run(frame, tools, actions[0]),))
+    frames = [_own(frame) for _ in actions]
+    _number(frame, frames, actions)
     results: list[ActionResult | None] = [None] * len(actions)
 
     async def run_into(i: int) -> None:
@@ -55,10 +55,9 @@ def _own(frame: Frame) -> Frame:
 
 def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> None:
     """Gives each action's frame the count of equal calls before it, in the actions' order and not that of starting."""
-    if len(actions) > 1:
-        for own, action in zip(frames, actions, strict=True):
-            digest, n = frame.match(action.name, orjson.dumps(action.args))
-            own.counts[digest] = n
+    for own, action in zip(frames, actions, strict=True):
+        digest, n = frame.match(action.name, orjson.dumps(action.args))
+        own.counts[digest] = n
 
 
 async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
@@ -81,7 +80,8 @@ async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
         if call.recorded is not None:
             held, _, outcome = replayed(call)
         else:
-            await reserve(call, (), kwargs)
+            if not started(call, (), kwargs):
+                await reserve(call, (), kwargs)
             held, _, outcome = await carry_out(call, spec.fn, kwargs)
     except EffectError as error:
         return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)

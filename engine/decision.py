@@ -21,7 +21,7 @@ def _json(value: Any, label: str) -> Any:
         raise DecisionError(f"{label}{error.path}: {error.why}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Action:
     """A call that a decision asks for: a tool's name and its arguments as JSON values.
 
@@ -107,7 +107,7 @@ class Observation:
         return cls(results, json_value(doc.get("value"), "Observation.value"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decision:
     """One decision: act, final, wait or branch. Make it with the factory of its mode; each says what it needs.
 
@@ -233,14 +233,11 @@ class Decision:
         return _with(self, "actions", tuple(named))
 
 
-_set = object.__setattr__
-
-
 def _with(original: T, name: str, value: Any) -> T:
     """A copy of a checked value with one member replaced by another that is known to be good."""
     copied = object.__new__(type(original))
-    for each in type(original).__slots__:  # type: ignore[attr-defined]
-        _set(copied, each, value if each == name else getattr(original, each))
+    copied.__dict__.update(original.__dict__)
+    copied.__dict__[name] = value
     return copied
 
 

@@ -48,7 +48,8 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if call.recorded is not None:
         await frame.host.turn(call)
         return typed(spec, replayed(call)[1])
-    await reserve(call, args, kwargs)
+    if not started(call, args, kwargs):
+        await reserve(call, args, kwargs)
     _, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
     return typed(spec, data)
 
@@ -88,13 +89,20 @@ def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any
     return tokens(*args, **kwargs) if callable(tokens) else tokens
 
 
+def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Reserves the call's tokens and writes its intent; False while other calls hold what is left."""
+    run = call.run
+    assert run is not None
+    if not run.reserve(call, tokens_needed(call.spec, args, kwargs)):
+        return False
+    run.open(call)
+    return True
+
+
 async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Reserves the call's tokens, waiting while other calls hold what is left; then writes its intent."""
-    assert call.run is not None
-    needed = tokens_needed(call.spec, args, kwargs)
-    while not call.run.reserve(call, needed):
+    """Waits until the call can start; see `started`."""
+    while not started(call, args, kwargs):
         await anyio.sleep(_POLL_SECONDS)
-    call.run.open(call)
 
 
 async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, bytes, int]:
