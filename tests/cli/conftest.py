@@ -182,7 +182,7 @@ class Terminal:
 
         self._master, self.tty = pty.openpty()
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.before = termios.tcgetattr(self.tty)
         env = {**os.environ, "TERM": "xterm-256color"}
         take = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from refold.cli import main; main()"
@@ -211,12 +211,16 @@ class Terminal:
                 assert text in plain(self.written), f"ended without {text!r}:\n{plain(self.written)}"
         return plain(self.written)
 
-    def end(self) -> int:
-        """Waits for the end of the process; gives its exit code."""
+    def end(self, again: str = "") -> int:
+        """Waits for the end of the process; gives its exit code. Every two seconds `again` is typed once more."""
         until = time.monotonic() + 60
+        turns = 0
         while self.process.poll() is None:
             assert time.monotonic() < until, f"it goes on; there is:\n{plain(self.written)}"
-            self._read()
+            if not self._read():
+                turns += 1
+                if again and turns % 20 == 0:
+                    os.write(self._master, again.encode())
         while self._read():
             pass
         return self.process.returncode

@@ -101,5 +101,6 @@ def test_a_person_may_leave_it_open(terminal: Command, crashed: Path, typed: str
     screen = terminal("resume", crashed)
     screen.wait_for("leave it open: ")
     screen.type(typed)
-    assert screen.end() == code
+    # Python misses a Ctrl-C between the prompt and the first read of input(); a person presses it again
+    assert screen.end(again=typed if code == 130 else "") == code
     assert "Traceback" not in screen.written
