@@ -28,8 +28,8 @@ def list_folder(folder: Path, as_json: bool) -> int:
     width = out.width if is_terminal() else 1000
     headings = ["run", "status", "steps", "objective", "started", "size"]
     rows = [_row(each, width) for each in found]
-    if width < 110:  # what matters least goes first
-        headings, rows = headings[:4], [row[:4] for row in rows]
+    kept = 3 if width < 80 else 4 if width < 110 else 6  # what matters least goes first; a run's id tells its task
+    headings, rows = headings[:kept], [row[:kept] for row in rows]
     table(out, headings, rows, numbers=[headings.index(name) for name in ("steps", "size") if name in headings])
     return 0
 
