@@ -8,6 +8,7 @@ import orjson
 
 from ..traces.compare import Op, Span, key_token
 from .draft import Node, Scope
+from .draft_list import give_back
 from .draft_model import draft_model
 from .errors import ReduceError, StateValueError
 from .expire import expire
@@ -21,19 +22,28 @@ from .state import StateSchema, assemble
 
 
 def fold_step(
-    state: StateSchema, reduce: Callable[[Any], Any], engine_fields: dict[str, Any]
+    state: StateSchema, reduce: Callable[[Any], Any], engine_fields: dict[str, Any], sole: bool = False
 ) -> tuple[StateSchema, list[Op]]:
     """Runs `reduce` on a draft of `state` and commits it, with the fields that the engine writes.
+
+    `sole` says that nobody but the caller holds `state`, and that the caller drops it for the next one: its lists may
+    then be lent to the draft, so that appending to them copies nothing.
 
     Returns the next state and the patch from the old one. When reduce raises, or what it made is refused, `state` is as
     it was. Raises StateValueError with the path of a bad value, ReduceError for a bad return value.
     """
     scope = Scope()
-    draft = draft_model(state, scope)
+    draft = draft_model(state, scope, sole)
     try:
         returned = reduce(draft)
-        return _commit(state, draft, returned, engine_fields)
+        for loan in [loan for loan in scope.loans if draft.__dict__[loan.name] is not loan.list]:
+            loan.list.own()  # something else stands in its place now: what was committed is to be compared with
+        made = _commit(state, draft, returned, engine_fields)
+        scope.loans.clear()
+        return made
     finally:
+        for loan in scope.loans:
+            give_back(loan, type(state).__refold_shapes__[loan.name])
         expire(scope)
 
 
@@ -55,7 +65,7 @@ def _commit(
     if new is state:
         return state, []
     ops: list[Op] = []
-    _emit(state, new, "", freezer.hints, ops)
+    _emit(state, new, "", freezer, ops)
     return new, plain_ops(ops)
 
 
@@ -70,21 +80,21 @@ def _returned_state(state: StateSchema, returned: Any, freezer: Freezer) -> Any:
     return returned
 
 
-def _emit(old: Any, new: Any, path: str, hints: dict[int, Node], ops: list[Op]) -> None:
+def _emit(old: Any, new: Any, path: str, freezer: Freezer, ops: list[Op]) -> None:
     """Adds the operations from `old` to another `new`, guided by what the draft that became `new` knows of itself."""
     kind = type(new)
     if kind in PLAIN:
         ops.append({"op": "replace", "path": path, "value": new})
         return
-    node = hints.get(id(new))
+    node = freezer.hints.get(id(new))
     if node is None or node.base is not old:
         ops.extend(COMPARISON.make_patch(old, new, path))
     elif kind is FrozenList:
         mine: list[Op] = []
-        _emit_list(node, old, new, path, hints, mine)
+        _emit_list(node, old, new, path, freezer, mine)
         ops.extend(COMPARISON.shortest(mine, new, path) if len(mine) > 4 else mine)
     elif kind is FrozenDict:
-        _emit_dict(node, old, new, path, hints, ops)
+        _emit_dict(node, old, new, path, freezer, ops)
     else:
         was, now = old.__dict__, new.__dict__
         for name in node.touched:
@@ -93,16 +103,19 @@ def _emit(old: Any, new: Any, path: str, hints: dict[int, Node], ops: list[Op]) 
                 if was[name] is not value:
                     ops.append({"op": "replace", "path": f"{path}/{name}", "value": value})
             elif was[name] is not value:
-                _emit(was[name], value, f"{path}/{name}", hints, ops)
+                _emit(was[name], value, f"{path}/{name}", freezer, ops)
+            elif id(value) in freezer.grown:
+                end = f"{path}/{name}/-"
+                ops.extend({"op": "add", "path": end, "value": item} for item in value[freezer.grown[id(value)] :])
 
 
-def _emit_list(node: Node, old: Any, new: Any, path: str, hints: dict[int, Node], ops: list[Op]) -> None:
+def _emit_list(node: Node, old: Any, new: Any, path: str, freezer: Freezer, ops: list[Op]) -> None:
     """Items changed in their place first, while they have their old indices; then what moved, the last place first."""
     size = len(old)
     if node.moved is None:
         for i in node.touched:
             if old[i] is not new[i]:
-                _emit(old[i], new[i], f"{path}/{i}", hints, ops)
+                _emit(old[i], new[i], f"{path}/{i}", freezer, ops)
         end = f"{path}/-"
         for value in new[size:]:
             ops.append({"op": "add", "path": end, "value": value})
@@ -110,12 +123,12 @@ def _emit_list(node: Node, old: Any, new: Any, path: str, hints: dict[int, Node]
     for at, base, count in node.moved:
         for i in node.touched:
             if base <= i < base + count and old[i] is not new[at + i - base]:
-                _emit(old[i], new[at + i - base], f"{path}/{i}", hints, ops)
+                _emit(old[i], new[at + i - base], f"{path}/{i}", freezer, ops)
     for gap in reversed(gaps(node.moved, size, len(new))):
         COMPARISON.compare_span(old, new, Span(*gap), path, ops)
 
 
-def _emit_dict(node: Node, old: Any, new: Any, path: str, hints: dict[int, Node], ops: list[Op]) -> None:
+def _emit_dict(node: Node, old: Any, new: Any, path: str, freezer: Freezer, ops: list[Op]) -> None:
     """Removed members first; what was removed and set again goes to the end, as it does in a dict."""
     removed: Any = node.moved or ()
     for key in removed:
@@ -124,7 +137,7 @@ def _emit_dict(node: Node, old: Any, new: Any, path: str, hints: dict[int, Node]
         if key in old and key not in removed:
             was, now = old[key], new[key]
             if was is not now:
-                _emit(was, now, f"{path}/{key_token(key)}", hints, ops)
+                _emit(was, now, f"{path}/{key_token(key)}", freezer, ops)
     for key in islice(new, len(old) - len(removed), None):
         ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": new[key]})
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any, Self, SupportsIndex
 
-from .draft import DRAFTERS, Node, Scope, draft_of
+from .draft import DRAFTERS, Loan, Node, Scope, draft_of
 from .frozen import FrozenList
 from .runs import Run, base_index, spliced
 
@@ -15,7 +15,20 @@ class DraftList(list[Any]):
     __slots__ = ("meta",)
     meta: Node
 
+    def own(self) -> None:
+        """Gives a lent list back, as a copy, before anything but appending happens to this draft."""
+        node = self.meta
+        loan = node.loan
+        if loan is not None:
+            node.base = FrozenList(list.__getitem__(self, slice(loan.size)))
+            node.base.meta = node.shape
+            loan.values[loan.name] = node.base
+            node.loan = None
+            node.scope.loans.remove(loan)
+            node.scope.drafts.append(self)
+
     def _touch(self, index: int) -> None:
+        self.own()
         node = self.meta
         runs = node.moved
         place = base_index(runs, index) if runs is not None else index if index < len(node.base) else -1
@@ -24,6 +37,7 @@ class DraftList(list[Any]):
 
     def _splice(self, start: int, stop: int, count: int) -> None:
         """Notes, before it is done, that the items from `start` to `stop` give way to `count` new ones."""
+        self.own()
         node = self.meta
         whole = [Run(0, 0, len(node.base))] if node.moved is None else node.moved
         node.moved = spliced(whole, start, max(start, stop), count)
@@ -36,8 +50,8 @@ class DraftList(list[Any]):
         if draft is None:
             return value
         place = index.__index__()
-        list.__setitem__(self, place, draft)
         self._touch(place + len(self) if place < 0 else place)
+        list.__setitem__(self, place, draft)
         return draft
 
     def __iter__(self) -> Iterator[Any]:
@@ -54,11 +68,13 @@ class DraftList(list[Any]):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(index) is not slice:
+            self.own()
             list.__setitem__(self, index, value)
             place = index.__index__()
             self._touch(place + len(self) if place < 0 else place)
             return
         values = list(value)
+        self.own()
         start, stop, step = index.indices(len(self))
         if step == 1:
             self._splice(start, stop, len(values))
@@ -131,12 +147,14 @@ class DraftList(list[Any]):
 
     def reverse(self) -> None:
         """As list.reverse."""
+        self.own()
         self.meta.moved = []
         list.reverse(self)
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """As list.sort."""
         ordered = sorted(self, key=key, reverse=reverse)
+        self.own()
         self.meta.moved = []
         list.__setitem__(self, slice(None), ordered)
 
@@ -158,6 +176,24 @@ def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
     draft.meta = Node(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft
+
+
+def borrow(lent: FrozenList, values: dict[str, Any], name: str, scope: Scope) -> DraftList:
+    """Makes the committed list itself the draft; only for one that nobody but `values`, of a sole state, holds."""
+    shape = lent.meta
+    lent.__class__ = DraftList  # type: ignore[assignment]
+    draft: Any = lent
+    node = draft.meta = Node(None, shape, scope)
+    node.loan = Loan(draft, len(lent), values, name)
+    scope.loans.append(node.loan)
+    return draft  # type: ignore[no-any-return]
+
+
+def give_back(loan: Loan, shape: Any) -> None:
+    """Makes a lent list what it was: a reduce has failed."""
+    list.__delitem__(loan.list, slice(loan.size, None))
+    loan.list.__class__ = FrozenList
+    loan.list.meta = shape
 
 
 DRAFTERS[FrozenList] = _draft_list

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
+from sys import getrefcount
 from typing import Any, NoReturn
 
 from .draft import DRAFTERS, Node, Scope, draft_of
+from .draft_list import borrow
 from .errors import EngineOwnedFieldError
+from .frozen import FrozenList
 from .leaves import LeafShape, ScalarShape
 from .shape import DRAFT_RESOLVERS, TupleShape
 from .state import StateModel
@@ -32,7 +35,10 @@ class _Field:
         node: Node = owner._refold_node
         values = owner.__dict__
         value = values[self.name]
-        draft = draft_of(value, node.scope)
+        if node.sole and type(value) is FrozenList and getrefcount(value) == _HELD_BY_STATE:
+            draft: Any = borrow(value, node.base.__dict__, self.name, node.scope)
+        else:
+            draft = draft_of(value, node.scope)
         if draft is None:
             return value
         values[self.name] = draft
@@ -126,10 +132,23 @@ def _new_draft(cls: type[StateModel], values: dict[str, Any], node: Node) -> Any
     return draft
 
 
-def draft_model(base: StateModel, scope: Scope) -> Any:
-    """A draft of a frozen model."""
+def draft_model(base: StateModel, scope: Scope, sole: bool = False) -> Any:
+    """A draft of a frozen model; `sole` says that nobody but the caller holds it, so that its lists may be lent."""
     cls = type(base)
-    return _new_draft(cls, dict(base.__dict__), Node(base, cls, scope))
+    node = Node(base, cls, scope)
+    node.sole = sole
+    return _new_draft(cls, dict(base.__dict__), node)
+
+
+def _count_held() -> int:
+    """What is counted for a value that a state and its draft hold; measured, as interpreters differ."""
+    state = {"x": object()}
+    values = dict(state)
+    value = values["x"]
+    return getrefcount(value) + 0 * len(state)
+
+
+_HELD_BY_STATE = _count_held()
 
 
 DRAFTERS[StateModel] = draft_model

@@ -237,7 +237,7 @@ class Engine:
                         if environment is not None:
                             stack.enter_context(use_environment(environment))
                         outcome = await runner.work()
-                        result = await finish(run, task, runner.state, outcome, environment)
+                        result = await finish(run, task, runner.held.state, outcome, environment)
             except EnvironmentMismatchError as error:
                 failure = RunError.of_issues(type(error).__name__, error.issues, "environment")
                 outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
@@ -247,7 +247,7 @@ class Engine:
             except BaseException as raised:  # noqa: BLE001 - the end is written, then it is raised on
                 outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step), raised)
             if result is None:
-                result = await finish(run, task, runner.state, outcome, None)
+                result = await finish(run, task, runner.held.state, outcome, None)
         if outcome.raised is not None:
             outcome.raised.result = result  # type: ignore[attr-defined]
             raise outcome.raised

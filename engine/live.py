@@ -14,11 +14,12 @@ from .calls import Call
 from .clock import Clock
 from .context import Frame, frame_variable
 from .errors import BudgetExceeded, EffectError, RunClosed
+from .held import Held
 from .journal import Journal
 from .marks import EffectSpec
 from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
-from .state import StateSchema, json_default, json_value
+from .state import json_default, json_value
 from .workers import RUNNING
 
 Observer = Callable[[Record], Any]
@@ -60,7 +61,7 @@ class LiveRun:
         self.open_calls: dict[int, Call] = {}
         self.earlier_seconds = 0.0
         self._began = clock.monotonic()
-        self._refs = StateRefs(None)
+        self._refs = StateRefs(Held())
 
     # the meter that stop criteria read
 
@@ -120,9 +121,9 @@ class LiveRun:
                     "event", self.step, {"name": "observer_dropped", "data": {"observer": name, "error": repr(error)}}
                 )
 
-    def enter_state(self, state: StateSchema) -> None:
+    def hold(self, held: Held) -> None:
         """Takes a newly committed state as the one that arguments are looked up in."""
-        self._refs = StateRefs(state)
+        self._refs = StateRefs(held)
 
     # the host of frames
 

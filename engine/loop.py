@@ -19,6 +19,7 @@ from .commit import fold_step
 from .context import NOWHERE, reset_frame, set_frame
 from .decision import Decision, Observation
 from .errors import DecisionError
+from .held import Held
 from .module import AgentModule
 from .reasons import StopReason
 from .state import StateSchema
@@ -56,30 +57,31 @@ Want = Check | Decide | Act | Commit
 NOTHING = Observation()
 
 
-def fold(module: AgentModule[Any], state: StateSchema) -> Generator[Want, Any, tuple[StateSchema, StopReason]]:
-    """Folds a run from `state` on; returns the last state and why it ended.
+def fold(module: AgentModule[Any], held: Held) -> Generator[Want, Any, StopReason]:
+    """Folds a run from the state held on; returns why it ended.
 
-    What a hook raises, and what the supplier throws, passes through; the last state sent with a Commit then stands.
+    What a hook raises, and what the supplier throws, passes through; the state held is then the last one committed.
     """
     while True:
-        reason: StopReason | None = yield Check(state)
+        reason: StopReason | None = yield Check(held.state)
         if reason is not None:
-            return state, reason
-        decision: Decision = yield Decide(state)
+            return reason
+        decision: Decision = yield Decide(held.state)
         observation = NOTHING
         if decision.mode == "act":
-            observation = yield Act(state, decision)
+            observation = yield Act(held.state, decision)
         elif decision.mode != "final":
             raise DecisionError(f"this engine carries out act and final decisions, not {decision.mode}")
-        state, patch = reduce_step(module, state, decision, observation)
-        yield Commit(state, decision, observation, patch)
+        held.state, patch = reduce_step(module, held, decision, observation)
+        yield Commit(held.state, decision, observation, patch)
 
 
 def reduce_step(
-    module: AgentModule[Any], state: StateSchema, decision: Decision, observation: Observation
+    module: AgentModule[Any], held: Held, decision: Decision, observation: Observation
 ) -> tuple[StateSchema, list[Op]]:
     """One call of `reduce`, where no effect is allowed, and its commit; `current_step` goes up by one."""
-    offered: dict[str, Any] = {"state": state, "decision": decision, "observation": observation}
+    sole = held.sole()
+    offered: dict[str, Any] = {"decision": decision, "observation": observation}
     names = module._hook_names["reduce"]
 
     def reduce(draft: Any) -> Any:
@@ -95,6 +97,6 @@ def reduce_step(
 
     token = set_frame(NOWHERE)
     try:
-        return fold_step(state, reduce, {"current_step": state.current_step + 1})
+        return fold_step(held.state, reduce, {"current_step": held.state.current_step + 1}, sole)
     finally:
         reset_frame(token)

@@ -11,8 +11,9 @@ from pydantic_core import to_jsonable_python
 
 from ..traces.compare import escape
 from .frozen import FrozenDict, FrozenList
+from .held import Held
 from .shape import INT_MAX, INT_MIN
-from .state import StateModel, StateSchema, dump
+from .state import StateModel, dump
 
 _INDEX_LIMIT = 2_000
 _MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
@@ -21,16 +22,16 @@ _MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
 class StateRefs:
     """Finds the JSON Pointer of a part of one committed state, by identity; lists are not entered."""
 
-    def __init__(self, state: StateSchema | None) -> None:
-        self._state = state
+    def __init__(self, held: Held) -> None:
+        self._held = held
         self._pointers: dict[int, str] | None = None
 
     def pointer(self, part: Any) -> str | None:
         """Where the object stands in the state, or None if it does not."""
         if self._pointers is None:
             self._pointers = {}
-            if self._state is not None:
-                self._index(self._state, "")
+            if self._held.state is not None:
+                self._index(self._held.state, "")
         return self._pointers.get(id(part))
 
     def _index(self, node: Any, path: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
-from .draft import Node
+from .draft import Loan, Node
 from .draft_dict import DraftDict
 from .draft_list import DraftList
 from .draft_model import ModelDraft
@@ -39,12 +39,17 @@ def _same(old: Any, held: Any, freezer: Freezer) -> bool:
 def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """The FrozenList of a list draft; its base itself when nothing has changed."""
     node: Node = draft.meta
+    own = id(draft) in freezer.alone
+    if node.loan is not None:
+        if own and shape is node.shape:
+            return _resolve_lent(draft, node.loan, shape, freezer)
+        draft.own()
+        own = False
     if shape is not node.shape:
         return freeze_list(shape, draft, freezer)
     done = freezer.resolved.get(id(draft))
     if done is not None:
         return done
-    own = id(draft) in freezer.alone
     work: list[Any] = draft if own else _get_item(draft, slice(None))
     stack = freezer.stack
     stack.append(draft)
@@ -62,6 +67,25 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
         freezer.hints[id(frozen)] = node
     freezer.resolved[id(draft)] = frozen
     return frozen
+
+
+def _resolve_lent(draft: Any, loan: Loan, shape: Any, freezer: Freezer) -> Any:
+    """The lent list with what was appended to it, frozen again: the same list in the old state and in the new one."""
+    freezer.enter(draft)
+    freeze = shape.item.freeze
+    i = loan.size
+    size = list.__len__(draft)
+    try:
+        for i in range(loan.size, size):
+            _set_item(draft, i, freeze(_get_item(draft, i), freezer))
+    except StateValueError as error:
+        raise error.under(i) from None
+    freezer.stack.pop()
+    draft.__class__ = FrozenList
+    draft.meta = shape
+    if size > loan.size:
+        freezer.grown[id(draft)] = loan.size
+    return draft
 
 
 def _settle_in_place(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:
@@ -208,19 +232,26 @@ def _settle_fields(values: dict[str, Any], node: Node, shapes: Any, freezer: Fre
     name = ""
     try:
         for name in shapes if fresh else node.touched:
-            if freezer.consuming and type(values[name]) in _CONSUMABLE and getrefcount(values[name]) == _ALONE:
+            if freezer.consuming and type(values[name]) in _CONSUMABLE and _alone(values, name):
                 freezer.alone.add(id(values[name]))
-            old = old_values[name]
             held = shapes[name].freeze(values[name], freezer)
-            if held is not old:
-                if not fresh and _same(old, held, freezer):
-                    held = old
-                else:
-                    changed = True
+            old = old_values[name]  # looked up now: freezing may have given a lent list back
+            if held is old:
+                changed = changed or id(held) in freezer.grown
+            elif not fresh and _same(old, held, freezer):
+                held = old
+            else:
+                changed = True
             values[name] = held
     except StateValueError as error:
         raise error.under(name) from None
     return changed
+
+
+def _alone(values: dict[str, Any], name: str) -> bool:
+    """Whether nobody but the engine refers to a draft: its place and its scope, for a lent list also its old state."""
+    lent = type(values[name]) is DraftList and values[name].meta.loan is not None
+    return getrefcount(values[name]) == _ALONE + lent
 
 
 _CONSUMABLE = frozenset({DraftList, DraftDict})

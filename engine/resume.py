@@ -79,7 +79,7 @@ class Resumption:
         account.calls, account.unpriced = used.calls, used.unpriced
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
         account.warned.update(r["data"]["what"] for r in events)
-        runner.state = self.state
+        runner.held.state = self.state
         step = _unfinished(trace)
         if step is not None:
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)

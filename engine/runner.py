@@ -15,6 +15,7 @@ from .criteria import FinalResultCriteria, StopCriteria
 from .decision import Decision, Observation
 from .ending import Outcome
 from .errors import DecisionError, StateValueError
+from .held import Held
 from .live import LiveRun
 from .loop import Act, Check, Commit, Decide, fold
 from .module import AgentModule
@@ -44,7 +45,7 @@ class Runner:
         self.run = run
         self.stop = tuple(stop)
         self.seconds = clock_deadline
-        self.state: StateSchema | None = None
+        self.held = Held()
         self.environment: Environment | None = None
         self.recorded_decision: Decision | None = None
         self._snapshot_bytes = 0
@@ -90,18 +91,16 @@ class Runner:
 
     async def _work(self) -> Outcome:
         run = self.run
-        if self.state is None:
+        if self.held.state is None:
             await self._init()
-        assert self.state is not None
-        run.enter_state(self.state)
-        machine = fold(self.module, self.state)
+        run.hold(self.held)
+        machine = fold(self.module, self.held)
         reply: Any = None
         while True:
             try:
                 want = machine.send(reply)
             except StopIteration as end:
-                self.state, reason = end.value
-                return Outcome(reason, status_of(reason))
+                return Outcome(end.value, status_of(end.value))
             reply = None
             if isinstance(want, Check):
                 reply = self._check(want.state)
@@ -112,6 +111,7 @@ class Runner:
                 run.phase = "reduce"
             else:
                 self._commit(want)
+            del want  # its state is to be held in one place alone when reduce comes
 
     # the phases
 
@@ -126,7 +126,7 @@ class Runner:
         data = dump(state)
         if run.redactor is not None and (cleaned := run.redactor.json(data)) is not data:
             state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned
-        self.state = state
+        self.held.state = state
         self._snapshot(data)
 
     def _check(self, state: StateSchema) -> StopReason | None:
@@ -210,10 +210,9 @@ class Runner:
         if run.account.calls:
             members["usage"] = run.account.to_dict()
         record = run.append("commit", run.step, members)
-        self.state = want.state
         run.step += 1
         run.journal = None
-        run.enter_state(want.state)
+        run.hold(self.held)
         self._patch_bytes += len(record.raw)
         if self._patch_bytes > self._snapshot_bytes:
             self._snapshot(dump(want.state))

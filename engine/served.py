@@ -10,6 +10,7 @@ from ..errors import RefoldError
 from ..traces import Effect
 from .calls import Call, Recorded
 from .context import Frame
+from .held import Held
 from .journal import Journal
 from .marks import EffectSpec
 from .refs import StateRefs, json_args, json_bytes
@@ -39,7 +40,7 @@ class ServedRun:
         self.journal = Journal(())
         self.missing: UnrecordedEffectError | None = None
         self._effects: tuple[Effect, ...] = ()
-        self._refs = StateRefs(None)
+        self._refs = StateRefs(Held())
         self._value: Any = lambda result: result
 
     def enter(
@@ -49,7 +50,7 @@ class ServedRun:
         self._effects = effects
         self._value = value
         self.journal = Journal(effects, events, value=value)
-        self._refs = StateRefs(state)
+        self._refs = StateRefs(Held(state))
         self.missing = None
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:

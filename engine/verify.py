@@ -14,6 +14,7 @@ from .context import Frame, reset_frame, set_frame
 from .decision import Decision, Observation
 from .divergence import Divergence
 from .errors import StateValueError
+from .held import Held
 from .loop import Act, Check, Commit, Decide, fold
 from .module import AgentModule
 from .served import ServedRun, UnrecordedEffectError
@@ -103,7 +104,7 @@ class _Verification:
 
     async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
         """Runs one step again; gives the state after it, None where the recorded one has to be taken."""
-        machine = fold(self.module, state)
+        machine = fold(self.module, Held(state))
         reply: Any = None
         while True:
             try:
