@@ -66,10 +66,10 @@ class AsyncModule(AgentModule[WorkState]):
 
     tools = {"look": look}
 
-    async def init_state(self, task: str) -> WorkState:  # type: ignore[override]
+    async def init_state(self, task: str) -> WorkState:
         return init_state()
 
-    async def decide(self, state: WorkState) -> Decision:  # type: ignore[override]
+    async def decide(self, state: WorkState) -> Decision:
         return next_call(state)
 
     def reduce(self, state: WorkState, decision: Decision, observation: Observation) -> None:
@@ -81,7 +81,7 @@ class SyncModule(AgentModule[WorkState]):
 
     tools = {"look": look_in_thread}
 
-    def init_state(self, task: str) -> WorkState:  # type: ignore[override]
+    def init_state(self, task: str) -> WorkState:
         return init_state()
 
     def decide(self, state: WorkState) -> Decision:
@@ -105,7 +105,7 @@ async def model(messages: Sequence[Message]) -> dict[str, Any]:
 class ModelModule(AsyncModule):
     """The same as `AsyncModule`, with a model call over all messages in each step."""
 
-    async def decide(self, state: WorkState) -> Decision:  # type: ignore[override]
+    async def decide(self, state: WorkState) -> Decision:
         await perform_effect(model, state.messages)
         return next_call(state)
 

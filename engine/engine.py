@@ -11,7 +11,15 @@ from typing import Any, Literal, TypeVar, cast
 
 import anyio
 
-from ..tasks import EnvironmentMismatchError, Task, as_task, check_task, open_environment, use_environment
+from ..tasks import (
+    EnvironmentMismatchError,
+    Task,
+    TaskValidationIssue,
+    as_task,
+    check_task,
+    open_environment,
+    use_environment,
+)
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
 from .budget import Account, RuntimeBudget
 from .clock import Clock, SystemClock
@@ -29,6 +37,7 @@ from .result import RunError, RunResult
 from .resume import Resumption, prepare_resume
 from .run_ids import new_run_id
 from .runner import Runner
+from .start import input_issues
 from .stream import RunStream
 from .verify import verify as verify_trace
 from .workers import in_thread
@@ -254,15 +263,17 @@ class Engine:
         return result
 
     async def _preflight(self, task: Task) -> Outcome | None:
-        issues = (
-            await in_thread(check_task, {"task": task, "workspace": self.workspace})
-            if task.resources
-            else check_task(task)
-        )
+        wrong = check_task(task) if not task.resources else await self._check_resources(task)
+        issues = [*wrong, *input_issues(self.module, task)]
         if not issues:
             return None
         error = RunError.of_issues("TaskInvalidError", issues, "preflight")
         return Outcome(StopReason.task_validation_failed, RunStatus.failed, error)
+
+    async def _check_resources(self, task: Task) -> list[TaskValidationIssue]:
+        """In a thread: it looks at files."""
+        found: list[TaskValidationIssue] = await in_thread(check_task, {"task": task, "workspace": self.workspace})
+        return found
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         """Runs async work from sync code, with SIGTERM turned into a clean end where nobody else handles it."""

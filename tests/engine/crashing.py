@@ -1,7 +1,7 @@
 """A module for the kill tests, run as a script in a process of its own: `crashing.py start|resume FOLDER`.
 
-Its tools touch the world by appending a line to `world.txt`, with their idempotency key: `once` is not idempotent, `again`
-is, so the file tells how often each call ran.
+Its tools touch the world by appending a line to `world.txt`, with their idempotency key: `once` is not idempotent,
+`again` is, so the file tells how often each call ran.
 """
 
 import sys

@@ -365,8 +365,11 @@ def test_a_thread_that_lost_the_run_is_told_and_bind_carries_it() -> None:
 def test_an_effect_after_the_end_of_its_run_is_refused() -> None:
     kept: list[Any] = []
 
+    def later() -> Pair:
+        return perform_sync(pair)
+
     async def work(state: Log) -> Any:
-        kept.append(bind(lambda: perform_sync(pair)))
+        kept.append(bind(later))
         return 1
 
     Engine(Decides(work)).run("t")

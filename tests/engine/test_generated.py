@@ -35,10 +35,14 @@ JSON = st.recursive(
 )
 EDITS = st.sampled_from(["append", "pop", "set", "nest", "delete", "reorder", "clear", "roll", "nothing"])
 STEP = st.fixed_dictionaries(
-    {"tools": st.lists(st.sampled_from(["echo", "fail", "slow", "inner"]), min_size=1, max_size=3), "edits": st.lists(EDITS, max_size=4),
-     "value": JSON,
-     "thinks": st.integers(0, 2), "parallel": st.booleans()}
-)  # fmt: skip
+    {
+        "tools": st.lists(st.sampled_from(["echo", "fail", "slow", "inner"]), min_size=1, max_size=3),
+        "edits": st.lists(EDITS, max_size=4),
+        "value": JSON,
+        "thinks": st.integers(0, 2),
+        "parallel": st.booleans(),
+    }
+)
 
 
 class Anything(StateSchema):

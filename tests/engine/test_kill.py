@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-import crashing
+crashing: Any = import_module("crashing")
 
 from refold import Trace, TraceNotFoundError
 

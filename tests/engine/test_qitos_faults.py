@@ -154,7 +154,8 @@ def test_returning_another_class_or_nonsense_from_reduce_fails_with_a_clear_mess
         def reduce(self, state: Thing, decision: Decision, observation: Observation) -> Any:
             return self.work(state)
 
-    for value in (StateSchema(), {"items": []}, 5):
+    values: list[Any] = [StateSchema(), {"items": []}, 5]
+    for value in values:
         result = Engine(Returns(lambda state, value=value: value)).run("t")
         assert result.status == RunStatus.failed
         assert result.error is not None
@@ -199,7 +200,7 @@ def test_a_lock_or_a_cycle_is_refused_where_it_is_put() -> None:
 
 
 def test_non_json_types_are_refused_where_the_class_is_defined() -> None:
-    with pytest.raises(StateDefinitionError, match="Bad.tags"):
+    with pytest.raises(StateDefinitionError, match=r"Bad.tags"):
 
         class Bad(StateSchema):
             tags: set[str] = set()

@@ -159,7 +159,9 @@ def test_a_tools_exception_is_an_error_result_and_the_run_goes_on() -> None:
 
     result = Engine(Booms(Decision.act([Action("boom"), Action("leave")]), Decision.final("x"))).run("t")
     assert result.status == RunStatus.completed
-    observed = result.trace.steps[0].observation["results"]
+    observation = result.trace.steps[0].observation
+    assert observation is not None
+    observed = observation["results"]
     assert observed[0]["error_type"] == "LookupError"
     assert "no such thing" in observed[0]["error"]
     assert "SystemExit" in observed[1]["error"]
@@ -268,7 +270,8 @@ class Raises(Scripted):
 
     async def act(self, state: Notes, decision: Decision) -> Observation:
         self._maybe("act")
-        return await super().act(state, decision)
+        seen: Observation = await super().act(state, decision)
+        return seen
 
     def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
         state.notes.append("half made")
@@ -329,10 +332,10 @@ def test_hooks_are_checked_when_the_class_is_defined() -> None:
     with pytest.raises(ModuleDefinitionError, match="must be a plain function"):
 
         class Async(Scripted):
-            async def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None: ...
+            async def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None: ...  # type: ignore[override]
 
     class AnyOrder(Scripted):
-        def reduce(self, observation: Observation, state: Notes, decision: Decision) -> None:
+        def reduce(self, observation: Observation, state: Notes, decision: Decision) -> None:  # type: ignore[override]
             state.notes.append(decision.mode)
 
     assert Engine(AnyOrder(Decision.final("x"))).run("t").state.notes == ["final"]
@@ -358,8 +361,17 @@ def test_inputs_reach_init_state_and_constraints_and_metadata_the_state_and_head
             return Notes()
 
     result = Engine(Strict(Decision.final("x"))).run(task)
+    assert result.stop_reason == StopReason.task_validation_failed
     assert result.error is not None
     assert "'depth' is not a parameter of Strict.init_state" in result.error.message
+
+    class Needs(Scripted):
+        def init_state(self, task: str, *, width: int, height: int) -> Notes:  # type: ignore[override]
+            return Notes()
+
+    result = Engine(Needs(Decision.final("x"))).run(Task(objective="t", inputs={"hight": 3, "width": 1}))
+    assert result.error is not None
+    assert [issue["code"] for issue in result.error.issues] == ["TASK_INPUT_UNKNOWN", "TASK_INPUT_MISSING"]
 
 
 def test_an_act_of_ones_own_gives_its_value_frozen() -> None:

@@ -1,5 +1,6 @@
 """A task's resources, environment and criteria hold from every entry point, before the loop and after it."""
 
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Lists(AgentModule[Names]):
         type(self).started += 1
         return Names()
 
-    def decide(self, state: Names) -> Decision:
+    def decide(self, state: Names) -> Decision | Awaitable[Decision]:
         if state.current_step:
             return Decision.final(",".join(state.names))
         return Decision.act([Action("note", {"text": "hello"}), Action("listing")], parallel=False)

@@ -1,6 +1,7 @@
 """Each rule of the design (its section 1) has a test here that bears its number."""
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from refold import (
     StopReason,
     Trace,
     effect,
+    now,
     perform,
     replay,
 )
@@ -52,7 +54,7 @@ class Collects(AgentModule[Bag]):
     def init_state(self, task: str, **inputs: Any) -> Bag:
         return Bag(items=[Item(text="first")])
 
-    def decide(self, state: Bag) -> Decision:
+    def decide(self, state: Bag) -> Decision | Awaitable[Decision]:
         if state.current_step == self.steps:
             return Decision.final("done")
         return Decision.act([Action("fetch", {"n": state.current_step})])
@@ -74,7 +76,7 @@ def test_rule_1_only_reduce_changes_state() -> None:
     seen: list[FrozenStateError] = []
 
     def attack(state: Bag) -> None:
-        attempts = [
+        attempts: list[Callable[[], Any]] = [
             lambda: setattr(state, "log", []),
             lambda: delattr(state, "log"),
             lambda: state.items.append(Item(text="x")),
@@ -84,8 +86,8 @@ def test_rule_1_only_reduce_changes_state() -> None:
             lambda: state.nested["a"]["b"][1]["c"].append(1),
             lambda: state.nested.pop("a"),
             lambda: state.set_stop("final"),
-            lambda: state.items.sort(),
-            lambda: state.items.__iadd__([1]),
+            lambda: state.items.sort(key=str),
+            lambda: state.items.__iadd__([Item(text="x")]),
             lambda: state.nested.__ior__({"x": 1}),
         ]
         for attempt in attempts:
@@ -94,13 +96,14 @@ def test_rule_1_only_reduce_changes_state() -> None:
             seen.append(caught.value)
 
     class Attacks(Collects):
-        def decide(self, state: Bag) -> Decision:
+        def decide(self, state: Bag) -> Decision | Awaitable[Decision]:
             attack(state)
             return super().decide(state)
 
         async def act(self, state: Bag, decision: Decision) -> Observation:
             attack(state)
-            return await super().act(state, decision)
+            seen: Observation = await super().act(state, decision)
+            return seen
 
     result = Engine(Attacks(), stop=[]).run("t")
     assert result.error is None
@@ -133,8 +136,6 @@ def test_rule_2_only_effects_touch_the_world_and_each_is_journaled() -> None:
 
         def reduce(self, state: Bag, decision: Decision, observation: Observation) -> None:
             with pytest.raises(EffectNotAllowed):
-                from refold import now
-
                 now()
 
     result = Engine(Journaled()).run("t")
@@ -186,7 +187,9 @@ def test_rule_3_live_sees_what_replay_will_see() -> None:
     live.clear()
     assert Engine(module).verify(result.trace) == []
     assert live == first_time
-    assert result.trace.steps[0].observation["results"][0]["output"] == [1, 2, 3]
+    observation = result.trace.steps[0].observation
+    assert observation is not None
+    assert observation["results"][0]["output"] == [1, 2, 3]
     assert result.state.log == [[1, 2, 3, 4], [1, [2, 3]]]
 
 
@@ -233,7 +236,7 @@ def test_rule_5_a_step_costs_what_it_changes_and_never_what_the_state_holds() ->
     kept: list[Bag] = []
 
     class Keeps(Shares):
-        def decide(self, state: Bag) -> Decision:
+        def decide(self, state: Bag) -> Decision | Awaitable[Decision]:
             kept.append(state)
             return super().decide(state)
 
