@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from refold import Trace, TraceNotFoundError
+
 sys.path.insert(0, str(Path(__file__).parent))
 crashing: Any = import_module("crashing")
-
-from refold import Trace, TraceNotFoundError
 
 ROUNDS = int(os.environ.get("REFOLD_KILLS", "12"))
 SCRIPT = Path(crashing.__file__)
