@@ -27,7 +27,7 @@ class Signature:
 
     def __init__(self, name: str, fn: Callable[..., Any]) -> None:
         self.name = name
-        self._adapters: dict[str, TypeAdapter[Any] | None] = {}
+        self._validators: dict[str, Callable[[Any], Any] | None] = {}
         self._required: list[str] = []
         self._open = False
         hints = _hints(fn)
@@ -40,7 +40,8 @@ class Signature:
                 )
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 declared = hints.get(parameter.name, Any)
-                self._adapters[parameter.name] = None if declared is Any else TypeAdapter(declared)
+                adapter = None if declared is Any else TypeAdapter(declared)
+                self._validators[parameter.name] = adapter and adapter.validator.validate_python
                 if parameter.default is parameter.empty:
                     self._required.append(parameter.name)
 
@@ -48,14 +49,14 @@ class Signature:
         """The arguments as the function takes them; raises ArgumentError that names the first bad one."""
         taken: dict[str, Any] = {}
         for name, value in args.items():
-            if name not in self._adapters:
+            if name not in self._validators:
                 if not self._open:
                     raise ArgumentError(self._unexpected(name), name)
                 taken[name] = thaw(value)
                 continue
-            adapter = self._adapters[name]
+            validate = self._validators[name]
             try:
-                taken[name] = thaw(value) if adapter is None else adapter.validate_python(value)
+                taken[name] = thaw(value) if validate is None else validate(value)
             except ValidationError as error:
                 shown = repr(value)
                 shown = shown if len(shown) <= 80 else shown[:77] + "..."
@@ -68,9 +69,9 @@ class Signature:
         return taken
 
     def _unexpected(self, name: str) -> str:
-        near = get_close_matches(name, self._adapters, 1)
+        near = get_close_matches(name, self._validators, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        known = ", ".join(self._adapters) or "none"
+        known = ", ".join(self._validators) or "none"
         return f"{self.name} has no argument {name!r}; its arguments are {known}{hint}"
 
 

@@ -14,6 +14,16 @@ Mode = Literal["act", "final", "wait", "branch"]
 _NONE: Mapping[str, Any] = json_value({}, "Action.args")
 
 
+def made(cls: type[T], **members: Any) -> T:
+    """An instance of a frozen dataclass, from members known to be good; those left out have their defaults.
+
+    A frozen dataclass sets member by member through `object.__setattr__`; a step makes enough of them for that to tell.
+    """
+    instance = object.__new__(cls)
+    object.__setattr__(instance, "__dict__", members)
+    return instance
+
+
 def _json(value: Any, label: str) -> Any:
     try:
         return json_value(value, label)
@@ -41,14 +51,15 @@ class Action:
         if self.args is not _NONE:
             if type(self.args) is not dict and not isinstance(self.args, Mapping):
                 raise DecisionError(f"the args of action {self.name!r} must be a dict, got {type(self.args).__name__}")
-            object.__setattr__(self, "args", _json(dict(self.args), f"Action({self.name!r}).args"))
+            args = self.args if type(self.args) is dict else dict(self.args)
+            object.__setattr__(self, "args", _json(args, f"Action({self.name!r}).args"))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `id`, `name`, `args`."""
         return {"id": self.id, "name": self.name, "args": self.args}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ActionResult:
     """What came of one action: its `output` as a frozen JSON value, or an `error` and its `error_type`."""
 
@@ -71,7 +82,7 @@ class ActionResult:
         return {"id": self.id, "name": self.name, "error": self.error, "error_type": self.error_type}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observation:
     """What a step saw: one result an action, in the actions' order, and a `value` after a wait or an `act` of one's
     own.
@@ -158,7 +169,9 @@ class Decision:
         plain = type(given) is tuple or type(given) is list  # asking an abstract class takes as long as all the rest
         if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
             raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
-        return cls("act", tuple(given), rationale=rationale, meta=meta, parallel=parallel)
+        decision = made(cls, mode="act", actions=tuple(given), rationale=rationale, meta=meta, parallel=parallel)
+        decision.__post_init__()
+        return decision
 
     @classmethod
     def final(cls, answer: str, *, rationale: str | None = None, meta: Mapping[str, Any] | None = None) -> "Decision":
@@ -229,16 +242,11 @@ class Decision:
         """The same decision with an id for each action: the one given, or `s<step>a<place>`."""
         if None not in [action.id for action in self.actions]:
             return self
-        named = [a if a.id is not None else _with(a, "id", f"s{step}a{i}") for i, a in enumerate(self.actions)]
-        return _with(self, "actions", tuple(named))
-
-
-def _with(original: T, name: str, value: Any) -> T:
-    """A copy of a checked value with one member replaced by another that is known to be good."""
-    copied = object.__new__(type(original))
-    copied.__dict__.update(original.__dict__)
-    copied.__dict__[name] = value
-    return copied
+        named = [
+            action if action.id is not None else made(Action, name=action.name, args=action.args, id=f"s{step}a{i}")
+            for i, action in enumerate(self.actions)
+        ]
+        return made(Decision, **{**self.__dict__, "actions": tuple(named)})
 
 
 def _check_actions(actions: tuple[Action, ...]) -> None:
