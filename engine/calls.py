@@ -3,19 +3,43 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import orjson
 
+from ..traces import TraceWriter
 from .budget import Usage
 from .context import Frame
 from .errors import EffectError, RunClosed, StateValueError
 from .jsonable import json_result
 from .marks import EffectSpec, usage_of
+from .redact import Redactor
 from .state import dump, json_value
 
-if TYPE_CHECKING:
-    from .live import LiveRun
+
+class Books(Protocol):
+    """What a call needs of its run, to write down how it ended."""
+
+    run_id: str
+    writer: TraceWriter
+    redactor: Redactor | None
+    open_calls: dict[int, "Call"]
+
+    def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
+        """Appends a record; gives its number."""
+
+    def settle(self, reserved: int, usage: Usage | None) -> None:
+        """Books what the call has used."""
+
+    def error_form(self, error: BaseException) -> dict[str, Any]:
+        """An exception as an outcome carries it."""
+
+    def reserve(self, call: "Call", tokens: int) -> bool:
+        """Reserves what the call may use."""
+
+    def open(self, call: "Call") -> None:
+        """Writes the call's intent."""
+
 
 BLOB_FROM = 64 * 1024
 """Results from this many bytes on go to the folder beside the trace."""
@@ -63,7 +87,7 @@ class Call:
     )
 
     def __init__(
-        self, run: "LiveRun | None", frame: Frame, spec: EffectSpec, digest: str, key: str, recorded: Recorded | None
+        self, run: Books | None, frame: Frame, spec: EffectSpec, digest: str, key: str, recorded: Recorded | None
     ) -> None:
         self.run = run
         self.frame = frame

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
-    from .calls import Call
     from .marks import EffectSpec
 
 P = ParamSpec("P")
@@ -28,10 +27,10 @@ class Host(Protocol):
     seed: int
     path: str
 
-    def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> "Call":
+    def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
         """Opens a call: journals its intent, or finds its recorded outcome."""
 
-    async def turn(self, call: "Call") -> None:
+    async def turn(self, call: Any) -> None:
         """Waits until a recorded outcome's turn has come, so that outcomes arrive in their recorded order."""
 
     def emit(self, frame: "Frame", name: str, data: dict[str, Any]) -> None:

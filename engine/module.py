@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from .actions import run_actions
 from .decision import Decision, Observation
 from .errors import ModuleDefinitionError
 from .state import StateSchema
@@ -36,6 +37,8 @@ class AgentModule(Generic[S]):
 
     tools: Mapping[str, Callable[..., Any]] = {}
     state_class: ClassVar[type[StateSchema]] = StateSchema
+    make_engine: ClassVar[Callable[..., Any]]
+    """The Engine; filled by `engine`, so that modules need not know it."""
     _hook_names: ClassVar[dict[str, tuple[str, ...]]] = _HOOKS
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -68,8 +71,6 @@ class AgentModule(Generic[S]):
 
         Awaitable, also as `await super().act(state, decision)`. One of your own gives an Observation or a JSON value.
         """
-        from .actions import run_actions
-
         return run_actions(self.tools, decision)
 
     def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
@@ -78,15 +79,13 @@ class AgentModule(Generic[S]):
 
     def run(self, task: "Task | str", **engine_options: Any) -> "RunResult":
         """`Engine(self, **engine_options).run(task)`."""
-        from .engine import Engine
-
-        return Engine(self, **engine_options).run(task)
+        result: RunResult = self.make_engine(self, **engine_options).run(task)
+        return result
 
     async def arun(self, task: "Task | str", **engine_options: Any) -> "RunResult":
         """`await Engine(self, **engine_options).arun(task)`."""
-        from .engine import Engine
-
-        return await Engine(self, **engine_options).arun(task)
+        result: RunResult = await self.make_engine(self, **engine_options).arun(task)
+        return result
 
 
 def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:

@@ -1,47 +1,28 @@
 """Takes up a run where its trace ends: what ended is kept, what is unknown is asked, what is missing is done."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
 from ..tasks import Task, TaskResult
-from ..traces import Effect, Record, Step, Trace, TraceWriter
+from ..traces import Record, Trace, TraceWriter
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget, RunUsage, Usage
 from .clock import Clock
 from .decision import Decision
 from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
+from .fates import NOTHING_SAID, Fates
 from .header import versions
-from .journal import Journal, unknown
+from .journal import Journal
 from .live import LiveRun
 from .module import AgentModule
 from .reasons import RunStatus, StopReason
+from .redact import Redactor
 from .result import RunError, RunResult, WaitRequest
 from .runner import Runner
 from .state import StateSchema
 from .verify import verify
-
-NOTHING_SAID = ...
-FATE_SCHEMA: dict[str, Any] = {
-    "oneOf": [
-        {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
-        {
-            "type": "object",
-            "properties": {"failed": {"type": "string"}},
-            "required": ["failed"],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {"retry": {"const": True}},
-            "required": ["retry"],
-            "additionalProperties": False,
-        },
-    ]
-}
-"""What answers the question after a call's fate."""
 
 
 @dataclass
@@ -80,7 +61,7 @@ class Resumption:
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
         account.warned.update(r["data"]["what"] for r in events)
         runner.held.state = self.state
-        step = _unfinished(trace)
+        step = trace.unfinished
         if step is not None:
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
             if step.decision is not None:
@@ -96,6 +77,7 @@ async def prepare_resume(
     request: str | None,
     on_divergence: Literal["fail", "ignore"],
     clock: Clock,
+    redactor: Redactor | None,
 ) -> Resumption:
     """Locks and checks the trace, verifies it, takes the answer if there is one, and writes the `resume` record.
 
@@ -105,7 +87,8 @@ async def prepare_resume(
         raise EngineUsageError(f"on_divergence must be 'fail' or 'ignore', got {on_divergence!r}")
     writer, trace = TraceWriter.reopen(source, durability=durability)
     try:
-        return await _Preparation(module, writer, trace, budget, clock).prepare(value, request, on_divergence)
+        preparation = _Preparation(module, writer, trace, budget, clock, redactor)
+        return await preparation.prepare(value, request, on_divergence)
     except BaseException:
         writer.close()
         raise
@@ -113,7 +96,13 @@ async def prepare_resume(
 
 class _Preparation:
     def __init__(
-        self, module: AgentModule[Any], writer: TraceWriter, trace: Trace, budget: RuntimeBudget | None, clock: Clock
+        self,
+        module: AgentModule[Any],
+        writer: TraceWriter,
+        trace: Trace,
+        budget: RuntimeBudget | None,
+        clock: Clock,
+        redactor: Redactor | None,
     ) -> None:
         self.module = module
         self.writer = writer
@@ -122,6 +111,7 @@ class _Preparation:
         self.budget = budget or _last_budget(trace)
         self.raised = budget is not None
         self.clock = clock
+        self.redactor = redactor
         self.steps = len(trace.steps)
         self.said = False
         self.written: list[Record] = []
@@ -136,7 +126,7 @@ class _Preparation:
         divergences = await verify(trace, self.module)
         if divergences and on_divergence == "fail":
             raise DivergenceError(divergences)
-        again, requests = self._fates(value, request)
+        again, requests = Fates(trace, self._write_after_saying, self.redactor).take(value, request)
         if requests:
             shown = {r["id"] for r in trace.waiting}
             if {r.id for r in requests} != shown or self.said:
@@ -149,6 +139,10 @@ class _Preparation:
 
     def _write(self, kind: str, members: dict[str, Any]) -> None:
         self.written.append(self.writer.append(kind, self.steps, round(self.clock.time(), 3), members))
+
+    def _write_after_saying(self, kind: str, members: dict[str, Any]) -> None:
+        self._say()
+        self._write(kind, members)
 
     def _say(self) -> StateSchema | None:
         """Writes the `resume` record, once; gives the state that the run goes on from."""
@@ -175,104 +169,6 @@ class _Preparation:
             self.said = True
             self._write("resume", members)
         return state
-
-    def _fates(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
-        """Takes answers about calls of unknown fate; gives the intents to run again, and the questions left."""
-        step = _unfinished(self.trace)
-        effects = step.effects if step is not None else ()
-        answers = _answers_so_far(step)
-        open_now = {r.id: r for r in self._questions(effects, self._retried(effects, answers))}
-        given = _given(value, request, open_now, self.trace.run_id)
-        if given:
-            self._say()
-            self._write("input", {"answers": given})
-            answers |= given
-        settled: set[int] = set()
-        for effect in _walk(effects):
-            answer = answers.get(self._request(effect).id)
-            if answer is None or not (effect.open or effect.cancelled) or "retry" in answer:
-                continue
-            members: dict[str, Any] = {"intent": effect.seq}
-            if "ran" in answer:
-                members["result"] = answer["ran"]
-            else:
-                members["error"] = {"type": "Failed", "message": answer["failed"]}
-            self._say()
-            self._write("outcome", members)
-            settled.add(effect.seq)
-        again = self._retried(effects, answers)
-        left = [r for r in self._questions(effects, again | settled) if r.id not in answers]
-        return again, left
-
-    def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
-        return frozenset(e.seq for e in _walk(effects) if "retry" in answers.get(self._request(e).id, ()))
-
-    def _questions(self, effects: tuple[Effect, ...], again: frozenset[int]) -> list[WaitRequest]:
-        return [self._request(effect) for effect in unknown(effects, again)]
-
-    def _request(self, effect: Effect) -> WaitRequest:
-        place = f"{self.trace.run_id}|{self.steps}|unknown_effect|{effect.seq}|{effect.key}"
-        shown = {
-            "name": effect.name,
-            "args": effect.args,
-            "key": effect.key,
-            "intent": effect.seq,
-            "phase": effect.phase,
-        }
-        return WaitRequest(
-            id=blake2b(place.encode(), digest_size=8).hexdigest(),
-            prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
-            'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
-            schema=FATE_SCHEMA,
-            kind="unknown_effect",
-            details=shown,
-        )
-
-
-def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
-    """The answers in `value`, by request; raises WaitAnsweredError for what nobody asked or what does not fit."""
-    if value is NOTHING_SAID:
-        return {}
-    if not open_now:
-        raise WaitAnsweredError(f"run {run_id} waits for no answer")
-    if request is not None:
-        given = {request: value}
-    elif isinstance(value, Mapping) and value and set(value) <= set(open_now):
-        given = dict(value)
-    elif len(open_now) == 1:
-        given = {next(iter(open_now)): value}
-    else:
-        raise WaitAnsweredError(
-            f"run {run_id} waits for {len(open_now)} answers; say which with request=, one of {', '.join(open_now)}"
-        )
-    for name, answer in given.items():
-        if name not in open_now:
-            raise WaitAnsweredError(f"no request {name!r} is open in run {run_id}; open: {', '.join(open_now)}")
-        keys = set(answer) if isinstance(answer, Mapping) else set()
-        fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
-        if not fits and not (keys == {"retry"} and answer["retry"] is True):
-            raise WaitAnsweredError(
-                f'the answer to {name!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
-                f"got {answer!r}"
-            )
-    return given
-
-
-def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
-    for effect in effects:
-        yield from effect.walk()
-
-
-def _unfinished(trace: Trace) -> Step | None:
-    return trace.unfinished
-
-
-def _answers_so_far(step: Step | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for record in step.records if step is not None else ():
-        if record.kind == "input":
-            found |= record["answers"]
-    return found
 
 
 def _last_budget(trace: Trace) -> RuntimeBudget:

@@ -1,0 +1,142 @@
+"""Calls that a crash left without an outcome: who must be asked about them, and what the answers mean."""
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from ..traces import Effect, Step, Trace
+from .errors import StateValueError, WaitAnsweredError
+from .frozen import thaw
+from .journal import unknown
+from .redact import Redactor
+from .result import WaitRequest
+from .state import json_value
+
+NOTHING_SAID = ...
+FATE_SCHEMA: dict[str, Any] = {
+    "oneOf": [
+        {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"failed": {"type": "string"}},
+            "required": ["failed"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"retry": {"const": True}},
+            "required": ["retry"],
+            "additionalProperties": False,
+        },
+    ]
+}
+"""What answers the question after a call's fate."""
+
+
+class Fates:
+    """The calls of unknown fate in a trace's unfinished step; `write(kind, members)` puts down what is learnt."""
+
+    def __init__(self, trace: Trace, write: Callable[[str, dict[str, Any]], None], redactor: Redactor | None) -> None:
+        self.trace = trace
+        self._write = write
+        self._redactor = redactor
+
+    def take(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
+        """Takes answers about calls of unknown fate; gives the intents to run again, and the questions left."""
+        step = self.trace.unfinished
+        effects = step.effects if step is not None else ()
+        answers = _answers_so_far(step)
+        open_now = {r.id: r for r in self._questions(effects, self._retried(effects, answers))}
+        given = self._clean(_given(value, request, open_now, self.trace.run_id))
+        if given:
+            self._write("input", {"answers": given})
+            answers |= given
+        settled: set[int] = set()
+        for effect in _walk(effects):
+            answer = answers.get(self._request(effect).id)
+            if answer is None or not (effect.open or effect.cancelled) or "retry" in answer:
+                continue
+            members: dict[str, Any] = {"intent": effect.seq}
+            if "ran" in answer:
+                members["result"] = answer["ran"]
+            else:
+                members["error"] = {"type": "Failed", "message": answer["failed"]}
+            self._write("outcome", members)
+            settled.add(effect.seq)
+        again = self._retried(effects, answers)
+        left = [r for r in self._questions(effects, again | settled) if r.id not in answers]
+        return again, left
+
+    def _clean(self, given: dict[str, Any]) -> dict[str, Any]:
+        try:
+            exact = json_value(given, "the answer")
+        except StateValueError as error:
+            raise WaitAnsweredError(f"the answer cannot be written as JSON: {error}") from None
+        cleaned: dict[str, Any] = thaw(exact) if self._redactor is None else thaw(self._redactor.value(exact))
+        return cleaned
+
+    def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
+        return frozenset(e.seq for e in _walk(effects) if "retry" in answers.get(self._request(e).id, ()))
+
+    def _questions(self, effects: tuple[Effect, ...], again: frozenset[int]) -> list[WaitRequest]:
+        return [self._request(effect) for effect in unknown(effects, again)]
+
+    def _request(self, effect: Effect) -> WaitRequest:
+        place = f"{self.trace.run_id}|{self.trace.step_count}|unknown_effect|{effect.seq}|{effect.key}"
+        shown = {
+            "name": effect.name,
+            "args": effect.args,
+            "key": effect.key,
+            "intent": effect.seq,
+            "phase": effect.phase,
+        }
+        return WaitRequest(
+            id=blake2b(place.encode(), digest_size=8).hexdigest(),
+            prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
+            'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
+            schema=FATE_SCHEMA,
+            kind="unknown_effect",
+            details=shown,
+        )
+
+
+def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
+    """The answers in `value`, by request; raises WaitAnsweredError for what nobody asked or what does not fit."""
+    if value is NOTHING_SAID:
+        return {}
+    if not open_now:
+        raise WaitAnsweredError(f"run {run_id} waits for no answer")
+    if request is not None:
+        given = {request: value}
+    elif isinstance(value, Mapping) and value and set(value) <= set(open_now):
+        given = dict(value)
+    elif len(open_now) == 1:
+        given = {next(iter(open_now)): value}
+    else:
+        raise WaitAnsweredError(
+            f"run {run_id} waits for {len(open_now)} answers; say which with request=, one of {', '.join(open_now)}"
+        )
+    for name, answer in given.items():
+        if name not in open_now:
+            raise WaitAnsweredError(f"no request {name!r} is open in run {run_id}; open: {', '.join(open_now)}")
+        keys = set(answer) if isinstance(answer, Mapping) else set()
+        fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
+        if not fits and not (keys == {"retry"} and answer["retry"] is True):
+            raise WaitAnsweredError(
+                f'the answer to {name!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
+                f"got {answer!r}"
+            )
+    return given
+
+
+def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
+    for effect in effects:
+        yield from effect.walk()
+
+
+def _answers_so_far(step: Step | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for record in step.records if step is not None else ():
+        if record.kind == "input":
+            found |= record["answers"]
+    return found
