@@ -31,7 +31,7 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
         )
     actions = decision.actions
     if len(actions) == 1:
-        return made(Observation, results=(await _run(frame, tools, actions[0]),))
+        return made(Observation, {"results": (await _run(frame, tools, actions[0]),)})
     frames = [_own(frame) for _ in actions]
     _number(frame, frames, actions)
     results: list[ActionResult | None] = [None] * len(actions)
@@ -85,7 +85,7 @@ async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
             held, _, outcome = await carry_out(call, spec.fn, kwargs)
     except EffectError as error:
         return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)
-    return made(ActionResult, id=id_, name=name, output=held, _outcome=outcome)
+    return made(ActionResult, {"id": id_, "name": name, "output": held, "_outcome": outcome})
 
 
 def _tool_spec(name: str, fn: Callable[..., Any]) -> EffectSpec:

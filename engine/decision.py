@@ -14,8 +14,8 @@ Mode = Literal["act", "final", "wait", "branch"]
 _NONE: Mapping[str, Any] = json_value({}, "Action.args")
 
 
-def made(cls: type[T], **members: Any) -> T:
-    """An instance of a frozen dataclass, from members known to be good; those left out have their defaults.
+def made(cls: type[T], members: dict[str, Any]) -> T:
+    """An instance of a frozen dataclass that takes over members known to be good; those left out have their defaults.
 
     A frozen dataclass sets member by member through `object.__setattr__`; a step makes enough of them for that to tell.
     """
@@ -169,7 +169,8 @@ class Decision:
         plain = type(given) is tuple or type(given) is list  # asking an abstract class takes as long as all the rest
         if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
             raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
-        decision = made(cls, mode="act", actions=tuple(given), rationale=rationale, meta=meta, parallel=parallel)
+        members = {"mode": "act", "actions": tuple(given), "rationale": rationale, "meta": meta, "parallel": parallel}
+        decision = made(cls, members)
         decision.__post_init__()
         return decision
 
@@ -243,10 +244,12 @@ class Decision:
         if None not in [action.id for action in self.actions]:
             return self
         named = [
-            action if action.id is not None else made(Action, name=action.name, args=action.args, id=f"s{step}a{i}")
+            action
+            if action.id is not None
+            else made(Action, {"name": action.name, "args": action.args, "id": f"s{step}a{i}"})
             for i, action in enumerate(self.actions)
         ]
-        return made(Decision, **{**self.__dict__, "actions": tuple(named)})
+        return made(Decision, {**self.__dict__, "actions": tuple(named)})
 
 
 def _check_actions(actions: tuple[Action, ...]) -> None:

@@ -98,15 +98,15 @@ class LiveRun:
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Appends a record and shows it to the observers; gives its number."""
-        return self.append(kind, step, members).seq
+        return self.append(kind, step, members)[0]
 
-    def append(self, kind: str, step: int, members: dict[str, Any]) -> Record:
-        """Appends a record and shows it to the observers."""
+    def append(self, kind: str, step: int, members: dict[str, Any]) -> tuple[int, int]:
+        """Appends a record and shows it to the observers; gives its number and its length in bytes."""
         at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), at a fifth of its price
-        record = self.writer.append(kind, step, at, members, json_default)
+        seq, raw, digest = self.writer.append_line(kind, step, at, members, json_default)
         if self.observers:
-            self.show(record)
-        return record
+            self.show(Record(raw, kind, seq, step, at, digest))
+        return seq, len(raw)
 
     def show(self, record: Record) -> None:
         """Shows a record to the observers; one that raises is reported and dropped."""

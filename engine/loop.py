@@ -12,7 +12,8 @@ It performs nothing and awaits nothing; `reduce`, which is pure, is the only hoo
 """
 
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from ..traces.compare import Op
 from .commit import fold_step
@@ -25,26 +26,30 @@ from .reasons import StopReason
 from .state import StateSchema
 
 
-class Check(NamedTuple):
+@dataclass(slots=True)
+class Check:
     """Wants to know whether the run ends at this state: send the StopReason, or None."""
 
     state: StateSchema
 
 
-class Decide(NamedTuple):
+@dataclass(slots=True)
+class Decide:
     """Wants a Decision for this state."""
 
     state: StateSchema
 
 
-class Act(NamedTuple):
+@dataclass(slots=True)
+class Act:
     """Wants an act decision carried out: send the Observation."""
 
     state: StateSchema
     decision: Decision
 
 
-class Commit(NamedTuple):
+@dataclass(slots=True)
+class Commit:
     """Wants a step written: `patch` leads from the state before to `state`."""
 
     state: StateSchema

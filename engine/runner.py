@@ -209,11 +209,11 @@ class Runner:
             members["observation"] = observation.to_dict()
         if run.account.calls:
             members["usage"] = run.account.to_dict()
-        record = run.append("commit", run.step, members)
+        _, size = run.append("commit", run.step, members)
         run.step += 1
         run.journal = None
         run.hold(self.held)
-        self._patch_bytes += len(record.raw)
+        self._patch_bytes += size
         if self._patch_bytes > self._snapshot_bytes:
             self._snapshot(dump(want.state))
         run.warn_time()

@@ -110,6 +110,18 @@ class TraceWriter:
         Raises `RecordError` where the members are no JSON (nothing is written, the writer goes on), `TraceWriteError`
         where the write fails, and from then on.
         """
+        seq, raw, digest = self.append_line(kind, step, at, members, default)
+        return Record(raw, kind, seq, step, at, digest)
+
+    def append_line(
+        self,
+        kind: str,
+        step: int,
+        at: float,
+        members: Mapping[str, Any],
+        default: Callable[[Any], Any] | None = None,
+    ) -> tuple[int, bytes, str]:
+        """Write one record, as `append` does, and give its number, its line without newline, and its hash."""
         with self._lock:
             if not self._ready:
                 self._recover()
@@ -126,7 +138,7 @@ class TraceWriter:
             self._last = digest.encode()
             self.position = seq + 1
             self._ready = True
-        return Record(raw, kind, seq, step, at, digest)
+        return seq, raw, digest
 
     def append_many(
         self, items: Iterable[tuple[str, int, float, Mapping[str, Any]]], default: Callable[[Any], Any] | None = None
