@@ -60,6 +60,15 @@ def spread(values: Sequence[float], scale: float = 1.0) -> dict[str, float]:
     return {name: round(of(values) * scale, 3) for name, of in (("min", min), ("median", median), ("max", max))}
 
 
+def paired(times: Sequence[float], bases: Sequence[float]) -> list[float]:
+    """Each time over the base that was taken next to it.
+
+    Neighbours see the same machine, whose speed may halve between one repeat and another: the median of these says more
+    than the least time over the least base, which may come from two different moments.
+    """
+    return [time / base for time, base in zip(times, bases, strict=True)]
+
+
 def trace_file(folder: Path) -> Path:
     """The one trace in a folder."""
     (found,) = folder.glob("*.trace.jsonl")

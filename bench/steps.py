@@ -10,7 +10,7 @@ from typing import Any
 
 from refold import Record
 
-from .figure import Figure, Sizes, spread, trace_file
+from .figure import Figure, Sizes, paired, spread, trace_file
 from .limit import step_records, write_records
 from .workload import AsyncModule, SyncModule, run
 
@@ -29,7 +29,7 @@ def timed(work: Callable[[Path], Any]) -> float:
 
 
 def step_times(sizes: Sizes) -> Iterator[Figure]:
-    """Time for a step over the limit's: least over least of interleaved repeats, since noise only ever adds."""
+    """Time for a step over the limit's: the median of interleaved repeats, each over the limit next to it."""
     n = sizes.steps
     with TemporaryDirectory(prefix="refold-bench-") as name:
         run(AsyncModule(), n, Path(name))
@@ -47,10 +47,10 @@ def step_times(sizes: Sizes) -> Iterator[Figure]:
             "steps": n,
             "step_us": spread(times, 1e6 / n),
             "limit_us": spread(limit, 1e6 / n),
-            "ratios": spread([t / base for t, base in zip(times, limit, strict=True)]),
+            "ratios": spread(paired(times, limit)),
         }
         title = f"time for a step over the limit's, N = {n:,}: {title}"
-        yield Figure(key, title, min(times) / min(limit), goal, details=details)
+        yield Figure(key, title, median(paired(times, limit)), goal, details=details)
 
 
 def growth(sizes: Sizes) -> Iterator[Figure]:
