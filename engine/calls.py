@@ -73,10 +73,10 @@ class Call:
     __slots__ = (
         "charged",
         "coroutine",
-        "digest",
         "frame",
         "intent",
         "key",
+        "match",
         "outcome",
         "pending",
         "recorded",
@@ -87,12 +87,18 @@ class Call:
     )
 
     def __init__(
-        self, run: Books | None, frame: Frame, spec: EffectSpec, digest: str, key: str, recorded: Recorded | None
+        self,
+        run: Books | None,
+        frame: Frame,
+        spec: EffectSpec,
+        match: tuple[str, int],
+        key: str,
+        recorded: Recorded | None,
     ) -> None:
         self.run = run
         self.frame = frame
         self.spec = spec
-        self.digest = digest
+        self.match = match
         self.key = key
         self.recorded = recorded
         self.intent = recorded.intent if recorded else -1
@@ -106,7 +112,9 @@ class Call:
     def inner_frame(self) -> Frame:
         """The frame in which the called function runs: its own effects are journaled under this call."""
         frame = self.frame
-        return Frame(frame.host, frame.step, frame.phase, self.intent, self.digest.encode(), self)
+        return Frame(
+            frame.host, frame.step, frame.phase, self.intent, b"%b.%d|" % (self.match[0].encode(), self.match[1]), self
+        )
 
     def info(self) -> CallInfo:
         """See CallInfo."""

@@ -110,7 +110,7 @@ class Observation:
                 r["id"],
                 r["name"],
                 json_value(r.get("output"), "ActionResult.output"),
-                r.get("error"),
+                r["error_type"] if r.get("error") == "" else r.get("error"),
                 r.get("error_type"),
             )
             for r in doc.get("results", ())

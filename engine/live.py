@@ -144,7 +144,7 @@ class LiveRun:
         recorded = self.journal.take(frame.phase, digest, n) if self.journal is not None else None
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{digest}|{n}"
         key = blake2b(place.encode(), digest_size=16).hexdigest()
-        call = Call(self, frame, spec, digest, key, recorded)
+        call = Call(self, frame, spec, (digest, n), key, recorded)
         if recorded is None:
             if action is None and len(data) >= INLINE_ARGS:
                 members["args"] = self.writer.put_blob(data)

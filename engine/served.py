@@ -62,7 +62,7 @@ class ServedRun:
         if recorded is None:
             self.missing = self.missing or UnrecordedEffectError(frame.phase, spec.name, orjson.loads(data))
             raise self.missing
-        return Call(None, frame, spec, digest, "", recorded)
+        return Call(None, frame, spec, (digest, n), "", recorded)
 
     def _redacted(self, frame: Frame, spec: EffectSpec, data: bytes) -> Recorded | None:
         """Finds a call whose recorded arguments hold redaction marks, each of which stands for any text."""
