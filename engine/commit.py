@@ -1,13 +1,14 @@
 """One reduce from draft to commit: the next frozen state, and the JSON Patch that leads to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import orjson
 
 from ..traces.compare import Op, Span, key_token
-from .draft import Node, Scope
+from .draft import Loan, Node, Scope
 from .draft_list import give_back
 from .draft_model import draft_model
 from .errors import ReduceError, StateValueError
@@ -20,17 +21,21 @@ from .runs import gaps
 from .shape import DRAFT_RESOLVERS
 from .state import StateSchema, assemble
 
+Undo = Callable[[], None]
+
 
 def fold_step(
     state: StateSchema, reduce: Callable[[Any], Any], engine_fields: dict[str, Any], sole: bool = False
-) -> tuple[StateSchema, list[Op]]:
+) -> tuple[StateSchema, list[Op], Undo]:
     """Runs `reduce` on a draft of `state` and commits it, with the fields that the engine writes.
 
     `sole` says that nobody but the caller holds `state`, and that the caller drops it for the next one: its lists may
     then be lent to the draft, so that appending to them copies nothing.
 
-    Returns the next state and the patch from the old one. When reduce raises, or what it made is refused, `state` is as
-    it was. Raises StateValueError with the path of a bad value, ReduceError for a bad return value.
+    Returns the next state, the patch from the old one, and what makes the old one whole again if the step cannot be
+    written (until then `state` itself may have been lent to the next). When reduce raises, or what it made is
+    refused, `state` is as it was. Raises StateValueError with the path of a bad value, ReduceError for a bad return
+    value.
     """
     scope = Scope()
     draft = draft_model(state, scope, sole)
@@ -39,12 +44,21 @@ def fold_step(
         for loan in [loan for loan in scope.loans if draft.__dict__[loan.name] is not loan.list]:
             loan.list.own()  # something else stands in its place now: what was committed is to be compared with
         made = _commit(state, draft, returned, engine_fields)
-        scope.loans.clear()
-        return made
+        undo = partial(_give_all_back, scope.loans, type(state).__refold_shapes__) if scope.loans else _nothing
+        scope.loans = []
+        return *made, undo
     finally:
-        for loan in scope.loans:
-            give_back(loan, type(state).__refold_shapes__[loan.name])
+        _give_all_back(scope.loans, type(state).__refold_shapes__)
         expire(scope)
+
+
+def _give_all_back(loans: list[Loan], shapes: Mapping[str, Any]) -> None:
+    for loan in loans:
+        give_back(loan, shapes[loan.name])
+
+
+def _nothing() -> None:
+    """Undoes a step for which nothing was lent."""
 
 
 def _commit(

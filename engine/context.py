@@ -43,8 +43,8 @@ class Host(Protocol):
 class Frame:
     """One running hook or call: which step and phase it belongs to, and what identifies the next effect in it.
 
-    `prefix` is the match (digest and number) of the enclosing call, `parent` its intent; `counts` says how often each request was
-    made here, so that the n-th of equal requests finds the n-th outcome.
+    `prefix` is the match (digest and number) of the enclosing call, `parent` its intent; `counts` says how often each
+    request was made here, so that the n-th of equal requests finds the n-th outcome.
     """
 
     __slots__ = ("call", "counts", "host", "parent", "phase", "prefix", "rngs", "step")

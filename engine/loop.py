@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..traces.compare import Op
-from .commit import fold_step
+from .commit import Undo, fold_step
 from .context import NOWHERE, reset_frame, set_frame
 from .decision import Decision, Observation
 from .errors import DecisionError
@@ -50,12 +50,16 @@ class Act:
 
 @dataclass(slots=True)
 class Commit:
-    """Wants a step written: `patch` leads from the state before to `state`."""
+    """Wants a step written, and then `state` held: `patch` leads to it from the state before.
+
+    Where it cannot be written, `undo` makes the state before whole again.
+    """
 
     state: StateSchema
+    patch: list[Op]
+    undo: Undo
     decision: Decision
     observation: Observation
-    patch: list[Op]
 
 
 Want = Check | Decide | Act | Commit
@@ -77,13 +81,12 @@ def fold(module: AgentModule[Any], held: Held) -> Generator[Want, Any, StopReaso
             observation = yield Act(held.state, decision)
         elif decision.mode != "final":
             raise DecisionError(f"this engine carries out act and final decisions, not {decision.mode}")
-        held.state, patch = reduce_step(module, held, decision, observation)
-        yield Commit(held.state, decision, observation, patch)
+        yield Commit(*reduce_step(module, held, decision, observation), decision, observation)
 
 
 def reduce_step(
     module: AgentModule[Any], held: Held, decision: Decision, observation: Observation
-) -> tuple[StateSchema, list[Op]]:
+) -> tuple[StateSchema, list[Op], Undo]:
     """One call of `reduce`, where no effect is allowed, and its commit; `current_step` goes up by one."""
     sole = held.sole()
     offered: dict[str, Any] = {"decision": decision, "observation": observation}

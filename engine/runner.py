@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from types import CoroutineType
 from typing import Any
 
 import anyio
 import orjson
+from anyio.lowlevel import checkpoint
 
 from ..tasks import Environment, Task
 from .actions import run_actions
@@ -27,6 +29,8 @@ from .state import StateSchema, dump, json_value
 from .workers import in_thread
 
 _ALWAYS = FinalResultCriteria()
+_BREATH_SECONDS = 0.005
+"""How long steps may go on before the event loop gets its turn."""
 
 
 class Runner:
@@ -96,6 +100,7 @@ class Runner:
         run.hold(self.held)
         machine = fold(self.module, self.held)
         reply: Any = None
+        yielded = perf_counter()
         while True:
             try:
                 want = machine.send(reply)
@@ -106,11 +111,15 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
+                run.phase = "reduce"
             elif isinstance(want, Act):
                 reply = await self._act(want)
                 run.phase = "reduce"
             else:
                 self._commit(want)
+                if perf_counter() - yielded > _BREATH_SECONDS:
+                    await checkpoint()  # hooks that never wait would keep signals, deadlines and other runs waiting
+                    yielded = perf_counter()
             del want  # its state is to be held in one place alone when reduce comes
 
     # the phases
@@ -201,15 +210,20 @@ class Runner:
 
     def _commit(self, want: Commit) -> None:
         run = self.run
-        if run.stopping is not None:
-            raise run.stopping
         members: dict[str, Any] = {"patch": want.patch}
         observation = want.observation
         if observation.results or observation.value is not None:
             members["observation"] = observation.to_dict()
         if run.account.calls:
             members["usage"] = run.account.to_dict()
-        _, size = run.append("commit", run.step, members)
+        try:
+            if run.stopping is not None:
+                raise run.stopping
+            _, size = run.append("commit", run.step, members)
+        except BaseException:
+            want.undo()
+            raise
+        self.held.state = want.state
         run.step += 1
         run.journal = None
         run.hold(self.held)

@@ -288,8 +288,8 @@ class Drafts(RuleBasedStateMachine):
 
         # The same operations on a copy that nobody else holds, whose lists may be lent, come to the same.
         lent = Board.from_dict(old.to_dict())
-        new_of_lent, ops_of_lent = fold_step(lent, reduce_alone, {}, sole=True)
-        new, ops = fold_step(old, reduce, {})
+        new_of_lent, ops_of_lent, _ = fold_step(lent, reduce_alone, {}, sole=True)
+        new, ops, _ = fold_step(old, reduce, {})
         assert dump(new_of_lent) == dump(new)
         patch_of_lent = orjson.loads(orjson.dumps(ops_of_lent))
         assert json.dumps(apply_patch(old.to_dict(), patch_of_lent)) == json.dumps(new.to_dict())
@@ -301,7 +301,7 @@ class Drafts(RuleBasedStateMachine):
         assert json.dumps(apply_patch(old.to_dict(), patch)) == expected
         assert json.dumps(jsonpatch.apply_patch(old.to_dict(), patch)) == expected
         assert (new is old) <= (ops == [])
-        again, none = fold_step(new, lambda draft: draft if str(draft.notes) + str(draft.table) else None, {})
+        again, none, _ = fold_step(new, lambda draft: draft if str(draft.notes) + str(draft.table) else None, {})
         assert again is new
         assert none == []
         assert isinstance(new, Board)

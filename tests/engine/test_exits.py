@@ -19,6 +19,7 @@ from refold import (
     Observation,
     RunResult,
     RunStatus,
+    RuntimeBudget,
     StateSchema,
     StopReason,
     Trace,
@@ -166,3 +167,46 @@ def test_a_trace_folder_that_is_gone_is_an_error_of_the_run_and_not_of_the_calle
     (tmp_path / "file").write_text("x")
     with pytest.raises(TraceWriteError, match="file"):
         Engine(Sleeps(), traces=tmp_path / "file").run("t")
+
+
+def test_the_result_is_what_the_trace_holds_when_the_last_step_could_not_be_written(tmp_path: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    tail = """
+    import resource
+    result = None
+    for room in range(2500, 9000, 150):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+        result = Engine(M(), traces=sys.argv[2], budget=RuntimeBudget(max_steps=500)).run("t")
+        assert result.status == "failed", result
+        trace = result.trace
+        assert len(trace.steps) == result.steps == result.state.current_step, room
+        assert trace.state(result.steps)["text"] == list(result.state.text), room
+    print("same")
+    """
+    with program(tail, "write", str(tmp_path), preexec_fn=limit) as process:
+        out, errors = process.communicate(timeout=100)
+    assert out == "same\n", errors
+
+
+def test_a_run_that_never_waits_lets_others_have_their_turn() -> None:
+    class Busy(AgentModule[Empty]):
+        tools = {"x": lambda: None}
+
+        def init_state(self, task: str, **inputs: Any) -> Empty:
+            return Empty()
+
+        async def decide(self, state: Empty) -> Decision:
+            return Decision.act([Action("no such tool")])
+
+        def reduce(self, state: Empty, decision: Decision, observation: Observation) -> None:
+            state.n += 1
+
+    async def main() -> bool:
+        engine = Engine(Busy(), budget=RuntimeBudget(max_steps=100_000_000))
+        with anyio.move_on_after(0.3) as scope:
+            await engine.arun("t")
+        return scope.cancelled_caught
+
+    assert anyio.run(main)

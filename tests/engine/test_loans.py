@@ -42,7 +42,7 @@ def book() -> Book:
 def step(work: Any, state: Book, sole: bool) -> Book:
     """One reduce; checks its patch, whether the state was lent or copied."""
     before = state.to_dict()
-    new, ops = fold_step(state, lambda draft: (work(draft), None)[1], {"current_step": state.current_step + 1}, sole)
+    new, ops, _ = fold_step(state, lambda draft: (work(draft), None)[1], {"current_step": state.current_step + 1}, sole)
     patched = apply_patch(before, orjson.loads(orjson.dumps(ops)))
     assert orjson.dumps(patched) == orjson.dumps(new.to_dict())
     assert isinstance(new, Book)
