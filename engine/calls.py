@@ -10,7 +10,7 @@ import orjson
 from ..traces import TraceWriter
 from .budget import Usage
 from .context import Frame
-from .errors import EffectError, RunClosed, StateValueError
+from .errors import EffectError, RunClosed
 from .jsonable import json_result
 from .marks import EffectSpec, usage_of
 from .redact import Redactor
@@ -140,9 +140,7 @@ class Call:
             plain = returns is None and type(value) is str and value.isascii()
             held = value if plain else json_result(value, returns, "the result")
             data = orjson.dumps(held)
-        except StateValueError as error:
-            self.fail(error)
-        except (ValueError, TypeError) as error:
+        except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
             self.fail(error)
         if run.redactor is not None:
             cleaned = run.redactor.json(data)

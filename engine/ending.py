@@ -49,6 +49,7 @@ async def _finish(
     if state is not None:
         state, patch = _ended(state, outcome.reason)
     run.closed = True
+    outcome = _told(outcome, run)
     task_result = await _evaluated(task, state, outcome, environment)
     usage = run.usage()
     members: dict[str, Any] = {
@@ -60,7 +61,9 @@ async def _finish(
         "error": outcome.error.to_dict() if outcome.error else None,
     }
     if run.redactor is not None:
-        members = run.redactor.value(members)
+        for name in ("final_result", "task_result"):
+            members[name] = run.redactor.value(members[name])
+        task_result = TaskResult(**members["task_result"])
     if patch:
         members["patch"] = patch
     try:
@@ -80,6 +83,14 @@ async def _finish(
         run.writer.trace(),
         outcome.error,
     )
+
+
+def _told(outcome: Outcome, run: LiveRun) -> Outcome:
+    """The outcome with an error that holds no secrets, as the trace and the result will tell it."""
+    if outcome.error is None or run.redactor is None:
+        return outcome
+    error = RunError.from_dict(run.redactor.value(outcome.error.to_dict()))
+    return Outcome(outcome.reason, outcome.status, error, outcome.raised)
 
 
 def _close_calls(run: LiveRun, outcome: Outcome) -> None:

@@ -29,7 +29,7 @@ from .header import header_of
 from .live import LiveRun, Observer, new_seed
 from .module import AgentModule
 from .reasons import RunStatus, StopReason
-from .redact import Redactor, make_redactor
+from .redact import Redactor, make_redactor, redacted_task
 from .result import RunError, RunResult
 from .resume import Resumption, prepare_resume
 from .run_ids import new_run_id
@@ -84,6 +84,8 @@ class Engine:
         self.observers = tuple(observers)
         self.durability: Literal["process", "power", "none"] = durability
         self.clock = clock or SystemClock()
+        if seed is not None and not (type(seed) is int and -(2**63) <= seed < 2**64):
+            raise EngineUsageError(f"seed must be a whole number of at most 64 bits, got {seed!r}")
         self.seed = seed
         self.workspace = Path(workspace) if workspace is not None else None
         self._redactor = make_redactor(redact)
@@ -204,17 +206,16 @@ class Engine:
         return run
 
     async def _start(self, task: Task, observers: Sequence[Observer]) -> RunResult:
+        if self._redactor is not None:
+            task = redacted_task(task, self._redactor)
         run_id = new_run_id(task.id)
         path = self.traces / f"{run_id}{SUFFIX}" if self.traces is not None else None
         budget = self.budget.under(task.budget)
         seed = self.seed if self.seed is not None else new_seed()
         with TraceWriter.create(path, durability=self.durability) as writer:
             run = self._live(run_id, seed, writer, budget, observers)
-            document = task.to_dict()
-            if run.redactor is not None and (cleaned := run.redactor.value(document)) is not document:
-                task, document = Task.from_dict(cleaned), cleaned
             runner = Runner(self.module, task, run, self.stop, budget.max_runtime_seconds)
-            run.write("header", 0, header_of(run_id, self.module, document, budget, seed))
+            run.write("header", 0, header_of(run_id, self.module, task.to_dict(), budget, seed))
             return await self._drive(runner, task, fresh=True)
 
     async def _continue(self, resumption: Resumption) -> RunResult:

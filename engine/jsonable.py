@@ -12,7 +12,9 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from .errors import StateValueError
+from .decision import ActionResult, Observation
+from .errors import CircularValueError, StateValueError
+from .redact import Redactor
 from .state import StateModel, json_value
 
 _TEXTUAL = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
@@ -34,9 +36,40 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
     if kind is str or kind is dict or kind is list:
         try:
             return json_value(value, label)
+        except CircularValueError:
+            raise
         except StateValueError:
             pass
-    return json_value(_plain(value), label)
+    try:
+        return json_value(_plain(value), label)
+    except RecursionError:
+        raise StateValueError(f"{label} nests too deep, or contains itself") from None
+
+
+def own_observation(value: Any, redactor: Redactor | None) -> Observation:
+    """What an `act` of the module's own gave, after its trip through JSON: what its replay will see.
+
+    Results that `super().act` gave have made the trip already. Raises StateValueError for what JSON cannot carry.
+    """
+    if not isinstance(value, Observation):
+        return Observation((), _clean(json_result(value, None, "the observation"), redactor))
+    for result in value.results:
+        if not isinstance(result, ActionResult):
+            raise StateValueError(f"Observation.results holds ActionResults, not {type(result).__name__}")
+    results = tuple(r if r._outcome is not None else _own_result(r, redactor) for r in value.results)
+    return Observation(results, _clean(json_result(value.value, None, "Observation.value"), redactor))
+
+
+def _own_result(result: ActionResult, redactor: Redactor | None) -> ActionResult:
+    form = json_result(
+        [result.id, result.name, result.output, result.error, result.error_type], None, f"the result of {result.name!r}"
+    )
+    return ActionResult(*_clean(form, redactor))
+
+
+def _clean(value: Any, redactor: Redactor | None) -> Any:
+    cleaned = value if redactor is None else redactor.value(value)
+    return value if cleaned is value else json_value(cleaned, "the observation")
 
 
 def _plain(value: Any) -> Any:

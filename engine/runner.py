@@ -18,6 +18,7 @@ from .decision import Decision, Observation
 from .ending import Outcome
 from .errors import DecisionError, StateValueError
 from .held import Held
+from .jsonable import own_observation
 from .live import LiveRun
 from .loop import Act, Check, Commit, Decide, fold
 from .module import AgentModule
@@ -25,7 +26,7 @@ from .reasons import RunStatus, StopReason, status_of
 from .result import RunError
 from .scheduler import later, soon
 from .start import first_state
-from .state import StateSchema, dump, json_value
+from .state import StateSchema, dump
 from .workers import in_thread
 
 _ALWAYS = FinalResultCriteria()
@@ -199,10 +200,8 @@ class Runner:
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call("act", self.module.act, kwargs)
-        if isinstance(value, Observation):
-            return Observation(value.results, json_value(value.value, "Observation.value"))
         try:
-            return Observation((), json_value(value, "the observation"))
+            return own_observation(value, run.redactor)
         except StateValueError as error:
             raise StateValueError(
                 f"{type(self.module).__name__}.act must return an Observation or a JSON value: {error}"
