@@ -6,14 +6,15 @@ from typing import Any
 
 import anyio
 import orjson
+from pydantic import PydanticUserError
 
 from .arguments import ArgumentError, signature_of
 from .calls import replayed
 from .context import Frame, frame_or_none
 from .decision import Action, ActionResult, Decision, Observation, made
 from .effects import carry_out, reserve, started
-from .errors import EffectError, EngineUsageError
-from .marks import EffectSpec, spec_of
+from .errors import EffectError, EngineUsageError, ModuleDefinitionError
+from .marks import spec_of
 
 Tools = Mapping[str, Callable[..., Any]]
 
@@ -74,7 +75,7 @@ async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
         kwargs = signature_of(name, fn).check(action.args)
     except ArgumentError as error:
         return ActionResult(id_, name, None, str(error), "ArgumentError")
-    spec = _tool_spec(name, fn)
+    spec = spec_of(fn, name)
     call = frame.host.begin(frame, spec, None, action)
     try:
         if call.recorded is not None:
@@ -82,26 +83,23 @@ async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
         else:
             if not started(call, (), kwargs):
                 await reserve(call, (), kwargs)
-            held, _, outcome = await carry_out(call, spec.fn, kwargs)
+            held, _, outcome = await carry_out(call, fn, kwargs)
     except EffectError as error:
         return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)
     return made(ActionResult, {"id": id_, "name": name, "output": held, "_outcome": outcome})
 
 
-def _tool_spec(name: str, fn: Callable[..., Any]) -> EffectSpec:
-    spec = spec_of(fn)
-    if spec.name == name:
-        return spec
-    key = (name, fn)
-    try:
-        return _renamed[key]
-    except KeyError:
-        spec = EffectSpec(fn, name, spec.marks, spec.is_async, spec.positional, spec.returns)
-        if len(_renamed) > 4096:
-            _renamed.clear()
-        return _renamed.setdefault(key, spec)
-    except TypeError:
-        return EffectSpec(fn, name, spec.marks, spec.is_async, spec.positional, spec.returns)
-
-
-_renamed: dict[tuple[str, Callable[..., Any]], EffectSpec] = {}
+def check_tools(tools: Tools) -> None:
+    """Raises ModuleDefinitionError for what could not be called as a tool: it names the tool, and what is wrong."""
+    if not isinstance(tools, Mapping):
+        raise ModuleDefinitionError(f"tools must be a dict of names and functions, got {type(tools).__name__}")
+    for name, fn in tools.items():
+        if not isinstance(name, str) or not name:
+            raise ModuleDefinitionError(f"a tool needs a name, got {name!r}")
+        if not callable(fn):
+            raise ModuleDefinitionError(f"tool {name!r} is no function but {type(fn).__name__} {fn!r}")
+        try:
+            signature_of(name, fn)
+            spec_of(fn, name)
+        except (TypeError, NameError, ValueError, PydanticUserError) as error:
+            raise ModuleDefinitionError(f"tool {name!r} cannot be called by name and value: {error}") from error

@@ -1,5 +1,6 @@
 """What hooks and tools call to touch the world: each effect is journaled, and served from the journal on replay."""
 
+import asyncio
 import functools
 import random
 import time
@@ -84,8 +85,14 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """How many tokens a call reserves before it starts, by its mark."""
+    """How many tokens a call reserves before it starts, by its mark; none inside a call that has reserved some."""
     tokens = spec.marks.tokens
+    frame = frame_or_none()
+    outer = frame.call if frame is not None else None
+    while outer is not None:
+        if outer.reserved:
+            return 0
+        outer = outer.frame.call
     return tokens(*args, **kwargs) if callable(tokens) else tokens
 
 
@@ -120,6 +127,12 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
         call.fail(error)
     except SystemExit as error:
         call.fail(RuntimeError(f"SystemExit: {error.code}"))
+    except asyncio.CancelledError as error:
+        this = asyncio.current_task()
+        if this is not None and not this.cancelling():
+            call.fail(RuntimeError(f"it awaited something that was cancelled: {error}"))
+        call.cancelled("the run was cancelled, or ran into a budget, before the call ended")
+        raise
     except BaseException:
         call.cancelled("the run was cancelled, or ran into a budget, before the call ended")
         raise

@@ -18,6 +18,7 @@ from ..tasks import (
     use_environment,
 )
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
+from .actions import check_tools
 from .budget import Account, RuntimeBudget
 from .clock import Clock, SystemClock
 from .context import counted_live
@@ -77,6 +78,7 @@ class Engine:
         if not isinstance(cast(object, module), AgentModule):
             given = f"the class {module.__name__}" if isinstance(module, type) else f"a {type(module).__name__}"
             raise EngineUsageError(f"Engine takes an AgentModule instance, got {given}; write Engine(MyModule())")
+        check_tools(module.tools)
         self.module = module
         self.budget = budget or RuntimeBudget()
         self.stop = tuple(stop)

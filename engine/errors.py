@@ -145,3 +145,11 @@ class DivergenceError(RefoldError, RuntimeError):
 
 class EngineUsageError(RefoldError, RuntimeError):
     """The engine was called in a way it cannot serve; the message says which call fits."""
+
+
+def message_of(error: BaseException) -> str:
+    """An exception's message as text that can be written, whatever its class makes of it."""
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception as failed:  # noqa: BLE001 - a stranger's __str__
+        return f"(its message cannot be told: {type(failed).__name__})"

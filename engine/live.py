@@ -13,7 +13,7 @@ from .budget import Account, RunUsage, Usage
 from .calls import Call
 from .clock import Clock
 from .context import Frame, frame_variable
-from .errors import BudgetExceeded, EffectError, RunClosed
+from .errors import BudgetExceeded, EffectError, RunClosed, message_of
 from .held import Held
 from .journal import Journal
 from .marks import EffectSpec
@@ -226,7 +226,7 @@ class LiveRun:
         if isinstance(error, EffectError):
             form = {"type": error.error_type, "message": error.message}
         else:
-            form = {"type": type(error).__name__, "message": _message(error)}
+            form = {"type": type(error).__name__, "message": message_of(error)}
         data = getattr(error, "data", None)
         if data is not None:
             try:
@@ -250,13 +250,6 @@ class LiveRun:
     def warn_budget(self, what: str, used: float, limit: float) -> None:
         """Says once, as an event, that 80 % of a limit is used."""
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error).encode("utf-8", "replace").decode()
-    except Exception as failed:  # noqa: BLE001 - a stranger's __str__
-        return f"(its message cannot be told: {type(failed).__name__})"
 
 
 def new_seed() -> int:

@@ -74,7 +74,6 @@ def effect(
 class EffectSpec:
     """A function as the engine calls it: its name and marks, its parameters' names, and the type of its result."""
 
-    fn: Callable[..., Any]
     name: str
     marks: Marks
     is_async: bool
@@ -91,39 +90,42 @@ class EffectSpec:
         return {**named, **kwargs}
 
 
-_specs: WeakKeyDictionary[Any, EffectSpec] = WeakKeyDictionary()
-_method_specs: WeakKeyDictionary[Any, EffectSpec] = WeakKeyDictionary()
+_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDictionary()
+_method_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDictionary()
 
 
-def spec_of(fn: Callable[..., Any]) -> EffectSpec:
-    """The function as an effect; kept for functions and methods, made anew for other callables."""
+def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
+    """The function as an effect, or as the tool of that name; kept for functions and methods while these are there."""
     if inspect.ismethod(fn):
         key, known = fn.__func__, _method_specs
     elif inspect.isfunction(fn):
         key, known = fn, _specs
     else:
-        return _read(fn)
-    spec = known.get(key)
+        return _read(fn, name)
+    by_name = known.get(key)
+    if by_name is None:
+        by_name = known[key] = {}
+    spec = by_name.get(name)
     if spec is None:
-        spec = known[key] = _read(fn)
+        spec = by_name[name] = _read(fn, name)
     return spec
 
 
-def _read(fn: Callable[..., Any]) -> EffectSpec:
+def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
     if not callable(fn):
         raise TypeError(f"perform() takes a function and its arguments, got {type(fn).__name__}; pass fn, not fn(...)")
     plain = fn
     while hasattr(plain, "func") and hasattr(plain, "keywords"):
         plain = plain.func
     marks: Marks = getattr(fn, "__refold_marks__", getattr(plain, "__refold_marks__", _UNMARKED))
-    name = marks.name or getattr(plain, "__qualname__", type(plain).__name__).replace("<locals>.", "")
+    name = tool or marks.name or getattr(plain, "__qualname__", type(plain).__name__).replace("<locals>.", "")
     is_async = inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
     try:
         parameters = inspect.signature(fn).parameters.values()
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     except (ValueError, TypeError):
         positional = ()
-    return EffectSpec(fn, name, marks, is_async, positional, _result_type(plain))
+    return EffectSpec(name, marks, is_async, positional, _result_type(plain))
 
 
 def _result_type(fn: Callable[..., Any]) -> TypeAdapter[Any] | None:

@@ -8,6 +8,7 @@ from typing import Any
 from ..tasks import TaskResult, TaskValidationIssue
 from ..traces import Trace
 from .budget import RunUsage
+from .errors import message_of
 from .reasons import RunStatus, StopReason
 
 
@@ -72,8 +73,7 @@ class RunError:
         text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
-        message = str(error).encode("utf-8", "replace").decode()
-        return cls(type(error).__name__, message, text, step, phase)
+        return cls(type(error).__name__, message_of(error), text, step, phase)
 
 
 @dataclass(frozen=True, slots=True)

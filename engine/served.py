@@ -22,6 +22,11 @@ _ROUNDS = 200
 _MARK = re.compile(rb"<redacted:[^>]*>")
 
 
+def unmarked(text: bytes) -> re.Pattern[bytes]:
+    """What a recorded text may have been: each redaction mark in it stands for any text."""
+    return re.compile(b".*?".join(re.escape(part) for part in _MARK.split(text)), re.DOTALL)
+
+
 class UnrecordedEffectError(RefoldError, RuntimeError):
     """The code asked for an effect that the trace does not have; `request` is what it asked for."""
 
@@ -72,8 +77,7 @@ class ServedRun:
             shown = orjson.dumps(effect.args)
             if b"<redacted:" not in shown:
                 continue
-            pattern = b".*?".join(re.escape(part) for part in _MARK.split(shown))
-            if re.fullmatch(pattern, data, re.DOTALL):
+            if unmarked(shown).fullmatch(data):
                 return self.journal.take(frame.phase, effect.digest, effect.n)
         return None
 

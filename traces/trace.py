@@ -11,7 +11,7 @@ from . import fold
 from .blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .check import check_structure
 from .diff import TraceDiff, diff_traces
-from .errors import TraceError, TraceNotFoundError
+from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .find import Blame, blame
 from .history import History
 from .lines import Lines
@@ -119,7 +119,10 @@ class Trace:
             raise TraceError(
                 f"{self.path or 'the trace'} holds no whole record: the run ended before it began; delete it"
             )
-        return self._lines.record_at(0)
+        first = self._lines.record_at(0)
+        if first.kind != "header":
+            raise TraceCorruptError("the trace does not begin with its header", 1, path=self.path)
+        return first
 
     @property
     def run_id(self) -> str:
