@@ -10,7 +10,7 @@ import orjson
 from ..traces import TraceWriter
 from .budget import Usage
 from .context import Frame
-from .errors import EffectError, RunClosed
+from .errors import EffectError, RunClosed, StateValueError
 from .jsonable import json_result
 from .marks import EffectSpec, usage_of
 from .redact import Redactor
@@ -39,6 +39,9 @@ class Books(Protocol):
 
     def open(self, call: "Call") -> None:
         """Writes the call's intent."""
+
+    def check(self, charged: Usage) -> None:
+        """Ends the run where what is charged to a running call is more than the budget has left."""
 
 
 BLOB_FROM = 64 * 1024
@@ -126,6 +129,8 @@ class Call:
         before = self.charged or Usage()
         cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
         self.charged = Usage(before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out, cost)
+        if self.run is not None:
+            self.run.check(self.charged)
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
         """Writes the outcome; gives the value in frozen JSON form, its bytes, and the outcome's number.
@@ -136,6 +141,8 @@ class Call:
         assert run is not None
         try:
             usage = self.charged or usage_of(self.spec, value)
+            if (problem := self.spec.mistyped(value)) is not None:
+                raise StateValueError(problem)
             returns = self.spec.returns
             plain = returns is None and type(value) is str and value.isascii()
             held = value if plain else json_result(value, returns, "the result")

@@ -12,6 +12,9 @@ from .reasons import RunStatus, StopReason
 from .result import RunError, RunResult
 from .state import StateSchema, assemble
 
+_LEAST_SECONDS = 1.0
+"""What criteria may take even where the run has used up its time."""
+
 
 @dataclass
 class Outcome:
@@ -50,7 +53,7 @@ async def _finish(
         state, patch = _ended(state, outcome.reason)
     run.closed = True
     outcome = _told(outcome, run)
-    task_result = await _evaluated(task, state, outcome, environment)
+    task_result = await _evaluated(run, task, state, outcome, environment)
     usage = run.usage()
     members: dict[str, Any] = {
         "status": outcome.status,
@@ -112,13 +115,17 @@ def _ended(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[di
 
 
 async def _evaluated(
-    task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+    run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
 ) -> TaskResult:
     final = state.final_result if state is not None else None
     if outcome.raised is None:
         view = RunView(task, str(outcome.status), str(outcome.reason), final, state, environment)
-        return await evaluate_task(view)
-    evidence = "not evaluated: the run was cancelled"
+        left = run.account.budget.max_runtime_seconds
+        with anyio.move_on_after(None if left is None else max(left - run.elapsed, _LEAST_SECONDS)):
+            return await evaluate_task(view)
+        evidence = "not evaluated: the run's time was used up"
+    else:
+        evidence = "not evaluated: the run was cancelled"
     criteria = [CriterionResult(criterion=text, passed=None, evidence=evidence) for text in task.success_criteria]
     return TaskResult(
         task_id=task.id,
@@ -126,5 +133,5 @@ async def _evaluated(
         stop_reason=str(outcome.reason),
         final_result=final,
         criteria=criteria,
-        reason="the run was cancelled before it was complete",
+        reason=f"its criteria were {evidence}",
     )

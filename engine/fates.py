@@ -4,10 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
+import orjson
+from pydantic import ValidationError
+
 from ..traces import Effect, Step, Trace
+from .actions import Tools
 from .errors import StateValueError, WaitAnsweredError
 from .frozen import thaw
 from .journal import unknown
+from .leaves import first_problem
+from .marks import spec_of
 from .redact import Redactor
 from .result import WaitRequest
 from .state import json_value
@@ -36,8 +42,11 @@ FATE_SCHEMA: dict[str, Any] = {
 class Fates:
     """The calls of unknown fate in a trace's unfinished step; `write(kind, members)` puts down what is learnt."""
 
-    def __init__(self, trace: Trace, write: Callable[[str, dict[str, Any]], None], redactor: Redactor | None) -> None:
+    def __init__(
+        self, trace: Trace, write: Callable[[str, dict[str, Any]], None], redactor: Redactor | None, tools: Tools
+    ) -> None:
         self.trace = trace
+        self._tools = tools
         self._write = write
         self._redactor = redactor
 
@@ -48,6 +57,7 @@ class Fates:
         answers = _answers_so_far(step)
         open_now = {r.id: r for r in self._questions(effects, self._retried(effects, answers))}
         given = self._clean(_given(value, request, open_now, self.trace.run_id))
+        self._check_types(given, open_now)
         if given:
             self._write("input", {"answers": given})
             answers |= given
@@ -74,6 +84,23 @@ class Fates:
             raise WaitAnsweredError(f"the answer cannot be written as JSON: {error}") from None
         cleaned: dict[str, Any] = thaw(exact) if self._redactor is None else thaw(self._redactor.value(exact))
         return cleaned
+
+    def _check_types(self, given: Mapping[str, Any], open_now: Mapping[str, WaitRequest]) -> None:
+        """Refuses a result that the tool itself could not have given, as its return annotation tells."""
+        for name, answer in given.items():
+            details = open_now[name].details
+            fn = self._tools.get(details["name"]) if details["phase"] == "act" else None
+            if "ran" not in answer or fn is None:
+                continue
+            spec = spec_of(fn, details["name"])
+            problem = spec.mistyped(answer["ran"])
+            try:
+                if spec.returns is not None:
+                    spec.returns.validate_json(orjson.dumps(answer["ran"]))
+            except ValidationError as error:
+                problem = first_problem(error)
+            if problem is not None:
+                raise WaitAnsweredError(f"{spec.name} could not have given {answer['ran']!r:.80}: {problem}")
 
     def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
         return frozenset(e.seq for e in _walk(effects) if "retry" in answers.get(self._request(e).id, ()))

@@ -17,6 +17,7 @@ from .errors import BudgetExceeded, EffectError, RunClosed, message_of
 from .held import Held
 from .journal import Journal
 from .marks import EffectSpec
+from .reasons import StopReason
 from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
 from .state import json_default, json_value
@@ -179,6 +180,19 @@ class LiveRun:
             raise
         call.reserved = tokens
         return True
+
+    def check(self, charged: Usage) -> None:
+        """Ends the run where what a running call was charged is more than the budget has left."""
+        budget, account = self.account.budget, self.account
+        reason = None
+        if budget.max_tokens is not None and account.tokens + charged.tokens > budget.max_tokens:
+            reason = StopReason.budget_tokens
+        elif budget.max_cost_usd is not None and account.cost + (charged.cost or 0.0) > budget.max_cost_usd:
+            reason = StopReason.budget_cost
+        if reason is not None:
+            self.stop(BudgetExceeded(reason, f"what is charged to a running call exceeds the budget ({reason})"))
+            assert self.stopping is not None
+            raise self.stopping
 
     def settle(self, reserved: int, usage: Usage | None) -> None:
         """Books what a call has used."""

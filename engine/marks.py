@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import Any, TypeVar, get_origin, get_type_hints, overload
 from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
@@ -79,6 +79,18 @@ class EffectSpec:
     is_async: bool
     positional: tuple[str, ...]
     returns: TypeAdapter[Any] | None
+    native: type | None = None
+    """The declared type of the result, where it is one of JSON's own and needs no adapter."""
+
+    def mistyped(self, value: Any) -> str | None:
+        """What is wrong with a result that is not of its declared native type."""
+        native = self.native
+        if native is None or type(value) is native or (native is float and type(value) is int):
+            return None
+        if isinstance(value, native) and type(value) is not bool:
+            return None
+        got = f"{type(value).__name__} {value!r:.60}"
+        return f"the result is not of its declared type: expected {native.__name__}, got {got}"
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, as an intent carries them."""
@@ -125,16 +137,20 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     except (ValueError, TypeError):
         positional = ()
-    return EffectSpec(name, marks, is_async, positional, _result_type(plain))
+    declared = _declared(plain)
+    returns = _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
+    native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
+    native = native if returns is None and isinstance(native, type) else None
+    return EffectSpec(name, marks, is_async, positional, returns, native)
 
 
-def _result_type(fn: Callable[..., Any]) -> TypeAdapter[Any] | None:
+def _declared(fn: Callable[..., Any]) -> Any:
+    """The declared type of a function's result; Any where none is, or where it cannot be found."""
     target = fn if inspect.isroutine(fn) else type(fn).__call__
     try:
-        declared = get_type_hints(target, include_extras=True).get("return", Any)
+        return get_type_hints(target, include_extras=True).get("return", Any)
     except (NameError, TypeError):
-        return None
-    return _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
+        return Any
 
 
 def _hashable(value: Any) -> bool:

@@ -126,7 +126,7 @@ class _Preparation:
         divergences = await verify(trace, self.module)
         if divergences and on_divergence == "fail":
             raise DivergenceError(divergences)
-        again, requests = Fates(trace, self._write_after_saying, self.redactor).take(value, request)
+        again, requests = Fates(trace, self._write_after_saying, self.redactor, self.module.tools).take(value, request)
         if requests:
             shown = {r["id"] for r in trace.waiting}
             if {r.id for r in requests} != shown or self.said:
