@@ -41,7 +41,7 @@ class Books(Protocol):
         """Writes the call's intent."""
 
     def check(self, charged: Usage) -> None:
-        """Ends the run where what is charged to a running call is more than the budget has left."""
+        """Ends the run where what a running call was charged has used up what the budget had left."""
 
 
 BLOB_FROM = 64 * 1024
@@ -128,9 +128,9 @@ class Call:
         """Adds to what this call has cost."""
         before = self.charged or Usage()
         cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
-        self.charged = Usage(before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out, cost)
-        if self.run is not None:
+        if self.run is not None and self.charged is not None:
             self.run.check(self.charged)
+        self.charged = Usage(before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out, cost)
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
         """Writes the outcome; gives the value in frozen JSON form, its bytes, and the outcome's number.

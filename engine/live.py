@@ -182,15 +182,15 @@ class LiveRun:
         return True
 
     def check(self, charged: Usage) -> None:
-        """Ends the run where what a running call was charged is more than the budget has left."""
+        """Ends the run where what a running call was charged has used up what the budget had left."""
         budget, account = self.account.budget, self.account
         reason = None
-        if budget.max_tokens is not None and account.tokens + charged.tokens > budget.max_tokens:
+        if budget.max_tokens is not None and account.tokens + charged.tokens >= budget.max_tokens:
             reason = StopReason.budget_tokens
-        elif budget.max_cost_usd is not None and account.cost + (charged.cost or 0.0) > budget.max_cost_usd:
+        elif budget.max_cost_usd is not None and account.cost + (charged.cost or 0.0) >= budget.max_cost_usd:
             reason = StopReason.budget_cost
         if reason is not None:
-            self.stop(BudgetExceeded(reason, f"what is charged to a running call exceeds the budget ({reason})"))
+            self.stop(BudgetExceeded(reason, f"what a running call was charged has used up the budget ({reason})"))
             assert self.stopping is not None
             raise self.stopping
 
