@@ -35,7 +35,8 @@ class _Field:
         node: Node = owner._refold_node
         values = owner.__dict__
         value = values[self.name]
-        if node.sole and type(value) is FrozenList and getrefcount(value) == _HELD_BY_STATE:
+        lent = node.sole and type(value) is FrozenList and not value.meta.heaped
+        if lent and getrefcount(value) == _HELD_BY_STATE:
             draft: Any = borrow(value, node.base.__dict__, self.name, node.scope)
         else:
             draft = draft_of(value, node.scope)

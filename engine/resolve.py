@@ -1,6 +1,8 @@
 """Turns a draft into its frozen value, looking only at what was touched."""
 
 from collections.abc import Callable
+from itertools import compress, count
+from operator import is_not
 from sys import getrefcount
 from typing import Any
 
@@ -55,6 +57,8 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
     stack.append(draft)
     if len(stack) > MAX_DEPTH:
         raise freezer.too_deep()
+    if node.moved is None and shape.heaped and _moved_unseen(work, node):
+        node.moved = []
     settle = _settle_in_place if node.moved is None else _settle_moved
     changed = settle(work, node, shape.item.freeze, freezer)
     stack.pop()
@@ -86,6 +90,13 @@ def _resolve_lent(draft: Any, loan: Loan, shape: Any, freezer: Freezer) -> Any:
     if size > loan.size:
         freezer.grown[id(draft)] = loan.size
     return draft
+
+
+def _moved_unseen(work: list[Any], node: Node) -> bool:
+    """Whether items have moved though no method of the draft was called: `heapq` writes into the list itself."""
+    base, touched = node.base, node.touched
+    differ = compress(count(), map(is_not, list.__iter__(base), list.__iter__(work)))
+    return list.__len__(work) < list.__len__(base) or any(i not in touched for i in differ)
 
 
 def _settle_in_place(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:

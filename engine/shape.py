@@ -42,6 +42,7 @@ class AnyShape:
         self.label = label
         self.item = self
         self.key = None
+        self.heaped = True
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze; tuples become lists, subclasses of text and numbers their plain value."""
@@ -82,6 +83,10 @@ class ListShape:
     def __init__(self, label: str, item: Shape) -> None:
         self.label = label
         self.item = item
+        classes = getattr(getattr(item, "cls", object), "__mro__", (object,))[:-1]
+        ordered = not classes or any("__lt__" in vars(cls) for cls in classes)
+        self.heaped = ordered and type(item) is not DictShape
+        """Whether items can be ordered, so that `heapq`, which writes past a list's methods, may move them unseen."""
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""

@@ -1,5 +1,6 @@
 """A list that nobody else sees is lent to its draft: appending copies nothing, and everything else behaves as ever."""
 
+import heapq
 from typing import Any
 
 import orjson
@@ -33,6 +34,8 @@ class Book(StateSchema):
     lines: list[Line] = []
     plain: list[Any] = []
     count: int = 0
+    heap: list[int] = [3, 7, 9]
+    nested: list[list[Any]] = [[5, "a"], [7, "b"]]
 
 
 def book() -> Book:
@@ -49,7 +52,23 @@ def step(work: Any, state: Book, sole: bool) -> Book:
     return new
 
 
+def push_lists(s: Book) -> None:
+    for number in (3, 1, 2):
+        heapq.heappush(s.nested, [number, "x"])
+
+
+def heap(s: Book) -> None:
+    for number in (5, 1, 4, 2, 3):
+        heapq.heappush(s.heap, number)
+    heapq.heappop(s.heap)
+    heapq.heapreplace(s.heap, 0)
+    heapq.heapify(s.heap)
+
+
 WORK: dict[str, Any] = {
+    "heapq": heap,
+    "heapq pops": lambda s: [heapq.heappop(s.heap) for _ in list(s.heap)[1:]],
+    "heapq of lists": push_lists,
     "append": lambda s: s.lines.append(Line(text="new")),
     "extend": lambda s: s.lines.extend([Line(text="a"), Line(text="b")]),
     "iadd": lambda s: s.__setattr__("plain", s.plain.__iadd__([4])),
