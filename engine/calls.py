@@ -7,7 +7,7 @@ from typing import Any, NoReturn, Protocol
 
 import orjson
 
-from ..traces import TraceWriter
+from ..traces import TraceWriter, is_blob
 from .budget import Usage
 from .context import Frame
 from .errors import EffectError, RunClosed, StateValueError
@@ -154,7 +154,9 @@ class Call:
             if cleaned is not data:
                 data = cleaned
                 held = json_value(orjson.loads(data), "the result")
-        result: Any = orjson.Fragment(data) if len(data) < BLOB_FROM else run.writer.put_blob(data)
+        result: Any = (
+            orjson.Fragment(data) if len(data) < BLOB_FROM and not is_blob(held) else run.writer.put_blob(data)
+        )
         return held, data, self._close({"result": result}, usage)
 
     def fail(self, error: Exception) -> NoReturn:

@@ -15,7 +15,7 @@ import anyio.lowlevel
 from .budget import Usage
 from .calls import Call, CallInfo, replayed, typed
 from .context import Frame, frame_or_none, reset_frame, set_frame
-from .errors import EngineUsageError, NoRunError
+from .errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
 from .marks import EffectSpec, effect, spec_of
 from .workers import in_thread
 
@@ -23,6 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _POLL_SECONDS = 0.005
+_CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
 _VERSION_8 = 8 << 76 | 2 << 62
 _NOT_VERSION = ~(15 << 76 | 3 << 62)
 
@@ -66,14 +67,14 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     call = frame.host.begin(frame, spec, spec.named(args, kwargs))
     if call.recorded is not None:
         return cast(R, typed(spec, replayed(call)[1]))
-    needed = tokens_needed(spec, args, kwargs)
-    assert call.run is not None
-    while not call.run.reserve(call, needed):
+    while not started(call, args, kwargs):
         time.sleep(_POLL_SECONDS)
-    call.run.open(call)
     token = set_frame(call.inner_frame())
     try:
         value = fn(*args, **kwargs)
+    except (BudgetExceeded, RunClosed):
+        call.cancelled(_CUT_OFF)
+        raise
     except Exception as error:  # noqa: BLE001 - journaled, and raised again as EffectError
         call.fail(error)
     except BaseException:
@@ -121,6 +122,9 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
                 value = await _start(call, fn, kwargs)
         else:
             value = await _start(call, fn, kwargs)
+    except (BudgetExceeded, RunClosed):
+        call.cancelled(_CUT_OFF)
+        raise
     except Exception as error:  # noqa: BLE001 - journaled, and raised again as EffectError
         if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
@@ -131,10 +135,10 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
         this = asyncio.current_task()
         if this is not None and not this.cancelling():
             call.fail(RuntimeError(f"it awaited something that was cancelled: {error}"))
-        call.cancelled("the run was cancelled, or ran into a budget, before the call ended")
+        call.cancelled(_CUT_OFF)
         raise
     except BaseException:
-        call.cancelled("the run was cancelled, or ran into a budget, before the call ended")
+        call.cancelled(_CUT_OFF)
         raise
     finally:
         reset_frame(token)

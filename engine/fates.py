@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ..traces import Effect, Step, Trace
+from ..traces import Effect, Step, Trace, is_blob
 from .actions import Tools
 from .errors import StateValueError, WaitAnsweredError
 from .frozen import thaw
@@ -90,6 +90,8 @@ class Fates:
         for name, answer in given.items():
             details = open_now[name].details
             fn = self._tools.get(details["name"]) if details["phase"] == "act" else None
+            if is_blob(answer.get("ran")):
+                raise WaitAnsweredError("the result has the form of a reference to a blob; it cannot be an answer")
             if "ran" not in answer or fn is None:
                 continue
             spec = spec_of(fn, details["name"])

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from ..traces import is_blob
 from .decision import ActionResult, Observation
 from .errors import CircularValueError, StateValueError
 from .redact import Redactor
@@ -64,6 +65,8 @@ def _own_result(result: ActionResult, redactor: Redactor | None) -> ActionResult
     form = json_result(
         [result.id, result.name, result.output, result.error, result.error_type], None, f"the result of {result.name!r}"
     )
+    if is_blob(form[2]):
+        raise StateValueError(f"the output of {result.name!r} has the form of a trace's reference to a blob; wrap it")
     return ActionResult(*_clean(form, redactor))
 
 

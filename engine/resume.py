@@ -108,7 +108,7 @@ class _Preparation:
         self.writer = writer
         self.trace = trace
         self.task = Task.from_dict(trace.header["task"])
-        self.budget = budget or _last_budget(trace)
+        self.budget = budget or RuntimeBudget(**trace.budget)
         self.raised = budget is not None
         self.clock = clock
         self.redactor = redactor
@@ -169,14 +169,6 @@ class _Preparation:
             self.said = True
             self._write("resume", members)
         return state
-
-
-def _last_budget(trace: Trace) -> RuntimeBudget:
-    budget = trace.header["budget"]
-    for record in trace.records:
-        if record.kind == "resume":
-            budget = record["budget"]
-    return RuntimeBudget(**budget)
 
 
 def _seconds(trace: Trace) -> float:

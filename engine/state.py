@@ -1,6 +1,5 @@
 """The typed state of a run: frozen models whose every value survives its JSON form."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn, Self
@@ -11,16 +10,14 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
 from .annotations import field_shapes, holds_scalars, refuse_types
-from .errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
+from .errors import FrozenStateError, StateDefinitionError, StateValueError
 from .frozen import thaw
 from .json_form import dump, json_default
 from .leaves import exact_scalar, first_problem
+from .migrations import Document, Migration, migrated
 from .passage import Freezer
 from .reasons import StopReason
 from .shape import DRAFT_RESOLVERS, AnyShape, Shape
-
-Document = dict[str, Any]
-Migration = Callable[[Document], Document]
 
 
 def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
@@ -274,22 +271,8 @@ class StateSchema(StateModel):
     @classmethod
     def migrate(cls, doc: Mapping[str, Any]) -> Document:
         """The document in this class's schema version; raises StateMigrationError where no migrations lead there."""
-        current: Document = dict(doc)
         wanted: int = cls.model_fields["schema_version"].default
-        seen: deque[int] = deque()
-        while (version := current.get("schema_version", 1)) != wanted:
-            step = cls.__refold_migrations__.get(version)
-            if step is None or version in seen:
-                trail = " -> ".join(str(v) for v in [*seen, version])
-                raise StateMigrationError(
-                    f"no migration leads {cls.__name__} from schema_version {trail} to {wanted}; "
-                    f"register one with @{cls.__name__}.migration({version})"
-                    if not isinstance(version, int) or version < wanted
-                    else f"the document is of schema_version {version}, newer than this {cls.__name__} ({wanted})"
-                )
-            seen.append(version)
-            current = {**step[1](thaw(current)), "schema_version": step[0]}
-        return current
+        return migrated(doc, wanted, cls.__refold_migrations__, cls.__name__)
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:

@@ -125,6 +125,13 @@ class Trace:
         return first
 
     @property
+    def budget(self) -> dict[str, Any]:
+        """The budget in force: the header's, or that of the last resume."""
+        resumed = [record for record in self.records if record.kind == "resume"]
+        budget: dict[str, Any] = (resumed[-1] if resumed else self.header)["budget"]
+        return budget
+
+    @property
     def run_id(self) -> str:
         """The run's id, as the header says it, else as the file is called."""
         if self._lines.end:

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -139,32 +139,6 @@ class TraceWriter:
             self.position = seq + 1
             self._ready = True
         return seq, raw, digest
-
-    def append_many(
-        self, items: Iterable[tuple[str, int, float, Mapping[str, Any]]], default: Callable[[Any], Any] | None = None
-    ) -> list[Record]:
-        """Write several records, each given as (kind, step, at, members), in one write."""
-        with self._lock:
-            if not self._ready:
-                self._recover()
-            seq, last, records = self.position, self._last, list[Record]()
-            for kind, step, at, members in items:
-                raw, digest = write_line(last, kind, seq, step, at, members, default)
-                records.append(Record(raw, kind, seq, step, at, digest))
-                seq, last = seq + 1, digest.encode()
-            data = b"".join([record.raw + b"\n" for record in records])
-            self._ready = False
-            try:
-                self._write(data)
-                if any(record.kind in self._synced for record in records):
-                    self._store.sync()
-            except OSError as error:
-                raise self._fail(error) from error
-            self._size += len(data)
-            self._last = last
-            self.position = seq
-            self._ready = True
-        return records
 
     def put_blob(self, data: bytes) -> dict[str, Any]:
         """Keep a large value beside the trace and give what stands for it: `{"$blob": hash, "bytes": length}`."""

@@ -45,6 +45,8 @@ def _import(name: str, why: str) -> ModuleType:
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InputError(f"{name!r} is not a module's name{why}; write it as package.module, without a path or .py")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

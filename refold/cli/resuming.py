@@ -69,11 +69,7 @@ def _budget(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:
     """The budget that the run had, with the given limits in the place of its own; None if none is given."""
     if not given:
         return None
-    last = trace.header["budget"]
-    for record in trace.records:
-        if record.kind == "resume":
-            last = record["budget"]
     try:
-        return replace(RuntimeBudget(**last), **given)
+        return replace(RuntimeBudget(**trace.budget), **given)
     except ValueError as error:
         raise InputError(str(error)) from None

@@ -290,3 +290,25 @@ def test_a_reduce_that_fails_after_a_final_decision_is_told_as_reduce() -> None:
     result = Engine(Fails(x=lambda: 1)).run("t")
     assert result.error is not None
     assert (result.error.phase, result.error.step) == ("reduce", 1)
+
+
+def test_a_result_that_looks_like_a_reference_to_a_blob_is_the_result() -> None:
+    value = {"$blob": "0" * 32, "bytes": 3}
+    assert run(Calls(x=lambda: value)).state.seen == [value]
+
+
+def test_a_call_that_a_budget_cut_off_is_done_again_under_a_larger_one() -> None:
+    @effect(usage=lambda r: {"tokens_in": 100, "tokens_out": 0}, idempotent=True)
+    async def ask(n: int) -> int:
+        return n
+
+    @effect(idempotent=True)
+    async def talk() -> list[int]:
+        return [await perform(ask, n) for n in range(3)]
+
+    engine = Engine(Calls(talk=talk), budget=RuntimeBudget(max_tokens=150))
+    first = engine.run("t")
+    assert (first.stop_reason, first.steps, first.usage.tokens) == (StopReason.budget_tokens, 0, 200)
+    more = engine.resume(first.trace, budget=RuntimeBudget(max_tokens=1_000))
+    assert (more.status, more.state.seen) == (RunStatus.completed, [[0, 1, 2]])
+    assert more.usage.tokens == 300, "what was asked is not asked again"

@@ -75,7 +75,8 @@ def rewritten(trace: Trace, change: Callable[[list[tuple[str, int, dict[str, Any
     ]
     change(items)
     with TraceWriter.create(None) as writer:
-        writer.append_many([(kind, step, 1.0, members) for kind, step, members in items])
+        for kind, step, members in items:
+            writer.append(kind, step, 1.0, members)
         return writer.trace()
 
 

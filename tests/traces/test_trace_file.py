@@ -74,8 +74,6 @@ def test_what_is_no_json_is_refused_and_nothing_written(members: dict[str, Any])
         writer.append("header", 0, 0.0, HEADER)
         with pytest.raises(RecordError):
             writer.append("event", 0, 0.0, members)
-        with pytest.raises(RecordError):
-            writer.append_many([("event", 0, 0.0, {"name": "a"}), ("event", 0, 0.0, members)])
         writer.append("event", 0, 0.0, {"name": "b"})
         writer.trace().check()
         assert len(writer.trace().records) == 2
@@ -86,7 +84,7 @@ def test_reopen_continues_the_chain(tmp_path: Path, durability: Any) -> None:
     path = tmp_path / "r.trace.jsonl"
     with TraceWriter.create(path, durability=durability) as writer:
         writer.append("header", 0, 0.0, HEADER)
-        many = writer.append_many([("event", 0, 0.5, {"name": str(i)}) for i in range(3)])
+        many = [writer.append("event", 0, 0.5, {"name": str(i)}) for i in range(3)]
         assert [record.seq for record in many] == [1, 2, 3]
         live = writer.trace()
         assert len(live.records) == 4
@@ -173,8 +171,6 @@ def test_a_closed_writer_says_so() -> None:
     with pytest.raises(TraceWriteError, match="closed"):
         writer.append("header", 0, 0.0, HEADER)
     with pytest.raises(TraceWriteError, match="closed"):
-        writer.append_many([])
-    with pytest.raises(TraceWriteError, match="closed"):
         writer.put_blob(b"")
 
 
@@ -210,8 +206,6 @@ def test_what_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durabil
         for kind in ("commit", "snapshot", "wait", "input", "end"):
             writer.append(kind, 0, 0.0, HEADER)
         assert len(synced) == expected
-        writer.append_many([("commit", 0, 0.0, HEADER), ("snapshot", 0, 0.0, HEADER)])
-        assert len(synced) == expected + bool(expected)
         synced.clear()
         writer.put_blob(b"x")
         assert len(synced) == (2 if expected and os.name == "posix" else bool(expected))
