@@ -39,9 +39,9 @@ _ROOMS = {
     "traces": """
         ABSENT Blame Change Difference Durability Effect FORMAT PatchError Record RecordError Repair Replay
         SUFFIX Step Trace TraceCorruptError TraceDiff TraceError TraceExistsError TraceLockedError
-        TraceNotFoundError TraceSummary TraceWriteError TraceWriter apply_patch blob_reference changes_of
-        copy_json escape is_blob join_pointer list_traces patched repair replay same_json split_pointer
-        summarize
+        TraceNotFoundError TraceSummary TraceWriteError TraceWriter apply_patch blob_reference branches_folder
+        changes_of copy_json escape is_blob join_pointer list_traces patched repair replay same_json
+        split_pointer summarize
     """,
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

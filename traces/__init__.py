@@ -16,6 +16,7 @@ from .find import Blame
 from .listing import TraceSummary, list_traces, summarize
 from .patch import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
 from .record import FORMAT, Record
+from .relatives import branches_folder
 from .repair import Repair, repair
 from .replay import Replay, replay
 from .share import Change, changes_of, patched
@@ -51,6 +52,7 @@ __all__ = [
     "TraceWriter",
     "apply_patch",
     "blob_reference",
+    "branches_folder",
     "changes_of",
     "copy_json",
     "escape",

@@ -1,24 +1,26 @@
 """Whether a trace's records make sense together: order, references, and the fold against each snapshot."""
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
-from .errors import PatchError, TraceCorruptError
+from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
-from .patch import run_patch
+from .patch import copy_json, run_patch
 from .record import FORMAT, KINDS, PATCHING, Record
 
 
-def check_structure(lines: Lines) -> None:
+def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     """Check what a hash chain can't show; the chain has been checked before.
 
     The header is first and of a format that is known; commits follow one another; an outcome refers to an earlier
     intent that has none yet; a reference in an observation is an earlier outcome; snapshots equal the fold.
+    `base` gives the state of another run where the trace begins with one.
 
-    Raises `TraceCorruptError` with the first bad line.
+    Raises `TraceCorruptError` with the first bad line; where there is none, what `base` raised.
     """
-    walk = _Walk()
+    walk = _Walk(base)
     for index in range(len(lines)):
         record = lines.record(index)
         try:
@@ -32,6 +34,8 @@ def check_structure(lines: Lines) -> None:
         except (KeyError, TypeError, AttributeError) as error:
             reason = f"the {record.kind} record lacks what it must have ({type(error).__name__}: {error})"
             raise TraceCorruptError(reason, index + 1, path=lines.path) from None
+    if walk.missing is not None:
+        raise walk.missing
 
 
 class _Wrong(Exception):
@@ -41,10 +45,17 @@ class _Wrong(Exception):
         self.actual = actual
 
 
+_UNKNOWN = object()
+"""Stands for a document that can't be known, as the run that it comes from is missing or damaged."""
+
+
 class _Walk:
     """What has been seen so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: Callable[[], Any]) -> None:
+        self.base = base
+        self.missing: TraceError | None = None
+        self.parent: Any = None
         self.commits = 0
         self.intents: set[int] = set()
         self.closed: set[int] = set()
@@ -59,8 +70,10 @@ class _Walk:
             raise _Wrong("there is no such kind of record", actual=kind)
         if (kind == "header") is not (index == 0):
             raise _Wrong("the header is the first record and the only one", actual=kind)
-        if kind == "header" and record["format"] != FORMAT:
-            raise _Wrong("this refold reads another format", expected=FORMAT, actual=record["format"])
+        if kind == "header":
+            if record["format"] != FORMAT:
+                raise _Wrong("this refold reads another format", expected=FORMAT, actual=record["format"])
+            self.parent = record.get("parent") or {}
         if kind == "intent":
             self.intents.add(record.seq)
         elif kind == "outcome":
@@ -74,7 +87,8 @@ class _Walk:
         if kind in PATCHING and record.get("patch"):
             if not self.has_state:
                 raise _Wrong("there is a patch before there is a state")
-            self.doc = run_patch(self.doc, record["patch"], copy=True)
+            if self.doc is not _UNKNOWN:
+                self.doc = run_patch(self.doc, record["patch"], copy=True)
 
     def _outcome(self, record: Record) -> None:
         intent = record["intent"]
@@ -89,9 +103,29 @@ class _Walk:
         if record.step != self.commits:
             raise _Wrong("the snapshot's step is not the state's", expected=self.commits, actual=record.step)
         if not self.has_state:
-            self.doc, self.has_state = orjson.loads(record.raw)["state"], True
+            self.doc, self.has_state = (
+                orjson.loads(record.raw)["state"] if "state" in record else self._begin(record),
+                True,
+            )
+        elif self.doc is _UNKNOWN:
+            self.doc = orjson.loads(record.raw)["state"]
         elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):
             raise _Wrong("the snapshot is not the state that the patches lead to")
+
+    def _begin(self, record: Record) -> Any:
+        """Give the state of another run that this one begins with; without it, the rest is checked all the same."""
+        for member in ("run", "step"):
+            if record["base"][member] != self.parent.get(member):
+                raise _Wrong(
+                    f"the state that the run begins with is of another {member} than its parent",
+                    expected=self.parent.get(member),
+                    actual=record["base"][member],
+                )
+        try:
+            return copy_json(self.base())
+        except TraceError as error:
+            self.missing = error
+            return _UNKNOWN
 
     def _commit(self, record: Record) -> None:
         if record.step != self.commits:

@@ -1,14 +1,16 @@
 """States out of bytes: find the nearest snapshot, parse only what carries a patch, apply in place."""
 
+import contextlib
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
 
 from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
-from .patch import Operation, look, run_operation, run_patch, split_pointer
+from .patch import Operation, copy_json, look, run_operation, split_pointer
+from .share import patched
 from .tail import find_end
 
 COMMIT = b'\n{"kind":"commit",'
@@ -18,11 +20,13 @@ _DULL = bytes(letter in b"hdiowb" for letter in range(256))
 """Which first letters of a kind belong to records without a state or a patch (and to them alone)."""
 _PATCHING = (b'{"kind":"resume",', b'{"kind":"end",')
 _EVENT = b'{"kind":"event",'
+_STATE = b',"state":'
+"""What a snapshot holds as its own member unless it refers to a state elsewhere; JSON escapes quotes within text."""
 
 
-def count_commits(lines: Lines) -> int:
-    """Give the number of committed steps: one more than the last commit's step."""
-    at = lines.data.rfind(COMMIT, 0, lines.end)
+def count_commits(lines: Lines, stop: int | None = None) -> int:
+    """Give the number of steps committed before byte `stop`: one more than the last commit's step."""
+    at = lines.data.rfind(COMMIT, 0, lines.end if stop is None else stop)
     return 0 if at < 0 else lines.record_at(at + 1).step + 1
 
 
@@ -43,54 +47,97 @@ def commit_offset(lines: Lines, step: int) -> int:
     raise TraceCorruptError(f"the commit of step {step} is missing", lines.number(lines.end), path=lines.path)
 
 
-def state_at(lines: Lines, step: int, steps: int) -> Any:
-    """Give the document before commit `step`; for `step == steps` the one after the last, without a trailing end."""
-    if step < steps:
-        return fold_to(lines, commit_offset(lines, step), step)
-    end = find_end(lines.data, lines.end)
-    return fold_to(lines, lines.end if end is None else end, steps)
+def record_end(lines: Lines, digest: str) -> int | None:
+    """Give the byte behind the record with this hash; None where the trace does not hold it."""
+    line_end = b',"hash":"%b"}\n' % digest.encode()
+    at = lines.data.rfind(line_end, 0, lines.end)
+    return None if at < 0 else at + len(line_end)
 
 
-def fold_to(lines: Lines, stop: int, step: int) -> Any:
-    """Give the document that all patches before byte `stop` (the beginning of a line) lead to.
+def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
+    """Find what leads to state `step`: the document before its commit, or after the last one, without a trailing end.
 
-    `step` is how many commits stand before it: where there are fewer or more, the trace is corrupt.
+    Where `stop` is given, the trace is read as it stood when it ended at that byte, with `step` commits.
     """
-    data, found, commits, newline = lines.data, list[tuple[int, int]](), 0, stop - 1
-    rfind, dull = data.rfind, _DULL
-    while newline > 0:
-        end = newline
-        newline = rfind(b"\n", 0, end)
-        if dull[data[newline + 10]]:  # the kind's first letter
-            continue
-        start = newline + 1
-        if data.startswith(COMMIT[1:], start):
-            commits += 1
-            found.append((start, end))
-        elif data.startswith(_PATCHING, start):
-            found.append((start, end))
-        elif data.startswith(SNAPSHOT, start):
-            break
-        elif not data.startswith(_EVENT, start):
-            raise _corrupt(lines, start, stop, "the line has not the form of a record")
-    else:
-        raise TraceError("the trace has no state: the run ended before init_state gave one")
-    snapshot = lines.record_at(start)
-    if snapshot.step + commits != step:
-        raise _corrupt(lines, start, stop, f"commits are missing between steps {snapshot.step} and {step}")
-    found.reverse()
+    if stop is None:
+        if step < count_commits(lines):
+            return Fold(lines, commit_offset(lines, step), step)
+        stop = lines.end
+    end = find_end(lines.data, stop)
+    return Fold(lines, stop if end is None else end, step)
+
+
+class Fold:
+    """The way to the document that all patches before byte `stop` (the beginning of a line) lead to.
+
+    `step` is how many commits stand before it: where there are fewer or more, the trace is corrupt. Where the fold
+    `begins_elsewhere`, at a snapshot that refers to another run's state, that state is to be given to it.
+    """
+
+    def __init__(self, lines: Lines, stop: int, step: int) -> None:
+        data, found, commits, newline = lines.data, list[tuple[int, int]](), 0, stop - 1
+        rfind, dull = data.rfind, _DULL
+        while newline > 0:
+            end = newline
+            newline = rfind(b"\n", 0, end)
+            if dull[data[newline + 10]]:  # the kind's first letter
+                continue
+            start = newline + 1
+            if data.startswith(COMMIT[1:], start):
+                commits += 1
+                found.append((start, end))
+            elif data.startswith(_PATCHING, start):
+                found.append((start, end))
+            elif data.startswith(SNAPSHOT, start):
+                break
+            elif not data.startswith(_EVENT, start):
+                raise _corrupt(lines, start, stop, "the line has not the form of a record")
+        else:
+            raise TraceError("the trace has no state: the run ended before init_state gave one")
+        self._snapshot = lines.record_at(start)
+        if self._snapshot.step + commits != step:
+            reason = f"commits are missing between steps {self._snapshot.step} and {step}"
+            raise _corrupt(lines, start, stop, reason)
+        found.reverse()
+        self._lines, self._start, self._stop, self._found = lines, start, stop, found
+        self.begins_elsewhere = _STATE not in self._snapshot.raw
+
+    def run(self, base: Any = None) -> Any:
+        """Give the document, one's own: it shares nothing with `base`."""
+        with _collector_at_rest(), self._located(base):
+            doc = copy_json(base) if self.begins_elsewhere else orjson.loads(self._snapshot.raw)["state"]
+            for first in range(0, len(self._found), _BATCH):
+                doc = fold_patches(doc, _patches(self._lines.data, self._found[first : first + _BATCH]))
+        return doc
+
+    def run_sharing(self, base: Any) -> Any:
+        """Give a document that shares with `base` what the patches leave as it was; for a fold that begins there."""
+        doc = base
+        with self._located(base):
+            for first in range(0, len(self._found), _BATCH):
+                for patch in _patches(self._lines.data, self._found[first : first + _BATCH]):
+                    doc = patched(doc, patch)
+        return doc
+
+    @contextlib.contextmanager
+    def _located(self, base: Any) -> Iterator[None]:
+        try:
+            yield
+        except (orjson.JSONDecodeError, PatchError, KeyError, TypeError) as error:
+            reason = "a patch does not fit the state before it"
+            raise _corrupt(self._lines, self._start, self._stop, reason, base) from error
+
+
+@contextlib.contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """JSON has no cycles; the collector would only walk what is being built, for a third of the time."""
     collecting = gc.isenabled()
-    gc.disable()  # JSON has no cycles; the collector would only walk what is being built, for a third of the time
+    gc.disable()
     try:
-        doc = orjson.loads(snapshot.raw)["state"]
-        for first in range(0, len(found), _BATCH):
-            doc = fold_patches(doc, _patches(data, found[first : first + _BATCH]))
-    except (orjson.JSONDecodeError, PatchError, KeyError, TypeError) as error:
-        raise _corrupt(lines, start, stop, "a patch does not fit the state before it") from error
+        yield
     finally:
         if collecting:
             gc.enable()
-    return doc
 
 
 def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
@@ -146,7 +193,7 @@ def _patches(data: bytes, places: Iterable[tuple[int, int]]) -> list[list[dict[s
     return [orjson.loads(data[start:end]).get("patch") or [] for start, end in places]
 
 
-def _corrupt(lines: Lines, start: int, stop: int, reason: str) -> TraceError:
+def _corrupt(lines: Lines, start: int, stop: int, reason: str, base: Any = None) -> TraceError:
     """Find the bad line: in the chain, else the first from `start`, a snapshot's place, that can't be folded."""
     lines.check_chain()
     doc: Any = None
@@ -154,7 +201,7 @@ def _corrupt(lines: Lines, start: int, stop: int, reason: str) -> TraceError:
     for number in range(first, lines.number(stop)):
         record = lines.record(number - 1)
         try:
-            doc = record["state"] if number == first else run_patch(doc, record.get("patch") or [])
+            doc = record.get("state", base) if number == first else patched(doc, record.get("patch") or [])
         except (PatchError, KeyError, TypeError):
             break
     return TraceCorruptError(reason, number, path=lines.path)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from .errors import PatchError, TraceCorruptError, TraceError
@@ -18,8 +19,10 @@ class History:
     is shared, with its neighbours and with the records: look at it, don't change it.
     """
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines, base: Callable[[], Any]) -> None:
+        """Make the documents of these lines; `base` gives the state of another run where they begin with one."""
         self._lines = lines
+        self._base = base
         self.commits: list[int] = []
         """The index of each commit's record."""
         self.patching: list[int] = []
@@ -61,7 +64,8 @@ class History:
         if max(start, near) < 0:
             raise TraceError("the trace has no state: the run ended before init_state gave one")
         if near > start:
-            doc, start = self._lines.record(self._snapshots[place])["state"], near
+            snapshot = self._lines.record(self._snapshots[place])
+            doc, start = snapshot["state"] if "state" in snapshot else self._base(), near
         else:
             doc = kept[start]
         for number in range(start, ordinal):

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import TraceCorruptError
+from .errors import TraceCorruptError, TraceError
 from .store import FileStore
 from .trace import Trace
 
@@ -39,7 +39,9 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
             try:
                 trace.check()
                 break
-            except TraceCorruptError as error:
+            except TraceError as error:
+                if not (isinstance(error, TraceCorruptError) and error.path == path):
+                    break  # all of this file is whole; the run that it begins with is missing or damaged
                 if not truncate_at_corruption:
                     raise
                 found = found or error

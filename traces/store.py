@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
+from .bases import Bases
 from .errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
 from .lock import lock_file
 
@@ -41,6 +42,14 @@ class Store(Protocol):
         """Give up the lock; what is still buffered is dropped."""
 
 
+class MemoryFamily:
+    """In-memory traces that find each other by run id, and what is kept for those who read them."""
+
+    def __init__(self) -> None:
+        self.stores: dict[str, MemoryStore] = {}
+        self.bases = Bases()
+
+
 class MemoryStore:
     """The bytes and blobs of a trace that is on no disk; one writer at a time holds it, as with a file."""
 
@@ -49,7 +58,25 @@ class MemoryStore:
         self.size = len(data)
         self._chunks = [data]
         self.blobs = blobs if blobs is not None else {}
+        self.family = MemoryFamily()
+        self._run_id: str | None = None
+        self._shared = False
         self._lock = threading.Lock()
+        self._joining = threading.Lock()
+
+    def name(self, run_id: str) -> None:
+        """Say which run's trace this is, so that its relatives find it."""
+        self._run_id = run_id
+        if self._shared:  # a run without relatives is in no cycle of references, and so freed at once
+            self.family.stores[run_id] = self
+
+    def join(self, other: "MemoryStore") -> None:
+        """Belong to the family of another trace from now on."""
+        self.family = other.family
+        for store in (other, self):
+            store._shared = True
+            if store._run_id is not None:
+                store.name(store._run_id)
 
     def acquire(self) -> None:
         """Become the one writer or raise `TraceLockedError`."""
@@ -68,13 +95,19 @@ class MemoryStore:
         """Do nothing: memory is on no disk."""
 
     def read(self) -> bytes:
-        """Give all that was written so far."""
-        return b"".join(self._chunks)
+        """Give all that was written so far; what was joined once is not joined again."""
+        with self._joining:
+            chunks, count = self._chunks, len(self._chunks)
+            if count > 1:
+                chunks[:count] = [b"".join(chunks[:count])]  # in place: the writer may append meanwhile
+            return chunks[0]
 
     def truncate(self, size: int) -> None:
         """Cut off what stands behind the first `size` bytes."""
-        self._chunks = [self.read()[:size]]
-        self.size = len(self._chunks[0])
+        data = self.read()[:size]
+        with self._joining:
+            self._chunks = [data]
+            self.size = size
 
     def close(self) -> None:
         """Let the next writer in."""
@@ -101,6 +134,8 @@ class FileStore:
                 fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
             except FileNotFoundError:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                if durable:
+                    sync_folder(path.parent.parent)
                 fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
         except OSError as error:
             if isinstance(error, FileExistsError) and os.path.lexists(path):

@@ -7,15 +7,17 @@ from typing import Any, Protocol, Self, TypeVar, overload
 
 import orjson
 
-from . import fold
+from .bases import Bases, Member
 from .blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .check import check_structure
 from .diff import TraceDiff, diff_traces
 from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .find import Blame, blame
+from .fold import Fold, count_commits, plan_state
 from .history import History
 from .lines import Lines
 from .record import Record
+from .relatives import places_of
 from .sequences import Records, Steps
 from .step import Step
 from .store import MemoryStore, trace_name
@@ -55,6 +57,7 @@ class Trace:
         if blobs is None:
             blobs = FolderBlobs(path) if path is not None else MemoryBlobs({})
         self._blobs = blobs
+        self._bases = memory.family.bases if memory is not None else Bases()
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -161,7 +164,7 @@ class Trace:
     @cached_property
     def step_count(self) -> int:
         """How many steps were committed."""
-        return fold.count_commits(self._lines)
+        return count_commits(self._lines)
 
     @overload
     def state(self, step: int) -> dict[str, Any]: ...
@@ -177,19 +180,29 @@ class Trace:
         index = steps + 1 + step if step < 0 else step
         if not 0 <= index <= steps:
             raise IndexError(f"the trace has states 0 to {steps}, not {step}")
-        doc = fold.state_at(self._lines, index, steps)
+        doc = self._fold(plan_state(self._lines, index))
         return doc if cls is None else cls.from_dict(doc)
 
     @property
     def final_state(self) -> dict[str, Any]:
         """The last document there is: every patch folded, the one of the end record included."""
-        doc: dict[str, Any] = fold.fold_to(self._lines, self._lines.end, self.step_count)
+        return self._fold(Fold(self._lines, self._lines.end, self.step_count))
+
+    def _fold(self, fold: Fold) -> dict[str, Any]:
+        doc: dict[str, Any] = fold.run(self._base() if fold.begins_elsewhere else None)
         return doc
+
+    def _base(self) -> Any:
+        """Give the state of another run that this one begins with; it is shared: look at it, don't change it."""
+        return self._bases.first_document(self._member())
+
+    def _member(self) -> Member:
+        return Member(self.run_id, self._lines, lambda run_id: self.relative(run_id)._member())
 
     @cached_property
     def history(self) -> History:
         """The documents between the patches, shared and kept for whoever walks along."""
-        return History(self._lines)
+        return History(self._lines, self._base)
 
     def shared_state(self, step: int) -> Any:
         """Give what `state(step)` gives, cheaply for neighbours; it is shared: look at it, don't change it."""
@@ -212,7 +225,10 @@ class Trace:
     def first_state(self) -> dict[str, Any] | None:
         """What `init_state` gave; None where it gave nothing. It is shared: look at it, don't change it."""
         record = next((record for record in self.records if record.kind in ("snapshot", "commit")), None)
-        return record.get("state") if record is not None else None
+        if record is None or record.kind == "commit":
+            return None
+        state: dict[str, Any] = record["state"] if "state" in record else self._base()
+        return state
 
     @property
     def end(self) -> dict[str, Any]:
@@ -241,10 +257,11 @@ class Trace:
     def check(self) -> None:
         """Check the whole trace: each hash, the numbering, the structure, each snapshot against the fold.
 
-        Raises `TraceCorruptError` with the first bad line. A torn tail is none.
+        Raises `TraceCorruptError` with the first bad line. A torn tail is none. Where all lines are whole, and the run
+        begins with a state of another that is missing, it raises `TraceNotFoundError`.
         """
         self._lines.check_chain()
-        check_structure(self._lines)
+        check_structure(self._lines, self._base)
 
     def blob(self, reference: dict[str, Any] | str) -> bytes:
         """Give the bytes that a reference `{"$blob": hash, …}`, or a hash, stands for."""
@@ -257,6 +274,28 @@ class Trace:
         """
         return orjson.loads(self.blob(recorded)) if is_blob(recorded) else recorded
 
+    def relative(self, run_id: str) -> "Trace":
+        """Find another run of the family: a parent, a child, a sibling, as its trace stands now.
+
+        In memory those are found whose writers were created with a `parent`. On the disk it is looked for by its file's
+        name: in the same folder, in `<own name>.branches` below it, in the folder above if this one is such a folder,
+        and in the other `.branches` there. Raises `TraceNotFoundError`, which says where it was looked for.
+        """
+        if self.path is None:
+            store = self._memory.family.stores.get(run_id) if self._memory is not None else None
+            if store is None:
+                raise TraceNotFoundError(f"there is no run {run_id} among the relatives of this in-memory trace")
+            return Trace(store.read, blobs=MemoryBlobs(store.blobs), memory=store, size=store.size)
+        looked = list(dict.fromkeys(places_of(self.path, run_id)))
+        for path in looked:
+            if path.exists():
+                found = Trace.load(path)
+                found._bases = self._bases
+                if found.run_id == run_id:
+                    return found
+        folders = ", ".join(dict.fromkeys(str(path.parent) for path in looked))
+        raise TraceNotFoundError(f"there is no {looked[0].name} in {folders}", looked[0])
+
     def line_offset(self, line: int) -> int:
         """Give the byte where a line, counted from 1, begins."""
         return self._lines.offsets[line - 1]
@@ -265,6 +304,8 @@ class Trace:
         """Give the store that an in-memory trace lives in, for the writer that continues it."""
         if self._memory is None:
             self._memory = MemoryStore(self.data, self._blobs.kept if isinstance(self._blobs, MemoryBlobs) else None)
+            if self._lines.end:
+                self._memory.name(self.run_id)
         return self._memory
 
     def __repr__(self) -> str:

@@ -48,12 +48,20 @@ class TraceWriter:
         close_in_children(self)
 
     @classmethod
-    def create(cls, path: Path | None, *, durability: Durability = "process") -> Self:
-        """Start a new trace in a new file, or in memory (None); raises `TraceExistsError` where a file stands."""
+    def create(
+        cls, path: Path | None, *, durability: Durability = "process", parent: "TraceWriter | None" = None
+    ) -> Self:
+        """Start a new trace in a new file, or in memory (None); raises `TraceExistsError` where a file stands.
+
+        In memory, a trace that has a `parent` finds its relatives, and is found by them (see `Trace.relative`), from
+        the moment its header is written; on the disk the folders tell.
+        """
         _known(durability)
         if path is None:
             memory = MemoryStore()
             memory.acquire()
+            if parent is not None and isinstance(parent._store, MemoryStore):
+                memory.join(parent._store)
             return cls(memory, MemoryBlobs(memory.blobs), durability=durability)
         path = Path(path)
         durable = durability == "power"
@@ -137,6 +145,8 @@ class TraceWriter:
             self._size += len(raw) + 1
             self._last = digest.encode()
             self.position = seq + 1
+            if seq == 0 and "run_id" in members and isinstance(self._store, MemoryStore):
+                self._store.name(members["run_id"])
             self._ready = True
         return seq, raw, digest
 

@@ -1,0 +1,37 @@
+"""Where the other runs of a family are on the disk: which folders hold the children, and where a run is looked for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from .store import SUFFIX, trace_name
+
+BRANCHES = ".branches"
+
+
+def branches_folder(path: Path) -> Path:
+    """Give the folder for the traces of a run's children, theirs, and so on: one a family.
+
+    For `DIR/ROOT.trace.jsonl` it is `DIR/ROOT.branches`; a trace that stands in such a folder has its children there.
+    """
+    return path.parent if path.parent.name.endswith(BRANCHES) else path.with_name(trace_name(path) + BRANCHES)
+
+
+def places_of(path: Path, run_id: str) -> Iterator[Path]:
+    """Give the files that may be the trace of a relative of the run whose trace is at `path`, the likeliest first.
+
+    It may stand in the same folder, in the folder of the branches, in the one above that, or, where one of them was
+    forked from another's branch, in the branches of a neighbour. A root whose file was renamed along with the folder
+    of its branches is called as that is.
+    """
+    name, home = run_id + SUFFIX, path.parent
+    if home.name.endswith(BRANCHES):
+        yield home / name
+        yield home.parent / name
+        yield home.parent / (home.name.removesuffix(BRANCHES) + SUFFIX)
+        home = home.parent
+    else:
+        yield home / name
+        yield branches_folder(path) / name
+    for folder in sorted(home.glob(f"*{BRANCHES}")):
+        if folder not in (path.parent, branches_folder(path)):
+            yield folder / name
