@@ -15,7 +15,8 @@ def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     """Check what a hash chain can't show; the chain has been checked before.
 
     The header is first and of a format that is known; commits follow one another; an outcome refers to an earlier
-    intent that has none yet; a reference in an observation is an earlier outcome; snapshots equal the fold.
+    intent that has none yet; a reference in an observation is an earlier outcome; a run that was chosen was opened in
+    the same step; snapshots equal the fold.
     `base` gives the state of another run where the trace begins with one.
 
     Raises `TraceCorruptError` with the first bad line; where there is none, what `base` raised.
@@ -60,6 +61,7 @@ class _Walk:
         self.intents: set[int] = set()
         self.closed: set[int] = set()
         self.outcomes: set[int] = set()
+        self.opened: set[str] = set()
         self.doc: Any = None
         self.has_state = False
 
@@ -78,6 +80,8 @@ class _Walk:
             self.intents.add(record.seq)
         elif kind == "outcome":
             self._outcome(record)
+        elif kind == "branch":
+            self._branch(record)
         elif kind == "snapshot":
             self._snapshot(record)
         elif kind == "commit":
@@ -98,6 +102,17 @@ class _Walk:
             raise _Wrong("the intent has an outcome already", actual=intent)
         self.closed.add(intent)
         self.outcomes.add(record.seq)
+
+    def _branch(self, record: Record) -> None:
+        if "opened" in record:
+            opened = record["opened"]
+            _ = opened["place"], opened["run"]
+            self.opened.update(opened["children"])
+            return
+        chosen = record["chosen"]
+        _ = record["strategy"]["name"]
+        if "candidate" not in chosen and chosen["run"] not in self.opened:
+            raise _Wrong("the branch that was chosen was not opened in this step", actual=chosen["run"])
 
     def _snapshot(self, record: Record) -> None:
         if record.step != self.commits:
@@ -134,3 +149,4 @@ class _Walk:
             if isinstance(result, int) and result not in self.outcomes:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)
         self.commits += 1
+        self.opened.clear()

@@ -55,8 +55,8 @@ class Difference:
 class TraceDiff:
     """How two traces differ, at the first step and phase where they do; false where they are equal.
 
-    `phase` is header, init, decide, wait, act, reduce or end. `versions` holds what differs in the versions that the
-    headers name; it is no difference by itself.
+    `phase` is header, init, decide, branch, wait, act, reduce or end. `versions` holds what differs in the versions
+    that the headers name; it is no difference by itself.
     """
 
     step: int | None = None
@@ -92,8 +92,8 @@ class TraceDiff:
 def diff_traces(left: Side, right: Side) -> TraceDiff:
     """Give the first step and phase where two traces differ, and everything that differs there.
 
-    Ignored: run ids, idempotency keys, times, durations, hashes, attempts, events, the order of concurrent effects, and
-    a patch that was written otherwise but leads to the same state.
+    Ignored: run ids and parents, idempotency keys, times, durations, hashes, attempts, events, the order of concurrent
+    effects, and a patch that was written otherwise but leads to the same state.
     """
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
     for step, phase, found in _phases(left, right):
@@ -133,9 +133,10 @@ def _phases(left: Side, right: Side) -> Iterator[tuple[int, str, list[Difference
             "decide",
             [
                 *_effects(a, b, "decide"),
-                *differences(a and a.decision, b and b.decision, "/decision"),
+                *differences(_proposed(a), _proposed(b), "/decision"),
             ],
         )
+        yield k, "branch", _branched(a, b)
         yield k, "wait", list(differences(_waits(a), _waits(b), "/waits"))
         yield (
             k,
@@ -176,6 +177,34 @@ def _reduced(a: Step | None, b: Step | None) -> list[Difference]:
         left = a.patch if a is not None and a.committed else ABSENT
         return [Difference("/patch", left, b.patch if b is not None and b.committed else ABSENT)]
     return [] if same_json(a.patch, b.patch) else list(differences(a.state, b.state, "/state"))
+
+
+def _proposed(step: Step | None) -> Any:
+    """The decision that the step began with: before a branch was decided, where it is one."""
+    decision = None
+    for record in step.records if step is not None else ():
+        if record.kind == "branch" and "chosen" in record:
+            break
+        if record.kind == "decide":
+            decision = record["decision"]
+    return decision
+
+
+def _branched(a: Step | None, b: Step | None) -> list[Difference]:
+    """Compare what the branches of a step came to, runs by their place, and the decision that was carried out."""
+    if not (a and a.branches) and not (b and b.branches):
+        return list(_effects(a, b, "branch"))
+    left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
+    return [
+        *_effects(a, b, "branch"),
+        *differences(left, right, "/branches"),
+        *differences(a and a.decision, b and b.decision, "/decision"),
+    ]
+
+
+def _choice(branch: Mapping[str, Any]) -> dict[str, Any]:
+    choice = _members(branch, ("strategy", "chosen", "scores", "lost", "cut"))
+    return {**choice, "chosen": {name: value for name, value in branch["chosen"].items() if name != "run"}}
 
 
 def _waits(step: Step | None) -> list[dict[str, Any]]:

@@ -80,6 +80,17 @@ class Step:
         return next((record["decision"] for record in reversed(self.records) if record.kind == "decide"), None)
 
     @cached_property
+    def decided(self) -> dict[str, Any] | None:
+        """The decision that `decide` gave; None where it gave none, as in the first step of a run branched off."""
+        made = (record for record in self.records if record.kind == "decide" and "candidate" not in record)
+        return next((record["decision"] for record in made), None)
+
+    @cached_property
+    def branches(self) -> tuple[Mapping[str, Any], ...]:
+        """What the branches of the step came to, in order: `strategy`, `chosen`, `scores`, `lost`, `cut`."""
+        return tuple(record for record in self.records if record.kind == "branch" and "chosen" in record)
+
+    @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """The effects in the order they were begun; those inside others are their `children`."""
         return gather_effects(self.records)

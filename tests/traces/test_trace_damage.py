@@ -138,6 +138,29 @@ def test_wrong_structure_is_found(write_run: WriteRun, change: Callable[[Any], N
     assert caught.value.line >= 1
 
 
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ({"opened": {"place": "", "run": "r"}}, "branch record lacks"),
+        ({"strategy": {"name": "S"}, "chosen": {"run": "x", "place": "0"}}, "not opened in this step"),
+        ({"strategy": {}, "chosen": {"candidate": 0}}, "branch record lacks"),
+        ({"chosen": {"candidate": 0}}, "branch record lacks"),
+        ({}, "branch record lacks"),
+    ],
+)
+def test_wrong_branches_are_found(script: type, members: dict[str, Any], says: str) -> None:
+    with TraceWriter.create(None) as writer:
+        run = script(writer)
+        run.begin("r")
+        run.write("branch", 0, opened={"place": "", "run": "r", "children": ["x"]})
+        run.write("branch", 0, strategy={"name": "S"}, chosen={"run": "x", "place": "0", "stop_reason": None})
+        run.step(0)
+        writer.trace().check()
+        run.write("branch", 1, **members)
+        with pytest.raises(TraceCorruptError, match=says):
+            writer.trace().check()
+
+
 def test_states_of_damaged_traces_are_refused_with_the_line(write_run: WriteRun) -> None:
     trace = write_run(steps=4, snapshot=None)
     data = trace.data

@@ -113,3 +113,70 @@ def test_waits_are_compared_without_their_ids(script: Any) -> None:
     assert not two(script, wait("a", 1), wait("b", 1))
     diff = two(script, wait("a", 1), wait("b", 2))
     assert (diff.phase, diff.path) == ("wait", "/waits/0/answer")
+
+
+BRANCH: dict[str, Any] = {
+    "strategy": {"name": "BeamSearch", "width": 2},
+    "chosen": {"run": "", "place": "0.1", "stop_reason": None},
+    "scores": {"0": 1.5, "0.1": 2},
+    "lost": {"1": "ValueError: no"},
+    "cut": None,
+}
+OPTIONS = [{"mode": "final", "answer": "a"}, {"mode": "final", "answer": "b"}]
+
+
+def explore(children: list[str], **members: Any) -> Callable[[Any], None]:
+    def body(run: Any) -> None:
+        run.write("decide", 0, decision={"mode": "branch", "candidates": OPTIONS})
+        run.write("branch", 0, opened={"place": "", "run": "r", "children": children})
+        chosen = {**BRANCH["chosen"], "run": children[0], **members.pop("chosen", {})}
+        run.write("branch", 0, **{**BRANCH, **members, "chosen": chosen})
+        run.write("commit", 0, patch=[], observation={})
+
+    return body
+
+
+def select(candidate: int, **members: Any) -> Callable[[Any], None]:
+    def body(run: Any) -> None:
+        run.write("decide", 0, decision={"mode": "branch", "candidates": OPTIONS})
+        run.write("branch", 0, **{**BRANCH, **members, "chosen": {"candidate": candidate}})
+        run.write("decide", 0, decision=OPTIONS[candidate], candidate=candidate)
+        run.write("commit", 0, patch=[], observation={})
+
+    return body
+
+
+def test_branches_are_compared_by_place(script: Any) -> None:
+    assert not two(script, explore(["x", "y"]), explore(["z", "y"]))
+    diff = two(script, explore(["x"]), explore(["x"], chosen={"place": "1"}))
+    assert (diff.step, diff.phase, diff.path) == (0, "branch", "/branches/0/chosen/place")
+    assert (diff.left, diff.right) == ("0.1", "1")
+    for member, value, path in (
+        ("scores", {"0": 1.5}, "/scores/0.1"),
+        ("lost", {}, "/lost/1"),
+        ("strategy", {"name": "BeamSearch", "width": 3}, "/strategy/width"),
+        ("cut", "budget_tokens", "/cut"),
+    ):
+        diff = two(script, explore(["x"]), explore(["x"], **{member: value}))
+        assert (diff.phase, diff.path) == ("branch", f"/branches/0{path}")
+    diff = two(script, explore(["x"]), select(0))
+    assert (diff.phase, diff.path) == ("branch", "/branches/0/chosen/place")
+
+
+def test_what_was_selected_differs_in_the_branch_and_not_in_what_was_decided(script: Any) -> None:
+    assert not two(script, select(1), select(1))
+    diff = two(script, select(0), select(1))
+    assert (diff.phase, diff.path) == ("branch", "/branches/0/chosen/candidate")
+    assert [each.path for each in diff.differences][1:] == ["/decision/answer"]
+    diff = two(script, select(0), lambda run: run.write("decide", 0, decision=OPTIONS[0]))
+    assert (diff.phase, diff.path) == ("decide", "/decision/mode")
+
+
+def test_parents_do_not_count(script: Any) -> None:
+    traces = []
+    for parent in (None, {"run": "x", "step": 3, "hash": "0" * 32}):
+        writer = TraceWriter.create(None)
+        writer.append("header", 0, 0.0, {"format": 1, "run_id": "a", "parent": parent})
+        writer.append("snapshot", 0, 0.0, {"state": {}})
+        traces.append(writer.trace())
+    assert not traces[0].diff(traces[1])

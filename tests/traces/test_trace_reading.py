@@ -136,6 +136,31 @@ def test_init_effects_belong_to_the_first_step(write_run: WriteRun) -> None:
     assert all(effect.phase == "act" for effect in trace.steps[1].effects)
 
 
+def test_a_step_shows_its_branches(script: Any) -> None:
+    writer = TraceWriter.create(None)
+    run = script(writer)
+    run.begin("r")
+    options = [{"mode": "branch", "candidates": [{"mode": "final", "answer": "x"}]}, {"mode": "final", "answer": "y"}]
+    branch = {"strategy": {"name": "SelectBest"}, "chosen": {"candidate": 0}, "scores": {"0": 1.0}, "lost": {}}
+    run.write("decide", 0, decision={"mode": "branch", "candidates": options})
+    run.write("branch", 0, **branch)
+    run.write("decide", 0, decision=options[0], candidate=0)
+    run.write("branch", 0, **branch)
+    run.write("decide", 0, decision={"mode": "final", "answer": "x"}, candidate=0)
+    run.write("commit", 0, patch=[], observation={})
+    run.write("decide", 1, decision=options[1], candidate=1)
+    run.write("branch", 1, opened={"place": "", "run": "r", "children": ["c"]})
+    trace = writer.trace()
+    trace.check()
+    step = trace.steps[0]
+    assert step.decided == {"mode": "branch", "candidates": options}
+    assert step.decision == {"mode": "final", "answer": "x"}
+    assert [each["strategy"]["name"] for each in step.branches] == ["SelectBest", "SelectBest"]
+    assert trace.unfinished is not None
+    assert (trace.unfinished.decided, trace.unfinished.decision) == (None, options[1])
+    assert trace.unfinished.branches == ()
+
+
 def test_an_unfinished_step_shows_what_is_open(script: Any) -> None:
     writer = TraceWriter.create(None)
     run = script(writer)
