@@ -1,0 +1,1 @@
+"""Models that answer: litellm for real ones; scripts, functions and cassettes for tests and demos."""
