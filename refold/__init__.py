@@ -37,11 +37,11 @@ _ROOMS = {
         register_evaluator use_environment workspace_of
     """,
     "traces": """
-        ABSENT Blame Change Difference Durability Effect FORMAT PatchError Record RecordError Repair Replay
-        SUFFIX Step Trace TraceCorruptError TraceDiff TraceError TraceExistsError TraceLockedError
-        TraceNotFoundError TraceSummary TraceWriteError TraceWriter apply_patch blob_reference branches_folder
-        changes_of copy_json escape is_blob join_pointer list_traces patched repair replay same_json
-        split_pointer summarize
+        ABSENT Blame Change Difference Durability Effect FORMAT Family Kin KinBranch KinCandidate PatchError
+        Record RecordError Repair Replay SUFFIX Step Trace TraceCorruptError TraceDiff TraceError
+        TraceExistsError TraceLockedError TraceNotFoundError TraceSummary TraceWriteError TraceWriter
+        apply_patch blob_reference branches_folder changes_of copy_json escape family is_blob join_pointer
+        list_traces patched repair replay same_json split_pointer summarize
     """,
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

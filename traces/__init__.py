@@ -12,6 +12,7 @@ from .errors import (
     TraceNotFoundError,
     TraceWriteError,
 )
+from .family import Family, Kin, KinBranch, KinCandidate, family
 from .find import Blame
 from .listing import TraceSummary, list_traces, summarize
 from .patch import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
@@ -34,6 +35,10 @@ __all__ = [
     "Difference",
     "Durability",
     "Effect",
+    "Family",
+    "Kin",
+    "KinBranch",
+    "KinCandidate",
     "PatchError",
     "Record",
     "RecordError",
@@ -56,6 +61,7 @@ __all__ = [
     "changes_of",
     "copy_json",
     "escape",
+    "family",
     "is_blob",
     "join_pointer",
     "list_traces",

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from .store import SUFFIX, trace_name
+import orjson
+
+from .store import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"
 
@@ -35,3 +38,21 @@ def places_of(path: Path, run_id: str) -> Iterator[Path]:
     for folder in sorted(home.glob(f"*{BRANCHES}")):
         if folder not in (path.parent, branches_folder(path)):
             yield folder / name
+
+
+def headers_in(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give the header of each trace of a folder by the run id that its file shows; what can't be read is left out."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            with open(path, "rb") as file:
+                header = orjson.loads(file.readline())
+            if header["kind"] == "header":
+                yield trace_name(path), header
+        except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+            continue
+
+
+def headers_among(family: MemoryFamily) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give the header of each in-memory trace of a family by its run id."""
+    for run_id, store in list(family.stores.items()):
+        yield run_id, orjson.loads(store.read().partition(b"\n")[0])

@@ -286,8 +286,9 @@ class Trace:
             if store is None:
                 raise TraceNotFoundError(f"there is no run {run_id} among the relatives of this in-memory trace")
             return Trace(store.read, blobs=MemoryBlobs(store.blobs), memory=store, size=store.size)
-        looked = list(dict.fromkeys(places_of(self.path, run_id)))
-        for path in looked:
+        looked = []
+        for path in places_of(self.path, run_id):
+            looked.append(path)
             if path.exists():
                 found = Trace.load(path)
                 found._bases = self._bases
@@ -295,6 +296,10 @@ class Trace:
                     return found
         folders = ", ".join(dict.fromkeys(str(path.parent) for path in looked))
         raise TraceNotFoundError(f"there is no {looked[0].name} in {folders}", looked[0])
+
+    def record_at(self, offset: int) -> Record:
+        """Give the record of the line that begins at this byte."""
+        return self._lines.record_at(offset)
 
     def line_offset(self, line: int) -> int:
         """Give the byte where a line, counted from 1, begins."""
