@@ -1,0 +1,61 @@
+"""Tools: functions that a model can call, their schemas, their results, and how the engine runs them."""
+
+from .actions import action_for
+from .collecting import actions_of, as_tools, by_wire_name
+from .context import (
+    AgentInput,
+    Config,
+    Context,
+    ContextFact,
+    CurrentTask,
+    CurrentToolCall,
+    EnvVar,
+    NoContextError,
+    ToolContext,
+    current_tool_call,
+    tool_context,
+)
+from .decorator import tool
+from .errors import DEFAULT_CATCH_EXCEPTIONS, ErrorModel, Stop, SystemErrorModel, ToolSignal, ValidationErrorModel
+from .method import ToolMethod, tool_method
+from .names import WireNameError
+from .offload import offload_tool_output
+from .outcome import ToolOutcome
+from .schema import ToolDefinitionError
+from .tool import Tool, ToolSource
+from .toolset import Toolset, discover_tools_on_obj
+
+__all__ = [
+    "DEFAULT_CATCH_EXCEPTIONS",
+    "AgentInput",
+    "Config",
+    "Context",
+    "ContextFact",
+    "CurrentTask",
+    "CurrentToolCall",
+    "EnvVar",
+    "ErrorModel",
+    "NoContextError",
+    "Stop",
+    "SystemErrorModel",
+    "Tool",
+    "ToolContext",
+    "ToolDefinitionError",
+    "ToolMethod",
+    "ToolOutcome",
+    "ToolSignal",
+    "ToolSource",
+    "Toolset",
+    "ValidationErrorModel",
+    "WireNameError",
+    "action_for",
+    "actions_of",
+    "as_tools",
+    "by_wire_name",
+    "current_tool_call",
+    "discover_tools_on_obj",
+    "offload_tool_output",
+    "tool",
+    "tool_context",
+    "tool_method",
+]

@@ -1,0 +1,116 @@
+"""One call of a tool from the model's arguments to the outcome: checked, called, told as text, and kept short."""
+
+import inspect
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from pydantic import ValidationError
+
+from ....engine import Usage, charge
+from ..calls import ToolCall
+from .context import current_tool_call
+from .errors import (
+    ArgumentsRefused,
+    ErrorModel,
+    ToolSignal,
+    catches,
+    expected,
+    refused_json,
+    refused_values,
+)
+from .offload import MAX_OUTPUT, is_too_long, offloaded, truncated
+from .outcome import ToolOutcome
+from .output import outcome_of, outcome_of_signal
+from .schema import adapter_for, arguments_text, call_arguments
+
+if TYPE_CHECKING:
+    from .tool import Tool
+
+
+def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
+    """Answers a call of a tool whose function is sync, in this thread; raises what `catch` leaves."""
+    with _answering(call):
+        try:
+            args, kwargs = _arguments(tool, call.arguments)
+            outcome = _ended(tool, tool.fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - `catch` says which
+            outcome = _failed(tool, error)
+    return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
+
+
+async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
+    """Answers a call of a tool whose function is async; raises what `catch` leaves."""
+    with _answering(call):
+        try:
+            args, kwargs = _arguments(tool, call.arguments)
+            outcome = _ended(tool, await tool.fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - `catch` says which
+            outcome = _failed(tool, error)
+    if tool.offload and is_too_long(outcome):
+        return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
+    return outcome
+
+
+@contextmanager
+def _answering(call: ToolCall) -> Generator[None]:
+    token = current_tool_call.set(call)
+    try:
+        yield
+    finally:
+        current_tool_call.reset(token)
+
+
+def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The function's arguments from the model's; raises ArgumentsRefused.
+
+    No text at all stands for no arguments, where the tool needs none.
+    """
+    schema = tool.parameters_schema
+    try:
+        text = arguments_text(text if text.strip() or schema.get("required") else "{}")
+    except (ValueError, RecursionError) as error:
+        raise ArgumentsRefused(error, refused_json(error, text, expected(tool.wire_name, schema))) from error
+    try:
+        values = (tool.adapter or adapter_for(schema)).validate_json(text)
+    except ValidationError as error:
+        told = refused_values(error, schema.get("properties", {}), expected(tool.wire_name, schema))
+        raise ArgumentsRefused(error, told) from error
+    return call_arguments(tool.signature, values)
+
+
+def _ended(tool: "Tool[..., Any]", value: Any) -> ToolOutcome:
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError(f"the function of tool {tool.name!r} gave a coroutine; define it with `async def`")
+    marks = marks_of(tool.fn)
+    if marks is not None and marks.usage is not None:
+        used = Usage.of(marks.usage(value))
+        if used is not None:
+            charge(used.tokens_in, used.tokens_out, used.cost)
+    outcome = outcome_of(value)
+    return outcome if tool.truncate is None else truncated(outcome, tool.truncate)
+
+
+def _failed(tool: "Tool[..., Any]", error: Exception) -> ToolOutcome:
+    """What the model is told of an error; raises it where `catch` leaves it."""
+    if isinstance(error, ToolSignal):
+        return outcome_of_signal(error)
+    raised = error.error if isinstance(error, ArgumentsRefused) else error
+    if not catches(tool.catch, raised):
+        raise raised
+    told = ErrorModel.from_exception(raised)
+    if isinstance(error, ArgumentsRefused):
+        told = told.model_copy(update={"content": error.message})
+    if tool.truncate is not None:
+        return truncated(ToolOutcome.of_error(told.within(tool.truncate)), tool.truncate)
+    return ToolOutcome.of_error(told if tool.offload else told.within(MAX_OUTPUT))
+
+
+def marks_of(fn: Any) -> Any:
+    """What the engine's `@effect` has said of a function; None where it was not asked."""
+    while isinstance(fn, partial) and not hasattr(fn, "__refold_marks__"):
+        fn = fn.func
+    return getattr(fn, "__refold_marks__", None)

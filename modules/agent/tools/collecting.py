@@ -1,0 +1,51 @@
+"""What an Agent is given as its tools, as a list of Tools, and as the mapping that the engine takes."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .method import ToolMethod
+from .names import WireNameError
+from .tool import Tool
+from .toolset import Toolset, discover_tools_on_obj
+
+
+def as_tools(items: Any) -> list[Tool[..., Any]]:
+    """The tools of what an Agent takes: Tools, Toolsets, objects with tool methods, functions, and lists of all these.
+
+    Their order is kept. Raises ToolDefinitionError for a function that cannot be a tool.
+    """
+    if isinstance(items, Tool):
+        return [items]
+    if isinstance(items, Toolset):
+        return items.get_tools()
+    if isinstance(items, list | tuple) or (not callable(items) and isinstance(items, Iterable)):
+        return [tool for item in items for tool in as_tools(item)]
+    if not isinstance(items, type) and any(
+        isinstance(member, ToolMethod) for cls in type(items).__mro__ for member in vars(cls).values()
+    ):
+        return discover_tools_on_obj(items)
+    return [Tool.from_callable(items)]
+
+
+def by_wire_name(tools: Any) -> dict[str, Tool[..., Any]]:
+    """The tools by the names that models see; raises WireNameError where two have the same."""
+    found: dict[str, Tool[..., Any]] = {}
+    for tool in as_tools(tools):
+        name = tool.wire_name
+        other = found.setdefault(name, tool)
+        if other is not tool:
+            raise WireNameError(
+                f"{tool!r} and {other!r} would both be {name!r} to the model; give one another name, with "
+                ".with_(name=...), or another namespace",
+                tool.name,
+                tool.namespace,
+            )
+    return found
+
+
+def actions_of(tools: Any) -> dict[str, Callable[..., Any]]:
+    """Each tool by its wire name, as `AgentModule.tools` and `run_actions` take it; see Tool.
+
+    `tools` is what `as_tools` takes. Raises WireNameError where two tools have one name.
+    """
+    return {name: tool.to_action() for name, tool in by_wire_name(tools).items()}

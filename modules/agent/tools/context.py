@@ -1,0 +1,166 @@
+"""Parameters that the run fills and the model never sees: the goal, the task, the call itself."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....errors import RefoldError
+from ..calls import ToolCall
+
+_NONE: Any = object()
+
+
+class NoContextError(RefoldError, LookupError):
+    """A tool's parameter stands for something of the run that is not there; `wanted` is what it stands for."""
+
+    def __init__(self, wanted: str, known: str) -> None:
+        super().__init__(
+            f"{wanted} is not known here; {known}. Pass the argument yourself, give the marker a default=, "
+            "or call inside `with tool_context(...)`"
+        )
+        self.wanted = wanted
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """What the tools of a run can be given: its `inputs` (`goal` among them), its `task`, and facts of any name.
+
+    Whoever sets it makes it from the committed state and the run's task alone, so that a tool that is entered again
+    on resume is given the same.
+    """
+
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    task: Any = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+_context: ContextVar[ToolContext | None] = ContextVar("refold_tool_context", default=None)
+current_tool_call: ContextVar[ToolCall | None] = ContextVar("refold_current_tool_call", default=None)
+"""The call that the running tool answers."""
+
+
+@contextmanager
+def tool_context(context: ToolContext) -> Iterator[ToolContext]:
+    """Gives the tools that are called inside of it what their `Context` parameters stand for."""
+    token = _context.set(context)
+    try:
+        yield context
+    finally:
+        _context.reset(token)
+
+
+class Context:
+    """Marks a parameter that the run fills: as its default, or in its `Annotated`.
+
+    Such a parameter is not in the tool's schema, and a model that passes it is told that there is none of the name.
+    Who calls the function from Python may pass it. Subclass it and write `resolve` for a marker of your own.
+    """
+
+    def __init__(self, *, default: Any = _NONE) -> None:
+        self.default = default
+
+    def resolve(self) -> Any:
+        """The value, at the time of the call; raises LookupError where there is none and no default."""
+        return self._or_default(str(self), "a Context has no value of its own")
+
+    def _or_default(self, wanted: str, known: str) -> Any:
+        if self.default is _NONE:
+            raise NoContextError(wanted, known)
+        return self.default
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class AgentInput(Context):
+    """One of the run's inputs by its name, such as `AgentInput("goal")`."""
+
+    def __init__(self, name: str, *, default: Any = _NONE) -> None:
+        super().__init__(default=default)
+        self.name = name
+
+    def resolve(self) -> Any:
+        """The input; raises NoContextError where the run has none of that name."""
+        context = _context.get()
+        inputs = context.inputs if context is not None else {}
+        if self.name in inputs:
+            return inputs[self.name]
+        known = f"the inputs are {', '.join(sorted(inputs))}" if inputs else "there are no inputs"
+        return self._or_default(f"the input {self.name!r}", known)
+
+    def __repr__(self) -> str:
+        return f"AgentInput({self.name!r})"
+
+
+class CurrentTask(Context):
+    """The task that the run works on."""
+
+    def resolve(self) -> Any:
+        """The task; raises NoContextError outside of a run."""
+        context = _context.get()
+        if context is None or context.task is None:
+            return self._or_default("the current task", "no task is being worked on")
+        return context.task
+
+
+class CurrentToolCall(Context):
+    """The ToolCall that is being answered."""
+
+    def resolve(self) -> Any:
+        """The call; raises NoContextError where the function was called from Python."""
+        call = current_tool_call.get()
+        return call if call is not None else self._or_default("the tool call", "no model has called this")
+
+
+class ContextFact(Context):
+    """A fact of the run by its name, as whoever runs the tools has put it there."""
+
+    def __init__(self, name: str, *, default: Any = _NONE) -> None:
+        super().__init__(default=default)
+        self.name = name
+
+    def resolve(self) -> Any:
+        """The fact; raises NoContextError where there is none of that name."""
+        context = _context.get()
+        if context is not None and self.name in context.facts:
+            return context.facts[self.name]
+        return self._or_default(f"the fact {self.name!r}", "nobody has set it")
+
+    def __repr__(self) -> str:
+        return f"ContextFact({self.name!r})"
+
+
+class EnvVar(Context):
+    """An environment variable, read when the tool is called."""
+
+    def __init__(self, name: str, *, default: Any = _NONE) -> None:
+        super().__init__(default=default)
+        self.name = name
+
+    def resolve(self) -> Any:
+        """Its text; raises NoContextError where it is not set."""
+        value = os.environ.get(self.name)
+        return value if value is not None else self._or_default(f"${self.name}", "it is not set")
+
+    def __repr__(self) -> str:
+        return f"EnvVar({self.name!r})"
+
+
+class Config(Context):
+    """A setting of the tool's author: hidden from the model, and always its default."""
+
+    def __init__(self, default: Any = _NONE, *, default_factory: Callable[[], Any] | None = None) -> None:
+        super().__init__(default=default)
+        self.default_factory = default_factory
+
+    def resolve(self) -> Any:
+        """The default, or what the factory makes."""
+        if self.default_factory is not None:
+            return self.default_factory()
+        return self._or_default("the setting", "Config() was given neither default nor default_factory")
+
+    def __repr__(self) -> str:
+        return f"Config({self.default!r})" if self.default is not _NONE else "Config()"

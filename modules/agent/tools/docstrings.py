@@ -1,0 +1,42 @@
+"""What a function's docstring says to a model: of the function, and of each parameter."""
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+_BLANKS = re.compile(r"[^\S\n]+")
+
+
+def target_of(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind a partial or a callable object: the one that has annotations and a docstring."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    if inspect.isroutine(fn) or inspect.isclass(fn):
+        return fn
+    called: Callable[..., Any] = type(fn).__call__
+    return called
+
+
+def description_of(fn: Callable[..., Any]) -> str:
+    """The docstring, dedented, with each run of blanks as one; lines stay lines. Empty where there is none."""
+    behind = target_of(fn)
+    text = inspect.getdoc(behind) or ""
+    if not inspect.isroutine(fn) and not isinstance(fn, partial) and not inspect.isclass(fn):
+        text = text or inspect.getdoc(type(fn)) or ""
+    return "\n".join(_BLANKS.sub(" ", line).strip() for line in text.splitlines()).strip()
+
+
+def parameter_texts(fn: Callable[..., Any]) -> dict[str, str]:
+    """What the docstring says of parameters, by their names; in Google's, numpydoc's, reST's or epydoc's style."""
+    text = inspect.getdoc(target_of(fn))
+    if not text or not any(sign in text for sign in ("Args", "Arg:", "Param", "param", "Keyword", "@")):
+        return {}
+    from docstring_parser import ParseError, parse
+
+    try:
+        parsed = parse(text)
+    except ParseError:
+        return {}
+    return {p.arg_name.lstrip("*"): " ".join(p.description.split()) for p in parsed.params if p.description}

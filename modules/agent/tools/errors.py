@@ -1,0 +1,213 @@
+"""What goes wrong in a tool: how it is told to the model, which errors are caught, and what is no error at all."""
+
+import json
+import textwrap
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self
+from xml.sax.saxutils import escape, quoteattr
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ....engine import BudgetExceeded, DivergenceError, EffectError, RunClosed
+from ....errors import RefoldError
+from .truncation import cut_middle
+
+DEFAULT_CATCH_EXCEPTIONS: frozenset[type[Exception]] = frozenset({json.JSONDecodeError, ValidationError})
+"""Errors in what the model wrote, as a narrower `catch` than the default, which is to catch everything."""
+
+_PASSED_ON = (BudgetExceeded, RunClosed, DivergenceError)
+_SHOWN = 80
+
+
+class ToolSignal(RefoldError):
+    """What a tool raises, or returns, to steer the run; it is no failure, and no `catch` keeps it back.
+
+    A subclass says by `stop` whether the run ends after the step, by `text()` what stands as the call's result, and
+    by `signal()` what the Agent is to do, as JSON.
+    """
+
+    stop: bool = False
+
+    def text(self) -> str:
+        """The result of the call, as the model would read it."""
+        return str(self)
+
+    def signal(self) -> dict[str, Any] | None:
+        """What the Agent is to do, beside going on or stopping."""
+        return None
+
+
+class Stop(ToolSignal):
+    """Ends the run once the step is recorded; the other calls of the same answer are finished first."""
+
+    stop = True
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+    def text(self) -> str:
+        """The message, marked as what has stopped the run."""
+        return f"<tool-stop>{escape(self.message)}</tool-stop>"
+
+
+class ErrorModel(BaseModel):
+    """An error as a model reads it: `<error type="ValueError">text</error>`. A tool may return one, too."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    tag: ClassVar[str] = "error"
+
+    type: str = "Exception"
+    content: str = ""
+
+    @classmethod
+    def from_exception(cls, exception: BaseException) -> Self:
+        """The exception's class and message; an effect's error stands for the one that the effect raised."""
+        if isinstance(exception, EffectError):
+            return cls(type=exception.error_type, content=exception.message)
+        return cls(type=type(exception).__name__, content=_message(exception))
+
+    def to_xml(self) -> str:
+        """The element; of a text of several lines each is indented, on a line of its own."""
+        body = escape(self.content)
+        if "\n" in body:
+            body = f"\n{textwrap.indent(body, '  ')}\n"
+        return f"<{self.tag} type={quoteattr(self.type)}>{body}</{self.tag}>"
+
+    def within(self, length: int) -> "ErrorModel":
+        """The error whose element has at most `length` characters, as far as its content can be cut for that."""
+        over = len(self.to_xml()) - length
+        while over > 0 and self.content:
+            self = self.model_copy(update={"content": cut_middle(self.content, max(0, len(self.content) - over))})
+            over = len(self.to_xml()) - length
+        return self
+
+    def __str__(self) -> str:
+        return self.to_xml()
+
+
+class SystemErrorModel(ErrorModel):
+    """An error that is not the model's doing."""
+
+    tag = "system-error"
+
+
+class ValidationErrorModel(ErrorModel):
+    """An error in what the model wrote."""
+
+    tag = "validation-error"
+
+
+class ArgumentsRefused(Exception):
+    """The arguments of a call do not fit the tool; `error` is what was raised, the message says what would fit."""
+
+    def __init__(self, error: Exception, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+def _message(exception: BaseException) -> str:
+    try:
+        return str(exception).encode("utf-8", "replace").decode()
+    except Exception as failed:  # noqa: BLE001 - a stranger's __str__
+        return f"(its message cannot be told: {type(failed).__name__})"
+
+
+def catch_policy(catch: Any) -> bool | frozenset[type[Exception]]:
+    """A tool's `catch` in one form; raises ValueError for what it cannot be."""
+    if isinstance(catch, bool):
+        return catch
+    hint = "catch is True, False, or a list of exception classes, such as [ConnectionError]"
+    if isinstance(catch, type | str) or not isinstance(catch, Iterable):
+        raise ValueError(f"{hint}; got {catch!r}")
+    classes = list(catch)
+    for cls in classes:
+        if not isinstance(cls, type) or not issubclass(cls, Exception):
+            raise ValueError(f"{hint}; {cls!r} is none")
+    return frozenset(classes)
+
+
+def catches(catch: bool | frozenset[type[Exception]], error: Exception) -> bool:
+    """Whether a tool with this `catch` tells the model of the error, rather than let it end the run.
+
+    What ends a run (a budget, a cancellation) is never kept back. The error of an effect counts as the error that the
+    effect raised, which is known by its class's name alone: so it is the same when the run is resumed.
+    """
+    if isinstance(error, _PASSED_ON):
+        return False
+    if isinstance(catch, bool):
+        return catch
+    if isinstance(error, tuple(catch)):
+        return True
+    return isinstance(error, EffectError) and any(error.error_type in _names(cls) for cls in catch)
+
+
+def _names(cls: type[Exception]) -> set[str]:
+    """The names of a class and of all that derive from it."""
+    return {cls.__name__}.union(*(_names(sub) for sub in cls.__subclasses__()))
+
+
+def refused_json(error: Exception, text: str, wanted: str) -> str:
+    """What is wrong with arguments that are no JSON, and what was wanted."""
+    if not text.strip():
+        return f"the arguments are empty; a JSON object was expected, {{}} at least. {wanted}"
+    if isinstance(error, json.JSONDecodeError):
+        near = text[max(0, error.pos - 20) : error.pos + 20]
+        where = f"{error.msg} at line {error.lineno}, column {error.colno}, near {near!r}"
+    else:
+        where = _message(error)
+    return f"the arguments are not valid JSON: {where}. {wanted}"
+
+
+def refused_values(error: ValidationError, known: Iterable[str], wanted: str) -> str:
+    """What is wrong with arguments that do not fit, a line each, and what was wanted."""
+    names = list(known)
+    return "\n".join([*(_complaint(dict(e), names) for e in error.errors(include_url=False)), wanted])
+
+
+def _complaint(error: dict[str, Any], known: list[str]) -> str:
+    path = [str(part) for part in error["loc"]]
+    kind = error["type"]
+    if not path:
+        return f"the arguments must be a JSON object, got {_shown(error['input'])}"
+    if kind == "missing":
+        return f"{'.'.join(path)} is missing"
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        near = get_close_matches(path[-1], known, 1) if len(path) == 1 else []
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"there is no argument {'.'.join(path)}{hint}"
+    return f"{'.'.join(path)}: {error['msg']}, got {_shown(error['input'])}"
+
+
+def _shown(value: Any) -> str:
+    return cut_middle(json.dumps(value, ensure_ascii=False, default=repr), _SHOWN)
+
+
+def expected(name: str, schema: dict[str, Any]) -> str:
+    """A tool's arguments in a line: `find takes q (string), limit (integer, optional)`."""
+    required = schema.get("required", ())
+    parts = []
+    for argument, what in schema.get("properties", {}).items():
+        kind = _kind(what)
+        optional = argument not in required
+        notes = [n for n in (kind, "optional" if optional else "") if n]
+        parts.append(f"{argument} ({', '.join(notes)})" if notes else argument)
+    if schema.get("additionalProperties", False) is not False:
+        parts.append("and others of any name")
+    return f"{name} takes {', '.join(parts) or 'no arguments'}."
+
+
+def _kind(schema: Any) -> str:
+    if not isinstance(schema, dict):
+        return ""
+    if "enum" in schema:
+        return "one of " + ", ".join(json.dumps(v, ensure_ascii=False) for v in schema["enum"])
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options:
+        return " or ".join(dict.fromkeys(filter(None, map(_kind, options))))
+    kind = schema.get("type", "")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)

@@ -1,0 +1,152 @@
+"""Methods as tools: the descriptor that binds them, and the decorator `tool_method`."""
+
+import sys
+from collections.abc import Callable, Sequence
+from inspect import Signature
+from typing import Any, Concatenate, Generic, cast, overload
+
+from pydantic import TypeAdapter
+
+from .docstrings import description_of
+from .making import name_of, names_around, refuse_generators
+from .schema import Parameters, parameters_of
+from .tool import Catch, P, R, Tool
+
+ALL = "all"
+"""The variant of methods that name none."""
+
+
+class ToolMethod(property, Generic[P, R]):
+    """A method that is a tool. On an instance it is the Tool bound to it, on the class the Tool of the bare function.
+
+    It is a `property`, so that pydantic leaves it alone in the classes that it builds.
+    """
+
+    def __init__(
+        self,
+        fget: Callable[..., Any],
+        name: str,
+        description: str,
+        *,
+        catch: Catch,
+        parameters_schema: dict[str, Any],
+        truncate: int | None,
+        signature: Signature,
+        type_adapter: TypeAdapter[Any],
+        variants: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(fget, doc=description)
+        self.name = name
+        self.description = description
+        self.catch = catch
+        self.parameters_schema = parameters_schema
+        self.truncate = truncate
+        self.signature = signature
+        self.type_adapter = type_adapter
+        self.variants = [ALL] if variants is None else list(variants)
+
+    @overload  # type: ignore[override]
+    def __get__(self, instance: None, owner: type | None = None) -> Tool[..., R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Tool[P, R]: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Tool[..., R]:
+        """A tool, made anew each time."""
+        function = cast(Callable[..., Any], self.fget)
+        bound = function if instance is None else function.__get__(instance, owner)
+        return Tool.from_parameters(
+            bound,
+            Parameters(self.signature, self.type_adapter, self.parameters_schema),
+            name=self.name,
+            description=self.description,
+            catch=self.catch,
+            truncate=self.truncate,
+        )
+
+    def overridden(self, function: Callable[..., Any]) -> "ToolMethod[..., Any]":
+        """The same tool of a subclass that has another function for it."""
+        own = description_of(function)
+        parameters = parameters_of(function, self.name, names={}, method=True)
+        told = own or self.description
+        made: ToolMethod[..., Any] = _made(
+            function, self.name, told, self.catch, self.truncate, self.variants, parameters
+        )
+        return made
+
+
+@overload
+def tool_method(
+    func: None = None,
+    /,
+    *,
+    variants: list[str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    catch: Catch = None,
+    truncate: int | None = None,
+) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]]: ...
+@overload
+def tool_method(
+    func: Callable[Concatenate[Any, P], R],
+    /,
+    *,
+    variants: list[str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    catch: Catch = None,
+    truncate: int | None = None,
+) -> ToolMethod[P, R]: ...
+def tool_method(
+    func: Callable[Concatenate[Any, P], R] | None = None,
+    /,
+    *,
+    variants: list[str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    catch: Catch = None,
+    truncate: int | None = None,
+) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]] | ToolMethod[P, R]:
+    """Makes a method a tool of its class: of a Toolset, or of any other.
+
+    Args:
+        func: the method, sync or async.
+        variants: the variants of the Toolset that it belongs to; None stands for the variant "all".
+        name: its name, if not the method's.
+        description: what the model is told of it, if not the docstring.
+        catch: which errors the model is told of: True, False, or classes. None stands for True. See Tool.
+        truncate: how many characters of a result are kept, if not all.
+
+    Raises ToolDefinitionError for a method that no JSON arguments could be passed to.
+    """
+    names = names_around(sys._getframe(1))
+
+    def make(fn: Callable[Concatenate[Any, P], R]) -> ToolMethod[P, R]:
+        own = name if name is not None else name_of(fn)
+        refuse_generators(fn, own)
+        told = description_of(fn) if description is None else description
+        parameters = parameters_of(fn, own, names=names, method=True)
+        made: ToolMethod[P, R] = _made(fn, own, told, catch, truncate, variants, parameters)
+        return made
+
+    return make(func) if func is not None else make
+
+
+def _made(
+    fn: Callable[..., Any],
+    name: str,
+    description: str,
+    catch: Catch,
+    truncate: int | None,
+    variants: Sequence[str] | None,
+    parameters: Parameters,
+) -> Any:
+    return ToolMethod(
+        fn,
+        name,
+        description,
+        catch=catch,
+        parameters_schema=parameters.schema,
+        truncate=truncate,
+        signature=parameters.signature,
+        type_adapter=parameters.adapter,
+        variants=variants,
+    )

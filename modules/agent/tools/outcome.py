@@ -1,0 +1,72 @@
+"""What came of a tool call, as JSON: what the model is told, and whether the run goes on."""
+
+from typing import Any
+
+from ....engine import ActionResult, StateModel
+from ..content import Content
+from ..messages import Message
+from .errors import ErrorModel
+from .truncation import cut_middle
+
+_ERROR_SHOWN = 2_000
+_ERROR_TOLD = 30_000
+
+
+class ToolOutcome(StateModel):
+    """What came of a tool call.
+
+    `content` is what the model is told: a text, or parts. `stop` says whether the run ends after this step, `signal`
+    what else a tool has asked of the Agent. `metadata` goes into the message: `error` and `error_type` where the call
+    failed, `output_file` where the whole output is, and what the tool's own message had.
+    """
+
+    content: str | list[Content] = ""
+    stop: bool = False
+    signal: dict[str, Any] | None = None
+    metadata: dict[str, Any] = {}
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong, in at most 2,000 characters; None where nothing did."""
+        return self.metadata.get("error")
+
+    @property
+    def error_type(self) -> str | None:
+        """The class of the error."""
+        return self.metadata.get("error_type")
+
+    @property
+    def output_file(self) -> str | None:
+        """Where the whole output is, in the cache folder, if it was too long."""
+        return self.metadata.get("output_file")
+
+    @property
+    def text(self) -> str:
+        """The text of the content."""
+        return self.message("").content
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form, without what is as it mostly is; `from_dict` takes it."""
+        return {name: value for name, value in self.to_dict().items() if value not in (False, None, {})}
+
+    def message(self, tool_call_id: str) -> Message:
+        """The message that answers the call."""
+        body = self.content if isinstance(self.content, str) else list(self.content)
+        return Message("tool", body, tool_call_id=tool_call_id or None, metadata=self.metadata)
+
+    @classmethod
+    def of_error(cls, error: ErrorModel) -> "ToolOutcome":
+        """The outcome of a call that failed; of an error's text, the metadata has at most 2,000 characters."""
+        metadata = {"error": cut_middle(error.content, _ERROR_SHOWN), "error_type": error.type}
+        return cls(content=error.to_xml(), metadata=metadata)
+
+    @classmethod
+    def of_result(cls, result: ActionResult) -> "ToolOutcome":
+        """What came of an action that called a tool through `actions_of`.
+
+        An error of the engine's (there is no such tool, a tool raised what it does not catch) is told like any other.
+        """
+        if result.ok:
+            return cls.from_dict(result.output)
+        error = ErrorModel(type=result.error_type or "Exception", content=result.error or "")
+        return cls.of_error(error.within(_ERROR_TOLD))

@@ -1,0 +1,97 @@
+"""How what a tool returns becomes text for a model."""
+
+import base64
+import json
+from collections.abc import Mapping, Set
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from ..content import CONTENT_TYPES, ContentText
+from ..messages import Message
+from .errors import ErrorModel, ToolSignal
+from .outcome import ToolOutcome
+
+
+def outcome_of(value: Any) -> ToolOutcome:
+    """The outcome of a call that returned `value`.
+
+    Texts, numbers and booleans stand as `str` writes them. A Message gives its parts and metadata, content parts stay
+    parts, an ErrorModel marks the call as failed, a ToolSignal (such as Stop) steers the run. Everything else becomes
+    compact JSON, in which what has no JSON form of its own stands as its `str`.
+    """
+    if isinstance(value, ToolOutcome):
+        return value
+    if isinstance(value, ToolSignal):
+        return outcome_of_signal(value)
+    if isinstance(value, ErrorModel):
+        return ToolOutcome.of_error(value)
+    if isinstance(value, Message):
+        body = value.body if isinstance(value.body, str) else list(value.body)
+        return ToolOutcome(content=body, metadata=dict(value.metadata))
+    parts = _parts(value)
+    if parts is not None:
+        return ToolOutcome(content=parts)
+    return ToolOutcome(content=clean(text_of(value)))
+
+
+def outcome_of_signal(signal: ToolSignal) -> ToolOutcome:
+    """The outcome of a call that asked to steer the run."""
+    return ToolOutcome(content=clean(signal.text()), stop=signal.stop, signal=signal.signal())
+
+
+def text_of(value: Any) -> str:
+    """A returned value as text; see `outcome_of`."""
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, str | int | float):
+        return str(value)
+    try:
+        return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):  # it contains itself
+        return str(value)
+
+
+def clean(text: str) -> str:
+    """The text without lone surrogates, which no file and no request can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """Content parts, alone or in a list with texts between them; None for anything else."""
+    if isinstance(value, CONTENT_TYPES):
+        return [value]
+    if not isinstance(value, list | tuple) or not any(isinstance(item, CONTENT_TYPES) for item in value):
+        return None
+    if not all(isinstance(item, (str, *CONTENT_TYPES)) for item in value):
+        return None
+    return [ContentText(text=clean(item)) if isinstance(item, str) else item for item in value]
+
+
+def _plain(value: Any) -> Any:
+    """JSON values for a value; sets in the order of their members' JSON, so that equal sets are equal texts."""
+    if isinstance(value, BaseModel):
+        return to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="constants")
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Set):
+        return sorted(map(_plain, value), key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return base64.b64encode(data).decode()
+    if value is None or isinstance(value, str | int | float):
+        return value.value if isinstance(value, Enum) else value
+    return to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="constants")
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, Enum):
+        key = key.value
+    return key if isinstance(key, str) else text_of(key)

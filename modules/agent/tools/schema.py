@@ -1,0 +1,248 @@
+"""The parameters of a tool: the JSON Schema that a model is shown, and how its arguments become a call."""
+
+import inspect
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import BoundArguments, Parameter, Signature
+from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import PydanticJsonSchemaWarning
+from typing_extensions import TypedDict
+
+from ....errors import RefoldError
+from .context import Context
+from .docstrings import parameter_texts, target_of
+
+
+class ToolDefinitionError(RefoldError, TypeError):
+    """A function that cannot be a tool; `tool` is its name, `parameter` the parameter that it fails at, if one does."""
+
+    def __init__(self, tool: str, why: str, parameter: str | None = None) -> None:
+        where = f"tool {tool!r}" if parameter is None else f"tool {tool!r}, parameter {parameter!r}"
+        super().__init__(f"{where}: {why}")
+        self.tool = tool
+        self.parameter = parameter
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is known of a tool's parameters.
+
+    `signature` has all of them, with their types resolved; those that a Context stands for are not the model's.
+    `adapter` makes values by name out of a JSON object of arguments, and `schema` is what that object must be.
+    """
+
+    signature: Signature
+    adapter: TypeAdapter[Any]
+    schema: dict[str, Any]
+
+
+def parameters_of(
+    fn: Callable[..., Any], name: str, *, names: Mapping[str, Any] | None = None, method: bool = False
+) -> Parameters:
+    """Reads a function's parameters; `method` leaves out the first, `names` resolves those that are local.
+
+    Raises ToolDefinitionError that names the parameter which no JSON can stand for.
+    """
+    signature = _resolved(fn, name, names or {}, method)
+    texts = parameter_texts(fn)
+    fields: dict[str, Any] = {}
+    rest: Any = None
+    for parameter in signature.parameters.values():
+        if marker_of(parameter) is not None:
+            continue
+        declared = Any if parameter.annotation is Parameter.empty else parameter.annotation
+        text = texts.get(parameter.name)
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            rest = declared
+        elif parameter.kind is Parameter.VAR_POSITIONAL:
+            fields[parameter.name] = _field(list[declared], (), text)  # type: ignore[valid-type]
+        else:
+            fields[parameter.name] = _field(declared, parameter.default, text)
+        _check(parameter, declared, name)
+    adapter = _adapter(fields, rest)
+    return Parameters(signature, adapter, schema_of(adapter))
+
+
+def call_arguments(signature: Signature, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional and keyword arguments of a call, from a model's values by name and what the run fills in."""
+    arguments: dict[str, Any] = {}
+    others = dict(values)
+    for name, parameter in signature.parameters.items():
+        marker = marker_of(parameter)
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            arguments[name] = others
+        elif marker is not None:
+            arguments[name] = marker.resolve()
+        elif name in others:
+            arguments[name] = others.pop(name)
+    bound = BoundArguments(signature, arguments)
+    return bound.args, bound.kwargs
+
+
+def with_context(
+    signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A Python call's own arguments, and beside them what the run fills in where the caller did not."""
+    markers = {name: marker for name, p in signature.parameters.items() if (marker := marker_of(p)) is not None}
+    if not markers:
+        return args, dict(kwargs)
+    given = signature.bind_partial(*args, **kwargs).arguments
+    filled: dict[str, Any] = {}
+    for name in signature.parameters:
+        if name in given:
+            filled[name] = given[name]
+        elif name in markers:
+            filled[name] = markers[name].resolve()
+    bound = BoundArguments(signature, filled)
+    return bound.args, bound.kwargs
+
+
+def visible(signature: Signature) -> Signature:
+    """The signature without what the run fills in."""
+    return signature.replace(parameters=[p for p in signature.parameters.values() if marker_of(p) is None])
+
+
+def marker_of(parameter: Parameter) -> Context | None:
+    """The Context that a parameter has for a default, or in its `Annotated`."""
+    if isinstance(parameter.default, Context):
+        return parameter.default
+    metadata = get_args(parameter.annotation)[1:] if get_origin(parameter.annotation) is Annotated else ()
+    return next((m for m in metadata if isinstance(m, Context)), None)
+
+
+def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], method: bool) -> Signature:
+    """The signature with its annotations evaluated."""
+    try:
+        signature = inspect.signature(fn)
+        hints = get_type_hints(target_of(fn), localns=dict(names), include_extras=True)
+    except NameError as error:
+        raise ToolDefinitionError(
+            name, f"its annotations name {error.name!r}, which is not known where the function is defined"
+        ) from error
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise ToolDefinitionError(name, f"its parameters cannot be read: {error}") from error
+    parameters = list(signature.parameters.values())
+    if method:
+        if not parameters:
+            raise ToolDefinitionError(name, "a method takes the instance as its first parameter")
+        del parameters[0]
+    elif parameters and parameters[0].name == "self":
+        raise ToolDefinitionError(name, "it is a method of a class; mark it with @tool_method", "self")
+    resolved = [p.replace(annotation=hints.get(p.name, Parameter.empty)) for p in parameters]
+    for parameter in resolved:
+        if marker_of(parameter) and parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+            raise ToolDefinitionError(name, "a Context stands for one value", parameter.name)
+    return Signature(resolved, return_annotation=hints.get("return", Signature.empty))
+
+
+def _field(declared: Any, default: Any, text: str | None) -> Any:
+    """A parameter as a field: its type, its default, and the text that a model is told of it."""
+    metadata: list[Any] = []
+    if get_origin(declared) is Annotated:
+        declared, *metadata = get_args(declared)
+    told = [m for m in metadata if isinstance(m, str)]
+    told += [m.documentation for m in metadata if isinstance(getattr(m, "documentation", None), str)]
+    given = [m for m in metadata if isinstance(m, FieldInfo)] + ([default] if isinstance(default, FieldInfo) else [])
+    rest = [m for m in metadata if not isinstance(m, str | Context)]
+    if isinstance(default, FieldInfo):
+        rest.append(default)
+    elif default is not Parameter.empty:
+        rest.append(Field(default=default))
+    if not any(info.description for info in given):
+        description = told[0] if len(told) == 1 else text
+        if description:
+            rest.append(Field(description=description))
+    return Annotated[(declared, *rest)] if rest else declared
+
+
+def _check(parameter: Parameter, declared: Any, tool: str) -> None:
+    try:
+        TypeAdapter(declared)
+    except PydanticSchemaGenerationError:
+        shown = getattr(declared, "__name__", str(declared))
+        raise ToolDefinitionError(
+            tool,
+            f"a model cannot write a {shown}, which has no JSON form; take a type that has one, or let the run fill it "
+            "with a Context default",
+            parameter.name,
+        ) from None
+    except PydanticUserError as error:
+        raise ToolDefinitionError(tool, error.message, parameter.name) from error
+
+
+def _adapter(fields: dict[str, Any], rest: Any) -> TypeAdapter[Any]:
+    open_ended = {} if rest is None else {"extra_items": rest}
+    arguments = TypedDict("Arguments", fields, **open_ended)  # type: ignore[misc]
+    if rest is None:
+        arguments.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+    return TypeAdapter(arguments)
+
+
+def adapter_for(schema: Mapping[str, Any]) -> TypeAdapter[Any]:
+    """What a JSON Schema alone lets be checked of arguments: which are missing, and which are not known."""
+    required = schema.get("required", ())
+    names = dict.fromkeys([*schema.get("properties", {}), *required])
+    fields = {name: Required[Any] if name in required else NotRequired[Any] for name in names}
+    return _adapter(fields, None if schema.get("additionalProperties", True) is False else Any)
+
+
+def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments: an object that always has `properties`, references replaced by theirs.
+
+    What refers to itself stays a reference, into `$defs`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
+        schema = adapter.json_schema()
+    schema.pop("title", None)
+    inlined: dict[str, Any] = inline(schema)
+    return {"type": "object", "properties": {}, **inlined}
+
+
+def inline(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose references into `$defs` are replaced by what they refer to, but for those that never end."""
+    definitions: dict[str, Any] = schema.get("$defs", {})
+    kept: set[str] = set()
+
+    def walk(node: Any, inside: tuple[str, ...]) -> Any:
+        if isinstance(node, list):
+            return [walk(item, inside) for item in node]
+        if not isinstance(node, dict):
+            return node
+        reference = node.get("$ref")
+        name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
+        if name is None or name not in definitions:
+            return {key: walk(value, inside) for key, value in node.items()}
+        if name in inside:
+            kept.add(name)
+            return dict(node)
+        beside = {key: walk(value, inside) for key, value in node.items() if key != "$ref"}
+        return {**walk(definitions[name], (*inside, name)), **beside}
+
+    walked = {key: walk(value, ()) for key, value in schema.items() if key != "$defs"}
+    done: dict[str, Any] = {}
+    while missing := kept - done.keys():
+        for name in sorted(missing):
+            done[name] = walk(definitions[name], (name,))
+    return {**walked, "$defs": done} if done else walked
+
+
+def arguments_text(text: str) -> str:
+    """A model's arguments as strict JSON text: one object, whose strings may hold line breaks as they are.
+
+    An object that was written as JSON inside a JSON string is taken out of it. Raises JSONDecodeError.
+    """
+    value = json.loads(text, strict=False)
+    if isinstance(value, str):
+        try:
+            inner = json.loads(value, strict=False)
+        except ValueError:
+            inner = None
+        value = inner if isinstance(inner, dict) else value
+    return json.dumps(value)

@@ -1,0 +1,291 @@
+"""A tool: a function, what a model is told of it, and what happens to its results."""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from copy import deepcopy
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, ParamSpec, Self, TypeVar, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr, TypeAdapter
+
+from ....engine import NoRunError, call_info, effect, perform
+from ..calls import FunctionDefinition, ToolCall, ToolDefinition
+from ..messages import Message
+from .actions import RAW_ARGUMENTS, action_for
+from .calling import awaited, called, marks_of
+from .docstrings import description_of
+from .errors import catch_policy
+from .making import is_async, name_of, names_around, refuse_generators
+from .names import wire_name
+from .outcome import ToolOutcome
+from .schema import Parameters, parameters_of, visible, with_context
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ToolSource = Literal["builtin", "python", "mcp", "synthetic", "bundled", "command"]
+"""Where a tool comes from."""
+
+Catch = bool | Iterable[type[Exception]] | None
+"""Which errors of a tool the model is told of; None stands for the default, which is all."""
+
+
+class Tool(BaseModel, Generic[P, R]):
+    """A function that a model can call.
+
+    Made by the decorator `tool`, by `Tool.from_callable`, or from its parts. Calling it calls the function, with what
+    the run fills in (`Context`) added. `await tool.handle_tool_call(call)` answers a model's call.
+
+    **In a run.** `actions_of([...])` gives the mapping that `AgentModule.tools` and `run_actions` take: each tool by
+    its wire name, as a function of JSON arguments whose result is the JSON form of a ToolOutcome. The action for a
+    call is `action_for(call)`, and `ToolOutcome.of_result` reads what came of it. The tool then runs once, as one
+    journaled call: a sync function in a worker thread of the engine, an async one on its loop; the function's
+    `@effect` marks hold. Checking arguments, `catch`, `truncate` and `offload` are part of that call. A tool itself
+    can stand in `AgentModule.tools` as well: it is then the plain function, with its own result and its own errors.
+
+    A tool keeps no state of a run. `source` and `namespace` may be set after it is made; its name may not.
+
+    Attributes:
+        name: its own name; `wire_name` is the one that models see.
+        source: where it comes from.
+        namespace: the names of what it belongs to, from the outside in; part of the wire name.
+        description: what the model is told of it.
+        parameters_schema: the JSON Schema of its arguments.
+        fn: the function.
+        catch: which exceptions, those for bad arguments included, become an error that the model reads: all (True),
+            none (False), or those of the classes given. The others end the turn.
+        truncate: how many characters of a result are kept, if not all.
+        offload: whether a result of more than 30,000 characters is put into a file.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_assignment=True)
+
+    name: str = Field(min_length=1, frozen=True)
+    source: ToolSource = "builtin"
+    namespace: tuple[str, ...] = ()
+    description: str
+    parameters_schema: dict[str, Any]
+    fn: Callable[P, R] = Field(default_factory=lambda: lambda *args, **kwargs: cast(Any, None), exclude=True)
+    catch: Annotated[bool | frozenset[type[Exception]], BeforeValidator(catch_policy)] = True
+    truncate: PositiveInt | None = None
+    offload: bool = True
+
+    _parameters: Parameters | None = PrivateAttr(default=None)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            description: str,
+            parameters_schema: dict[str, Any],
+            source: ToolSource = ...,
+            namespace: tuple[str, ...] = ...,
+            fn: Callable[P, R] = ...,
+            catch: bool | Iterable[type[Exception]] = ...,
+            truncate: int | None = ...,
+            offload: bool = ...,
+        ) -> None: ...
+
+    else:
+
+        def __class_getitem__(cls, parameters):
+            return cls  # what it is a tool of is for type checkers; a class of its own would not be this one
+
+        def __new__(cls, *args, **kwargs):
+            """A Tool whose function is async is one that is awaited."""
+            return super().__new__(_AsyncTool if cls is Tool and is_async(kwargs.get("fn")) else cls)
+
+        def __getattr__(self, name):
+            if name == "__signature__":
+                return visible(self.signature)
+            marks = getattr(self.__dict__.get("fn"), "__dict__", {})
+            if name.startswith("__") and name != "__wrapped__" and name in marks:
+                return marks[name]  # what decorators have said of the function
+            return super().__getattr__(name)
+
+        def __setattr__(self, name, value):
+            if name.startswith("__") and name.endswith("__") and not hasattr(type(self), name):
+                setattr(self.fn, name, value)  # a decorator above @tool speaks of the function
+            else:
+                super().__setattr__(name, value)
+
+    @classmethod
+    def from_callable(
+        cls,
+        fn: Callable[P, R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        catch: Catch = None,
+        truncate: int | None = None,
+        offload: bool = True,
+        names: Mapping[str, Any] | None = None,
+    ) -> "Tool[P, R]":
+        """A tool from a function, a bound method, a partial, or any object that can be called.
+
+        `names` are those that annotations written as text may use, if not those where this is called. Raises
+        ToolDefinitionError for a function that no JSON arguments could be passed to.
+        """
+        name = name if name is not None else name_of(fn)
+        refuse_generators(fn, name)
+        names = names_around(sys._getframe(1)) if names is None else names
+        return cls.from_parameters(
+            fn,
+            parameters_of(fn, name, names=names),
+            name=name,
+            description=description_of(fn) if description is None else description,
+            catch=catch,
+            truncate=truncate,
+            offload=offload,
+        )
+
+    @classmethod
+    def from_parameters(
+        cls,
+        fn: Callable[P, R],
+        parameters: Parameters,
+        *,
+        name: str,
+        description: str,
+        catch: Catch = None,
+        truncate: int | None = None,
+        offload: bool = True,
+    ) -> "Tool[P, R]":
+        """A tool from a function whose parameters have been read."""
+        made = Tool(
+            name=name,
+            description=description,
+            parameters_schema=parameters.schema,
+            fn=fn,
+            catch=True if catch is None else catch,
+            truncate=truncate,
+            offload=offload,
+        )
+        made._parameters = parameters
+        return made
+
+    @property
+    def wire_name(self) -> str:
+        """The name that models see, made from `namespace` and `name` each time it is read.
+
+        Raises WireNameError, a ValueError, where there is no such name of at most 64 characters.
+        """
+        return wire_name(self.name, self.namespace)
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What a request to a model says of the tool."""
+        function = FunctionDefinition(
+            name=self.wire_name, description=self.description, parameters=self.parameters_schema
+        )
+        return ToolDefinition(function=function)
+
+    @property
+    def api_definition(self) -> ToolDefinition:
+        """`definition`, by another name."""
+        return self.definition
+
+    @property
+    def signature(self) -> Signature:
+        """The function's parameters, those that the run fills in included."""
+        if self._parameters is not None:
+            return self._parameters.signature
+        try:
+            return inspect.signature(self.fn)
+        except (TypeError, ValueError):  # some functions written in C do not tell
+            return Signature([Parameter("arguments", Parameter.VAR_KEYWORD)])
+
+    @property
+    def adapter(self) -> TypeAdapter[Any] | None:
+        """What makes values out of a model's arguments; None where the schema is all that is known of them."""
+        return None if self._parameters is None else self._parameters.adapter
+
+    def clone(self) -> "Tool[P, R]":
+        """The same tool once more: a change to the one is none to the other."""
+        return self.model_copy(update={"parameters_schema": deepcopy(self.parameters_schema)})
+
+    def with_(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        catch: Catch = None,
+        truncate: int | None = None,
+        offload: bool | None = None,
+    ) -> "Tool[P, R]":
+        """A tool like this one but for what is given; where it comes from stays, and so does its namespace."""
+        changes = {"name": name, "description": description, "catch": catch, "truncate": truncate, "offload": offload}
+        fields = {field: getattr(self, field) for field in Tool.model_fields}
+        made: Tool[P, R] = Tool(**fields | {field: value for field, value in changes.items() if value is not None})
+        made._parameters = self._parameters
+        return made
+
+    async def handle_tool_call(self, tool_call: ToolCall) -> tuple[Message, bool]:
+        """Answers a model's call: gives the message for the model, and whether the run is to stop.
+
+        Inside a run this is one journaled call, and an exception that `catch` leaves arrives as an EffectError.
+        Outside, it is raised as it is.
+        """
+        arguments = dict(action_for(tool_call).args)
+        outcome = ToolOutcome.from_dict(await perform(self.to_action(tool_call.id), **arguments))
+        return outcome.message(tool_call.id), outcome.stop
+
+    def to_action(self, tool_call_id: str | None = None) -> Callable[..., Any]:
+        """The tool as the engine calls it: takes JSON arguments by name, gives the JSON form of a ToolOutcome.
+
+        Without an id the call is known by its key in the journal.
+        """
+        name = self.wire_name
+
+        def read(arguments: dict[str, Any]) -> ToolCall:
+            raw = arguments.get(RAW_ARGUMENTS)
+            return ToolCall.of(tool_call_id or _key(), name, raw if isinstance(raw, str) else json.dumps(arguments))
+
+        if is_async(self.fn):
+
+            async def action(**arguments: Any) -> dict[str, Any]:
+                return (await awaited(self, read(arguments))).to_json()
+        else:
+
+            def action(**arguments: Any) -> dict[str, Any]:  # type: ignore[misc]
+                return called(self, read(arguments)).to_json()
+
+        action.__name__ = action.__qualname__ = name
+        marks = marks_of(self.fn)
+        if marks is None:
+            return action
+        of_call = {"idempotent": marks.idempotent, "timeout": marks.timeout, "tokens": marks.tokens}
+        return effect(**of_call, name=marks.name or name)(action)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The function's own result."""
+        passed, named = with_context(self.signature, args, kwargs)
+        return cast(Callable[..., R], self.fn)(*passed, **named)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return cast(Self, self.clone())
+
+    def __repr__(self) -> str:
+        return f"Tool({'.'.join((*self.namespace, self.name))})"
+
+    __str__ = __repr__
+
+
+class _AsyncTool(Tool[P, R]):
+    """A tool whose function is awaited: a class of its own, since the engine tells so by `__call__`."""
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # type: ignore[override]
+        """The function's own result."""
+        passed, named = with_context(self.signature, args, kwargs)
+        return await cast(Callable[..., Coroutine[Any, Any, Any]], self.fn)(*passed, **named)
+
+
+def _key() -> str:
+    try:
+        return call_info().key
+    except NoRunError:
+        return "call"
