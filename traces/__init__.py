@@ -12,8 +12,9 @@ from .errors import (
     TraceNotFoundError,
     TraceWriteError,
 )
-from .family import Family, Kin, KinBranch, KinCandidate, family
+from .family import family
 from .find import Blame
+from .kin import Family, Kin, KinBranch, KinCandidate
 from .listing import TraceSummary, list_traces, summarize
 from .patch import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
 from .record import FORMAT, Record

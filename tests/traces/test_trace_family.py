@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from refold.traces import Family, Kin, KinBranch, Record, Trace, TraceWriter, branches_folder, family
+from refold.traces import Family, Kin, KinBranch, Record, Trace, TraceCorruptError, TraceWriter, branches_folder, family
 
 EDIT = [{"op": "add", "path": "/n", "value": 1}]
 
@@ -193,3 +193,20 @@ def test_a_run_that_comes_from_itself_is_met_once(tmp_path: Path) -> None:
     root.write("branch", opened={"place": "", "run": "root", "children": ["root"]})
     found = family(root.writer.trace())
     assert of(found, "0").error == "the run comes from itself"
+
+
+def test_a_root_that_is_damaged_is_named() -> None:
+    root = Run(None, "root").write("branch", opened={"place": "", "run": "root"})
+    with pytest.raises(TraceCorruptError, match="line 3: the branch record lacks"):
+        family(root.writer.trace())
+
+
+def test_forks_of_forks_go_as_deep_as_they_like() -> None:
+    run = root = Run(None, "r0")
+    for n in range(1, 1200):
+        run = Run(None, f"r{n}", run, edit=EDIT)
+    kin, depth = family(root.writer.trace()).run, 0
+    while kin.forks:
+        (kin,), depth = kin.forks, depth + 1
+    assert depth == 1199
+    assert len(family(run.writer.trace()).ancestors) == 1199

@@ -1,0 +1,104 @@
+"""The branches of one run, put together from its records: what was opened in a step, and the choice that ended it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .kin import Kin, KinBranch, KinCandidate
+from .record import Record
+from .trace import Trace
+
+_BRANCH = b'\n{"kind":"branch",'
+_DECIDE = b'\n{"kind":"decide",'
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A branch as the records of one run tell it; `children` are (place of the branch, number in it, run id)."""
+
+    step: int
+    children: list[tuple[str, int, str]]
+    several: Any
+    end: Record | None
+
+    def decided(self, runs: Mapping[str, tuple[Kin, Mapping[str, Any] | None]]) -> KinBranch:
+        """Put the runs of the children in."""
+        places: list[tuple[str, Kin | None, Mapping[str, Any] | None]] = []
+        for head, index, run_id in self.children:
+            kin, decision = runs[run_id]
+            number = (kin.parent or {}).get("candidate", index)
+            places.append((f"{head}.{number}" if head else str(number), kin, decision))
+        known = {place for place, _, _ in places}
+        given = self.several if isinstance(self.several, list) else [None] * int(self.several or 0)
+        places += [(str(index), None, None) for index in range(len(given)) if str(index) not in known]
+        end: Mapping[str, Any] = self.end or {}
+        chosen, scores, lost = (end.get(name) or {} for name in ("chosen", "scores", "lost"))
+        if not self.children:  # a branch within a branch that was selected: its places have one beginning
+            scores, lost = (
+                {place.rpartition(".")[2]: value for place, value in each.items()} for each in (scores, lost)
+            )
+        goal = chosen.get("place", str(chosen["candidate"]) if "candidate" in chosen else None)
+        candidates = tuple(
+            KinCandidate(
+                place=place,
+                decision=decision or (given[int(place)] if place.isdecimal() and int(place) < len(given) else None),
+                score=scores.get(place),
+                lost=lost.get(place),
+                chosen=place == goal and (kin is None or chosen.get("run", kin.run_id) == kin.run_id),
+                on_the_way=goal is not None and f"{goal}.".startswith(f"{place}."),
+                run=kin,
+            )
+            for place, kin, decision in sorted(places, key=lambda each: _order(each[0]))
+        )
+        return KinBranch(self.step, end.get("strategy"), candidates, end.get("cut"), chosen.get("stop_reason"))
+
+
+def read_branches(trace: Trace) -> Iterator[Opened]:
+    """Put together what was opened in a step with the choice that ended it."""
+    opened: list[Record] = []
+
+    def together(end: Record | None, at: int) -> Opened:
+        step = (end or opened[0]).step
+        decided = trace.data.rfind(_DECIDE, 0, at)
+        decision: Mapping[str, Any] = {}
+        if decided >= 0 and (record := trace.record_at(decided + 1)).step == step:
+            decision = record["decision"]
+        children = [
+            (str(record["opened"]["place"]), index, str(run_id))
+            for record in opened
+            for index, run_id in enumerate(record["opened"]["children"])
+        ]
+        opened.clear()
+        return Opened(step, children, decision.get("candidates"), end)
+
+    for at in _lines(trace, _BRANCH):
+        record = trace.record_at(at)
+        if opened and opened[-1].step != record.step:
+            yield together(None, at)
+        if "chosen" in record:
+            yield together(record, at)
+        else:
+            opened.append(record)
+    if opened:
+        yield together(None, trace.size)
+
+
+def _order(place: str) -> list[tuple[int, str]]:
+    return [(int(number) if number.isdecimal() else -1, number) for number in place.split(".")]
+
+
+def first_decision(trace: Trace) -> Mapping[str, Any] | None:
+    """Give the candidate that a child began with."""
+    at = trace.data.find(_DECIDE, 0, trace.size)
+    if at < 0:
+        return None
+    record = trace.record_at(at + 1)
+    decision: Mapping[str, Any] | None = record["decision"] if "candidate" in record else None
+    return decision
+
+
+def _lines(trace: Trace, start: bytes) -> Iterator[int]:
+    at = trace.data.find(start, 0, trace.size)
+    while at >= 0:
+        yield at + 1
+        at = trace.data.find(start, at + 1, trace.size)
