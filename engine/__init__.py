@@ -2,6 +2,7 @@
 
 from .actions import run_actions
 from .arguments import ArgumentError
+from .asking import ask, ask_sync
 from .budget import RuntimeBudget, RunUsage, Usage
 from .calls import CallInfo
 from .clock import Clock, SystemClock
@@ -47,6 +48,7 @@ from .result import RunError, RunResult, WaitRequest
 from .state import StateModel, StateSchema
 from .stream import RunStream
 from .verify import verify
+from .waits import OnWait
 
 __all__ = [
     "ENDINGS",
@@ -78,6 +80,7 @@ __all__ = [
     "ModuleDefinitionError",
     "NoRunError",
     "Observation",
+    "OnWait",
     "Redactor",
     "ReduceError",
     "RunClosed",
@@ -99,6 +102,8 @@ __all__ = [
     "Usage",
     "WaitAnsweredError",
     "WaitRequest",
+    "ask",
+    "ask_sync",
     "bind",
     "call_info",
     "charge",

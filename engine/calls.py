@@ -23,7 +23,7 @@ class Books(Protocol):
     run_id: str
     writer: TraceWriter
     redactor: Redactor | None
-    open_calls: dict[int, "Call"]
+    suspended: bool
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Appends a record; gives its number."""
@@ -39,6 +39,9 @@ class Books(Protocol):
 
     def open(self, call: "Call") -> None:
         """Writes the call's intent."""
+
+    def close(self, call: "Call") -> bool:
+        """Takes a call off the open ones; False where the run has given up on it."""
 
     def check(self, charged: Usage) -> None:
         """Ends the run where what a running call was charged has used up what the budget had left."""
@@ -173,13 +176,18 @@ class Call:
         return EffectError(form["type"], form["message"], form.get("data")), number
 
     def cancelled(self, why: str) -> None:
-        """Closes the books on a call that was cancelled before it ended; what it did to the world is not known."""
+        """Closes the books on a call that was cancelled before it ended; what it did to the world is not known.
+
+        A call that its run was suspended in stays open: it is entered again when the run is resumed.
+        """
+        if self.run is not None and self.run.suspended:
+            return
         self._close({"error": {"type": "Cancelled", "message": why}, "cancelled": True}, self.charged)
 
     def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
         run = self.run
         assert run is not None
-        if run.open_calls.pop(self.intent, None) is None:
+        if not run.close(self):
             raise RunClosed(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
         members = {"intent": self.intent, **members, "seconds": int((perf_counter() - self.started) * 1e6) / 1e6}
         if usage is not None:

@@ -26,6 +26,8 @@ class Host(Protocol):
     run_id: str
     seed: int
     path: str
+    first_step: int
+    """How many steps of other runs lead to this one's first state."""
 
     def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
         """Opens a call: journals its intent, or finds its recorded outcome."""
@@ -70,7 +72,8 @@ class Frame:
 
     def derive(self, what: str) -> bytes:
         """16 bytes that depend on the seed, the fork path, this place and `what` alone."""
-        place = f"{self.host.seed}|{self.host.path}|{self.step}|{self.phase}|{what}"
+        host = self.host
+        place = f"{host.seed}|{host.path}|{host.first_step + self.step}|{self.phase}|{what}"
         return blake2b(self.prefix + place.encode(), digest_size=16).digest()
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
+from .answers import check_schema
 from .errors import DecisionError, StateValueError
 from .state import json_value
 
@@ -143,7 +144,7 @@ class Decision:
         elif self.mode == "final":
             _check_answer(self.answer)
         elif self.mode == "wait":
-            _check_seconds(self.seconds)
+            _check_wait(self.prompt, self.seconds)
         elif self.mode == "branch":
             _check_candidates(self.candidates)
         else:
@@ -190,7 +191,7 @@ class Decision:
         meta: Mapping[str, Any] | None = None,
     ) -> "Decision":
         """Waits for an answer to `prompt` that fits `schema` (a JSON Schema or a type), or for `seconds` to pass."""
-        return cls("wait", prompt=prompt, schema=_json_schema(schema), seconds=seconds, rationale=rationale, meta=meta)
+        return cls("wait", prompt=prompt, schema=json_schema(schema), seconds=seconds, rationale=rationale, meta=meta)
 
     @classmethod
     def branch(
@@ -273,7 +274,9 @@ def _check_answer(answer: Any) -> None:
     _json(answer, "Decision.answer")
 
 
-def _check_seconds(seconds: Any) -> None:
+def _check_wait(prompt: Any, seconds: Any) -> None:
+    if prompt is not None and not isinstance(prompt, str):
+        raise DecisionError(f"prompt must be text, got {type(prompt).__name__}")
     if seconds is not None and (
         isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e12
     ):
@@ -292,11 +295,14 @@ def _check_candidates(candidates: Any) -> None:
             raise DecisionError(f"a candidate must be a Decision, got {type(candidate).__name__}")
 
 
-def _json_schema(schema: Any) -> Mapping[str, Any] | None:
+def json_schema(schema: Any) -> dict[str, Any] | None:
+    """The JSON Schema that a request asks for: the one given, checked, or that of a type."""
     if schema is None:
         return None
     if isinstance(schema, Mapping):
-        return dict(_json(dict(schema), "Decision.schema"))
+        form = dict(_json(dict(schema), "schema"))
+        check_schema(form)
+        return form
     try:
         return TypeAdapter(schema).json_schema()
     except PydanticUserError as error:

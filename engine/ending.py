@@ -44,6 +44,8 @@ async def finish(
 async def _finish(
     run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
 ) -> RunResult:
+    if outcome.status is RunStatus.waiting:
+        return suspended(run, task, state)
     patch: list[dict[str, Any]] = []
     try:
         _close_calls(run, outcome)
@@ -85,6 +87,36 @@ async def _finish(
         task_result,
         run.writer.trace(),
         outcome.error,
+    )
+
+
+def suspended(run: LiveRun, task: Task, state: StateSchema | None) -> RunResult:
+    """Writes that the run is suspended, its calls left open; gives the result, with the requests that are open."""
+    run.closed = True
+    usage = run.usage()
+    members = {"status": RunStatus.waiting, "stop_reason": StopReason.waiting, "final_result": None}
+    run.write("end", run.step, {**members, "usage": usage.to_dict(), "task_result": None, "error": None})
+    return RunResult(
+        RunStatus.waiting,
+        StopReason.waiting,
+        None,
+        state,
+        run.step,
+        usage,
+        unfinished(task.id),
+        run.writer.trace(),
+        waiting=run.waits.open_requests(),
+    )
+
+
+def unfinished(task_id: str) -> TaskResult:
+    """The task's result while its run waits."""
+    return TaskResult(
+        task_id=task_id,
+        success=False,
+        stop_reason=str(StopReason.waiting),
+        final_result=None,
+        reason="the run waits for an answer",
     )
 
 

@@ -39,6 +39,7 @@ from .signals import run_with_signals
 from .start import input_issues
 from .stream import RunStream
 from .verify import verify as verify_trace
+from .waits import OnWait
 from .workers import in_thread
 
 TraceLike = Trace | Path | str
@@ -52,6 +53,8 @@ class Engine:
         module: what decides, acts and reduces.
         budget: what each run may use; each field that a task's budget sets takes its place.
         stop: further stop criteria, beside the one that always holds.
+        on_wait: answers a WaitRequest, sync or async, so that the run goes on at once; what it answers with `...`
+            stays open. Without it a run that waits is suspended, and `resume` takes it up again.
         traces: a folder that gets a file a run; None keeps each trace in memory.
         observers: called with each record as it is written; one that raises is reported once and dropped.
         durability: "process", "power" or "none"; see `TraceWriter`.
@@ -67,6 +70,7 @@ class Engine:
         *,
         budget: RuntimeBudget | None = None,
         stop: Sequence[StopCriteria] = (),
+        on_wait: OnWait | None = None,
         traces: Path | str | None = None,
         observers: Sequence[Observer] = (),
         durability: Literal["process", "power", "none"] = "process",
@@ -82,6 +86,9 @@ class Engine:
         self.module = module
         self.budget = budget or RuntimeBudget()
         self.stop = tuple(stop)
+        if on_wait is not None and not callable(on_wait):
+            raise EngineUsageError(f"on_wait must be a function of a WaitRequest, got {type(on_wait).__name__}")
+        self.on_wait = on_wait
         self.traces = Path(traces) if traces is not None else None
         self.observers = tuple(observers)
         self.durability: Literal["process", "power", "none"] = durability
@@ -162,9 +169,10 @@ class Engine:
 
         What is there is verified first. It goes on under the budget it had, or under `budget` in its place. A run
         that is completed, or that its budget (if no other is given) or a stop criterion ended, gives its result
-        again. Where the fate of a call is not known, the result waits (`result.waiting`); `value` answers: one of
-        `{"ran": result}`, `{"failed": text}`, `{"retry": True}` for the one open request or the one named by
-        `request`, or a mapping of request ids to answers.
+        again. `value` answers the one request that is open (`result.waiting`), or the one named by `request`; a mapping
+        of request ids to values answers several. Where the fate of a call is not known, the result waits for one of
+        `{"ran": result}`, `{"failed": text}`, `{"retry": True}`. Without a new answer a suspended run waits on, unless
+        a request's time has passed.
 
         Raises:
             DivergenceError: the code no longer does what the trace recorded (`on_divergence="ignore"` goes on).
@@ -173,7 +181,16 @@ class Engine:
         """
         source = self._trace_source(trace)
         resumption = await prepare_resume(
-            self.module, source, budget, self.durability, value, request, on_divergence, self.clock, self._redactor
+            self.module,
+            source,
+            budget,
+            self.durability,
+            value,
+            request,
+            on_divergence,
+            self.clock,
+            self._redactor,
+            self.on_wait is not None,
         )
         return await self._continue(resumption)
 
@@ -204,7 +221,7 @@ class Engine:
     ) -> LiveRun:
         redactor = self._redactor.copy() if self._redactor is not None else None
         account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
-        run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers)
+        run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers, self.on_wait)
         return run
 
     async def _start(self, task: Task, observers: Sequence[Observer]) -> RunResult:

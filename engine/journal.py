@@ -10,6 +10,8 @@ from ..traces import Effect
 from .calls import Recorded
 
 Key = tuple[str, str, int]
+ASK = "refold.ask"
+"""What the intents of `ask` are called; no function has this name."""
 
 
 class Journal:
@@ -36,7 +38,7 @@ class Journal:
                 self._add(each, again)
 
     def _add(self, effect: Effect, again: frozenset[int]) -> None:
-        key = (effect.phase, effect.digest, effect.n)
+        key = _key(effect)
         if effect.open or effect.cancelled or effect.seq in again:
             self._calls.setdefault(key, Recorded(effect.seq, None))
         else:
@@ -81,13 +83,47 @@ def _event_key(name: str, data: Any) -> bytes:
 def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
     """The calls whose fate only a person can tell: begun, without an outcome (or cancelled), and not idempotent.
 
+    Not those that were waiting for an answer, as they are entered again. Of several attempts at a call the last counts.
     A call inside another is asked about only once the outer one is to run again.
     """
-    found: list[Effect] = []
+    effects = list(effects)
+    ended, waiting = set[Key](), set[Key]()
+    last: dict[Key, int] = {}
     for effect in effects:
-        lost = (effect.open or effect.cancelled) and effect.seq not in again
-        if lost and not effect.idempotent:
-            found.append(effect)
-        elif effect.open or effect.cancelled:
-            found += unknown(effect.children, again)
-    return found
+        for each in effect.walk():
+            last[_key(each)] = each.seq
+            if not (each.open or each.cancelled):
+                ended.add(_key(each))
+    for effect in effects:
+        _mark_waiting(effect, ended, waiting)
+
+    def lost(effect: Effect) -> bool:
+        key = _key(effect)
+        open_ = (effect.open or effect.cancelled) and key not in ended
+        return open_ and last[key] == effect.seq and effect.seq not in again and key not in waiting
+
+    def look(each: Iterable[Effect]) -> list[Effect]:
+        found: list[Effect] = []
+        for effect in each:
+            if lost(effect) and not effect.idempotent:
+                found.append(effect)
+            elif effect.open or effect.cancelled:
+                found += look(effect.children)
+        return found
+
+    return look(effects)
+
+
+def _key(effect: Effect) -> Key:
+    return effect.phase, effect.digest, effect.n
+
+
+def _mark_waiting(effect: Effect, ended: set[Key], waiting: set[Key]) -> bool:
+    """Marks the calls with an `ask` inside that had no answer yet; says whether this is one."""
+    inside = [_mark_waiting(child, ended, waiting) for child in effect.children]
+    if effect.name == ASK:
+        return _key(effect) not in ended
+    if any(inside):
+        waiting.add(_key(effect))
+        return True
+    return False

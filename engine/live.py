@@ -21,6 +21,7 @@ from .reasons import StopReason
 from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
 from .state import json_default, json_value
+from .waits import OnWait, Waits
 from .workers import RUNNING
 
 Observer = Callable[[Record], Any]
@@ -42,10 +43,13 @@ class LiveRun:
         clock: Clock,
         redactor: Redactor | None,
         observers: Sequence[Observer],
+        on_wait: OnWait | None = None,
+        path: str = "",
     ) -> None:
         self.run_id = run_id
         self.seed = seed
-        self.path = ""
+        self.path = path
+        self.first_step = 0
         self.writer = writer
         self.account = account
         self.clock = clock
@@ -60,6 +64,11 @@ class LiveRun:
         self.work: Any = None
         """The coroutine that does the run's work."""
         self.open_calls: dict[int, Call] = {}
+        self.waits = Waits(self, on_wait)
+        self.suspended = False
+        """Whether it has stopped here to be taken up again: open calls stay open."""
+        self.background: list[Callable[[], Any]] = []
+        """What cancels the tasks that wait on behalf of threads."""
         self.earlier_seconds = 0.0
         self._began = clock.monotonic()
         self._refs = StateRefs(Held())
@@ -73,8 +82,8 @@ class LiveRun:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of work, earlier attempts included."""
-        return self.earlier_seconds + self.clock.monotonic() - self._began
+        """Seconds of work, earlier attempts included; waits do not count."""
+        return self.earlier_seconds + self.clock.monotonic() - self._began - self.waits.blocked_seconds
 
     @property
     def tokens(self) -> int:
@@ -130,7 +139,7 @@ class LiveRun:
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """See Host.begin; `open` writes the intent of a call that is not recorded."""
-        if self.closed:
+        if self.closed or self.suspended:
             raise RunClosed(f"run {self.run_id} has ended; {spec.name} is not started")
         if action is not None:
             data = orjson.dumps(action.args)
@@ -169,6 +178,14 @@ class LiveRun:
             raise self.stopping
         call.intent = self.write("intent", call.frame.step, call.pending)
         self.open_calls[call.intent] = call
+        self.waits.changed()
+
+    def close(self, call: Call) -> bool:
+        """Takes a call off the open ones; False where the run has given up on it."""
+        if self.open_calls.pop(call.intent, None) is None:
+            return False
+        self.waits.changed()
+        return True
 
     def reserve(self, call: Call, tokens: int) -> bool:
         """Reserves what a call may use; False while other calls hold the rest. Ends the run when nothing is left."""

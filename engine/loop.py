@@ -4,8 +4,13 @@ Live, resume, verify and tests are this one loop with different suppliers:
 
     while no stop reason for the state:          Check   -> StopReason | None
         decision    = decide(state)              Decide  -> Decision
-        observation = act(state, decision)       Act     -> Observation      (not for a final decision)
+        while the decision is a branch:
+            decision = one of its candidates     Choose  -> Decision | Adopted
+        observation = act(state, decision)       Act     -> Observation      (an act decision)
+                    | an answer                  Wait    -> Observation      (a wait decision)
+                    | nothing                                                (a final decision)
         state       = reduce(state, decision, observation)
+                    | the state adopted                                      (where candidates were explored)
         commit(patch, state)                     Commit  -> None
 
 It performs nothing and awaits nothing; `reduce`, which is pure, is the only hook it calls itself.
@@ -19,7 +24,6 @@ from ..traces.compare import Op
 from .commit import Undo, fold_step
 from .context import NOWHERE, reset_frame, set_frame
 from .decision import Decision, Observation
-from .errors import DecisionError
 from .held import Held
 from .module import AgentModule
 from .reasons import StopReason
@@ -49,6 +53,29 @@ class Act:
 
 
 @dataclass(slots=True)
+class Wait:
+    """Wants the answer that a wait decision waits for: send the Observation that holds it."""
+
+    state: StateSchema
+    decision: Decision
+
+
+@dataclass(slots=True)
+class Choose:
+    """Wants a branch decided: send the candidate to go on with, or what exploring them has led to."""
+
+    state: StateSchema
+    decision: Decision
+
+
+@dataclass(slots=True)
+class Adopted:
+    """The state that exploring has led to; the step's commit leads there."""
+
+    state: StateSchema
+
+
+@dataclass(slots=True)
 class Commit:
     """Wants a step written, and then `state` held: `patch` leads to it from the state before.
 
@@ -58,11 +85,10 @@ class Commit:
     state: StateSchema
     patch: list[Op]
     undo: Undo
-    decision: Decision
     observation: Observation
 
 
-Want = Check | Decide | Act | Commit
+Want = Check | Decide | Choose | Act | Wait | Commit
 NOTHING = Observation()
 
 
@@ -75,13 +101,18 @@ def fold(module: AgentModule[Any], held: Held) -> Generator[Want, Any, StopReaso
         reason: StopReason | None = yield Check(held.state)
         if reason is not None:
             return reason
-        decision: Decision = yield Decide(held.state)
+        decision: Decision | Adopted = yield Decide(held.state)
+        while isinstance(decision, Decision) and decision.mode == "branch":
+            decision = yield Choose(held.state, decision)
+        if isinstance(decision, Adopted):
+            yield Commit(*adopt_step(held, decision.state), NOTHING)
+            continue
         observation = NOTHING
         if decision.mode == "act":
             observation = yield Act(held.state, decision)
-        elif decision.mode != "final":
-            raise DecisionError(f"this engine carries out act and final decisions, not {decision.mode}")
-        yield Commit(*reduce_step(module, held, decision, observation), decision, observation)
+        elif decision.mode == "wait":
+            observation = yield Wait(held.state, decision)
+        yield Commit(*reduce_step(module, held, decision, observation), observation)
 
 
 def reduce_step(
@@ -108,3 +139,9 @@ def reduce_step(
         return fold_step(held.state, reduce, {"current_step": held.state.current_step + 1}, sole)
     finally:
         reset_frame(token)
+
+
+def adopt_step(held: Held, state: StateSchema) -> tuple[StateSchema, list[Op], Undo]:
+    """The commit of a step that takes over a state from elsewhere; what the engine writes stays its own."""
+    engine_fields = {"current_step": held.state.current_step + 1}
+    return fold_step(held.state, lambda draft: state, engine_fields)

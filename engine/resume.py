@@ -11,12 +11,13 @@ from ..traces.compare import make_patch
 from .budget import RuntimeBudget, RunUsage, Usage
 from .clock import Clock
 from .decision import Decision
+from .ending import unfinished
 from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
-from .fates import NOTHING_SAID, Fates
 from .header import versions
 from .journal import Journal
 from .live import LiveRun
 from .module import AgentModule
+from .questions import NOTHING_SAID, Answers
 from .reasons import RunStatus, StopReason
 from .redact import Redactor
 from .result import RunError, RunResult, WaitRequest
@@ -38,6 +39,9 @@ class Resumption:
     again: frozenset[int] = frozenset()
     written: list[Record] = field(default_factory=list)
     """The records that the preparation wrote, for the observers."""
+    requests: list[WaitRequest] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+    """What the step under way has asked, and what was answered."""
 
     @property
     def run_id(self) -> str:
@@ -61,6 +65,7 @@ class Resumption:
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
         account.warned.update(r["data"]["what"] for r in events)
         runner.held.state = self.state
+        run.waits.restore(self.requests, self.answers)
         step = trace.unfinished
         if step is not None:
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
@@ -78,16 +83,18 @@ async def prepare_resume(
     on_divergence: Literal["fail", "ignore"],
     clock: Clock,
     redactor: Redactor | None,
+    handled: bool = False,
 ) -> Resumption:
     """Locks and checks the trace, verifies it, takes the answer if there is one, and writes the `resume` record.
 
-    See `Engine.aresume` for what it raises; the trace is then as before, but for a torn tail that was cut.
+    `handled` says that the engine has somebody to ask. See `Engine.aresume` for what it raises; the trace is then as
+    before, but for a torn tail that was cut.
     """
     if on_divergence not in ("fail", "ignore"):
         raise EngineUsageError(f"on_divergence must be 'fail' or 'ignore', got {on_divergence!r}")
     writer, trace = TraceWriter.reopen(source, durability=durability)
     try:
-        preparation = _Preparation(module, writer, trace, budget, clock, redactor)
+        preparation = _Preparation(module, writer, trace, budget, clock, redactor, handled)
         return await preparation.prepare(value, request, on_divergence)
     except BaseException:
         writer.close()
@@ -103,7 +110,9 @@ class _Preparation:
         budget: RuntimeBudget | None,
         clock: Clock,
         redactor: Redactor | None,
+        handled: bool,
     ) -> None:
+        self.handled = handled
         self.module = module
         self.writer = writer
         self.trace = trace
@@ -126,16 +135,37 @@ class _Preparation:
         divergences = await verify(trace, self.module)
         if divergences and on_divergence == "fail":
             raise DivergenceError(divergences)
-        again, requests = Fates(trace, self._write_after_saying, self.redactor, self.module.tools).take(value, request)
-        if requests:
+        now = self.clock.time()
+        answers = Answers(trace, self._write_after_saying, self.redactor, self.module.tools, now)
+        again, fates = answers.take(value, request)
+        waiting = [r for r in answers.requests if r.id not in answers.answers]
+        if fates:
             shown = {r["id"] for r in trace.waiting}
-            if {r.id for r in requests} != shown or self.said:
+            if not {r.id for r in fates} <= shown or self.said:
                 self._say()
-                self._write("wait", {"requests": [r.to_dict() for r in requests]})
-            waits = result_of(self.writer.trace(), self.module, requests)
-            return Resumption(self.writer, trace, done=waits, written=self.written)
+                self._write("wait", {"requests": [r.to_dict() for r in fates]})
+            return self._wait([*fates, *waiting])
+        suspended = status == RunStatus.waiting and trace.ending.record is not None
+        late = any(r.deadline is not None and r.deadline <= now for r in waiting)
+        if suspended and waiting and not (self.said or late or self.handled):
+            return self._wait(waiting)
         state = self._say()
-        return Resumption(self.writer, self.writer.trace(), None, self.task, self.budget, state, again, self.written)
+        return Resumption(
+            self.writer,
+            self.writer.trace(),
+            None,
+            self.task,
+            self.budget,
+            state,
+            again,
+            self.written,
+            answers.requests,
+            answers.answers,
+        )
+
+    def _wait(self, requests: list[WaitRequest]) -> Resumption:
+        waits = result_of(self.writer.trace(), self.module, requests)
+        return Resumption(self.writer, self.trace, done=waits, written=self.written)
 
     def _write(self, kind: str, members: dict[str, Any]) -> None:
         self.written.append(self.writer.append(kind, self.steps, round(self.clock.time(), 3), members))
@@ -172,12 +202,14 @@ class _Preparation:
 
 
 def _seconds(trace: Trace) -> float:
-    """Seconds of work in all attempts so far; the time between them does not count."""
+    """Seconds of work in all attempts so far; the time between them, and in waits, does not count."""
     total, began, last = 0.0, trace.header.at, trace.header.at
     for record in trace.records:
         if record.kind == "resume":
             total += last - began
             began = record.at
+        elif record.kind == "input":
+            total -= record.get("waited", 0.0)
         last = record.at
     return max(0.0, total + last - began)
 
@@ -220,15 +252,7 @@ def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest]
         state=state,
         steps=len(trace.steps),
         usage=used_so_far(trace) if waiting else RunUsage(**end["usage"]),
-        task_result=TaskResult(**task_result)
-        if task_result
-        else TaskResult(
-            task_id=trace.header["task"]["id"],
-            success=False,
-            stop_reason=str(reason),
-            final_result=None,
-            reason="the run waits for an answer",
-        ),
+        task_result=TaskResult(**task_result) if task_result else unfinished(trace.header["task"]["id"]),
         trace=trace,
         error=error,
         waiting=waiting or [],

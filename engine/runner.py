@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from time import perf_counter
 from types import CoroutineType
 from typing import Any
@@ -20,10 +21,10 @@ from .errors import DecisionError, StateValueError
 from .held import Held
 from .jsonable import own_observation
 from .live import LiveRun
-from .loop import Act, Check, Commit, Decide, fold
+from .loop import Act, Check, Choose, Commit, Decide, Wait, fold
 from .module import AgentModule
 from .reasons import RunStatus, StopReason, status_of
-from .result import RunError
+from .result import RunError, WaitRequest
 from .scheduler import later, soon
 from .start import first_state
 from .state import StateSchema, dump
@@ -32,6 +33,8 @@ from .workers import in_thread
 _ALWAYS = FinalResultCriteria()
 _BREATH_SECONDS = 0.005
 """How long steps may go on before the event loop gets its turn."""
+_TIMER_SECONDS = 0.002
+"""How much too early a timer may be."""
 
 
 class Runner:
@@ -68,11 +71,20 @@ class Runner:
             with anyio.CancelScope() as scope:
                 schedule = soon()
                 run.cancel_work = lambda: schedule(scope.cancel)
+                run.waits.in_loop = schedule
+
+                def suspend() -> None:
+                    run.suspended = True
+                    scope.cancel()
+
+                run.waits.suspend = suspend
                 if self.seconds is not None:
-                    forget_deadline = later(max(0.0, self.seconds - run.earlier_seconds), run.end_work)
+                    forget_deadline = self._watch_time(self.seconds)
                 run.work = self._work()
                 outcome: Outcome = await run.work
                 return outcome
+            if run.suspended:
+                return Outcome(StopReason.waiting, RunStatus.waiting)
             if run.stopping is not None:
                 return Outcome(StopReason(run.stopping.reason), status_of(StopReason(run.stopping.reason)))
             return Outcome(StopReason.budget_time, RunStatus.stopped)
@@ -82,6 +94,28 @@ class Runner:
             return self._failed(raised)
         finally:
             forget_deadline()
+            for cancel in run.background:
+                cancel()
+
+    def _watch_time(self, seconds: float) -> Callable[[], Any]:
+        """Ends the work once its time is used up; gives what takes that back. The time stands still in waits."""
+        run = self.run
+        forget: Callable[[], Any] = _nothing
+
+        def watch() -> None:
+            nonlocal forget
+            forget()
+            forget = _nothing if run.waits.is_blocked else later(max(0.0, seconds - run.elapsed), expire)
+
+        def expire() -> None:
+            if run.waits.is_blocked or seconds - run.elapsed > _TIMER_SECONDS:
+                watch()
+            else:
+                run.end_work()
+
+        run.waits.unblocked = watch
+        watch()
+        return lambda: forget()
 
     def _failed(self, raised: BaseException) -> Outcome:
         run = self.run
@@ -98,6 +132,7 @@ class Runner:
         run = self.run
         if self.held.state is None:
             await self._init()
+        run.first_step = self.held.state.current_step - run.step
         run.hold(self.held)
         machine = fold(self.module, self.held)
         reply: Any = None
@@ -116,6 +151,11 @@ class Runner:
             elif isinstance(want, Act):
                 reply = await self._act(want)
                 run.phase = "reduce"
+            elif isinstance(want, Wait):
+                reply = await self._wait(want.decision)
+                run.phase = "reduce"
+            elif isinstance(want, Choose):
+                reply = await self._choose(want)
             else:
                 self._commit(want)
                 if perf_counter() - yielded > _BREATH_SECONDS:
@@ -207,6 +247,26 @@ class Runner:
                 f"{type(self.module).__name__}.act must return an Observation or a JSON value: {error}"
             ) from None
 
+    async def _wait(self, decision: Decision) -> Observation:
+        run = self.run
+        run.phase = "wait"
+        form = {
+            name: value for name in ("prompt", "schema", "seconds") if (value := getattr(decision, name)) is not None
+        }
+        place = f"{run.run_id}|{run.step}|wait|".encode() + dump(form | {"rationale": decision.rationale})
+        seconds = decision.seconds
+        request = WaitRequest(
+            id=blake2b(place, digest_size=8).hexdigest(),
+            prompt=decision.prompt if decision.prompt is not None else decision.rationale,
+            schema=form.get("schema"),
+            deadline=None if seconds is None else run.clock.time() + seconds,
+        )
+        timer = seconds is not None and decision.prompt is None and decision.schema is None
+        return Observation((), await run.waits.answer(request, timer=timer))
+
+    async def _choose(self, want: Choose) -> Any:
+        raise NotImplementedError
+
     def _commit(self, want: Commit) -> None:
         run = self.run
         members: dict[str, Any] = {"patch": want.patch}
@@ -225,6 +285,7 @@ class Runner:
         self.held.state = want.state
         run.step += 1
         run.journal = None
+        run.waits.committed()
         run.hold(self.held)
         self._patch_bytes += size
         if self._patch_bytes > self._snapshot_bytes:

@@ -1,7 +1,7 @@
 """Calls a function soon in the running event loop, from any thread, on asyncio as on trio."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -30,4 +30,21 @@ def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
                 call()
 
         trio.lowlevel.spawn_system_task(wait)
+        return scope.cancel
+
+
+def spawn(work: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Any]:
+    """Starts a task of its own in the running event loop; gives what cancels it. It must raise nothing."""
+    try:
+        return asyncio.get_running_loop().create_task(work()).cancel
+    except RuntimeError:
+        import trio
+
+        scope = trio.CancelScope()
+
+        async def run() -> None:
+            with scope:
+                await work()
+
+        trio.lowlevel.spawn_system_task(run)
         return scope.cancel

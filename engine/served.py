@@ -38,10 +38,11 @@ class UnrecordedEffectError(RefoldError, RuntimeError):
 class ServedRun:
     """Serves one trace's outcomes to the hooks that are run again."""
 
-    def __init__(self, run_id: str, seed: int) -> None:
+    def __init__(self, run_id: str, seed: int, path: str, first_step: int) -> None:
         self.run_id = run_id
         self.seed = seed
-        self.path = ""
+        self.path = path
+        self.first_step = first_step
         self.journal = Journal(())
         self.missing: UnrecordedEffectError | None = None
         self._effects: tuple[Effect, ...] = ()

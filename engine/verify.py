@@ -15,7 +15,7 @@ from .decision import Decision, Observation
 from .divergence import Divergence
 from .errors import StateValueError
 from .held import Held
-from .loop import Act, Check, Commit, Decide, fold
+from .loop import Act, Check, Commit, Decide, Wait, fold
 from .module import AgentModule
 from .served import ServedRun, UnrecordedEffectError, unmarked
 from .start import call_hook, first_state
@@ -51,7 +51,8 @@ class _Verification:
     def __init__(self, trace: Trace, module: AgentModule[Any]) -> None:
         self.trace = trace
         self.module = module
-        self.host = ServedRun(trace.run_id, trace.header["seed"])
+        self.parent = trace.header.get("parent")
+        self.host = ServedRun(trace.run_id, trace.header["seed"], (self.parent or {}).get("path", ""), 0)
         self.found: list[Divergence] = []
         self.version = module.state_class.model_fields["schema_version"].default
 
@@ -59,7 +60,9 @@ class _Verification:
         """Goes through the trace once, noting in `found` where it differs."""
         if self.trace.first_state is None:
             return
-        await self._init()
+        if self.parent is None:
+            await self._init()
+        self.host.first_step = self.trace.first_state["current_step"]
         state = self._load(0)
         k = 0
         total = len(self.trace.steps)
@@ -116,7 +119,7 @@ class _Verification:
                 reply = None
             elif type(want) is Decide:
                 reply = await self._decide(step, want.state)
-            elif type(want) is Act:
+            elif type(want) is Act or type(want) is Wait:
                 reply = Observation.from_dict(step.observation or {})
             elif type(want) is Commit:
                 return self._committed(step, want)

@@ -24,7 +24,7 @@ _ROOMS = {
         MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError NoRunError Observation Redactor
         ReduceError RunClosed RunError RunResult RunStatus RunStream RunUsage RuntimeBudget StagnationCriteria
         StateDefinitionError StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason
-        SystemClock Usage WaitAnsweredError WaitRequest bind call_info charge effect emit new_id now perform
+        SystemClock Usage WaitAnsweredError WaitRequest OnWait ask ask_sync bind call_info charge effect emit new_id now perform
         perform_sync rng run_actions verify
     """,
     "tasks": """

@@ -446,11 +446,3 @@ def test_reduce_may_set_the_final_result_itself() -> None:
 
     result = Engine(Own(Decision.final("x"))).run("t")
     assert (result.final_result, result.stop_reason) == ("<x>", StopReason.final)
-
-
-def test_waiting_and_branching_are_refused_until_they_are_built() -> None:
-    for decision in (Decision.wait(prompt="?"), Decision.branch([Decision.final("a")])):
-        result = Engine(Scripted(decision)).run("t")
-        assert result.status == RunStatus.failed
-        assert result.error is not None
-        assert decision.mode in result.error.message

@@ -1,4 +1,4 @@
-"""Calls that a crash left without an outcome: who must be asked about them, and what the answers mean."""
+"""What a trace waits for: answers to what it asked, and the fates of calls that a crash left without an outcome."""
 
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ..traces import Effect, Step, Trace, is_blob
 from .actions import Tools
+from .answers import schema_problem
 from .errors import StateValueError, WaitAnsweredError
 from .frozen import thaw
 from .journal import unknown
@@ -39,25 +40,38 @@ FATE_SCHEMA: dict[str, Any] = {
 """What answers the question after a call's fate."""
 
 
-class Fates:
-    """The calls of unknown fate in a trace's unfinished step; `write(kind, members)` puts down what is learnt."""
+class Answers:
+    """The open questions of a trace's unfinished step; `write(kind, members)` puts down what is learnt."""
 
     def __init__(
-        self, trace: Trace, write: Callable[[str, dict[str, Any]], None], redactor: Redactor | None, tools: Tools
+        self,
+        trace: Trace,
+        write: Callable[[str, dict[str, Any]], None],
+        redactor: Redactor | None,
+        tools: Tools,
+        now: float,
     ) -> None:
         self.trace = trace
         self._tools = tools
         self._write = write
         self._redactor = redactor
+        self._now = now
+        self.requests: list[WaitRequest] = []
+        """What was asked in the step, unknown fates aside."""
+        self.answers: dict[str, Any] = {}
+        """What was answered in the step, by request."""
 
     def take(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
-        """Takes answers about calls of unknown fate; gives the intents to run again, and the questions left."""
+        """Takes what is given as answers; gives the intents to run again, and the fates still to be told."""
         step = self.trace.unfinished
         effects = step.effects if step is not None else ()
-        answers = _answers_so_far(step)
-        open_now = {r.id: r for r in self._questions(effects, self._retried(effects, answers))}
+        answers = self.answers = _answers_so_far(step)
+        self.requests = _asked(step)
+        questions = self._questions(effects, self._retried(effects, answers))
+        open_now = {r.id: r for r in [*questions, *self.requests] if r.id not in answers}
         given = self._clean(_given(value, request, open_now, self.trace.run_id))
-        self._check_types(given, open_now)
+        for name, answer in given.items():
+            self._check(open_now[name], answer)
         if given:
             self._write("input", {"answers": given})
             answers |= given
@@ -85,27 +99,44 @@ class Fates:
         cleaned: dict[str, Any] = thaw(exact) if self._redactor is None else thaw(self._redactor.value(exact))
         return cleaned
 
-    def _check_types(self, given: Mapping[str, Any], open_now: Mapping[str, WaitRequest]) -> None:
-        """Refuses a result that the tool itself could not have given, as its return annotation tells."""
-        for name, answer in given.items():
-            details = open_now[name].details
-            fn = self._tools.get(details["name"]) if details["phase"] == "act" else None
-            if is_blob(answer.get("ran")):
-                raise WaitAnsweredError("the result has the form of a reference to a blob; it cannot be an answer")
-            if "ran" not in answer or fn is None:
-                continue
-            spec = spec_of(fn, details["name"])
-            problem = spec.mistyped(answer["ran"])
-            try:
-                if spec.returns is not None:
-                    spec.returns.validate_json(orjson.dumps(answer["ran"]))
-            except ValidationError as error:
-                problem = first_problem(error)
-            if problem is not None:
-                raise WaitAnsweredError(f"{spec.name} could not have given {answer['ran']!r:.80}: {problem}")
+    def _check(self, request: WaitRequest, answer: Any) -> None:
+        """Raises WaitAnsweredError for an answer that does not fit, or comes too late."""
+        if request.kind == "unknown_effect":
+            self._check_fate(request, answer)
+            return
+        if request.deadline is not None and request.deadline <= self._now:
+            raise WaitAnsweredError(f"the time to answer {request.id!r} has passed; resume without a value to go on")
+        problem = schema_problem(request.schema, answer)
+        if problem is not None:
+            raise WaitAnsweredError(f"{answer!r:.200} is no answer to {request.id!r} ({request.prompt!r}): {problem}")
+
+    def _check_fate(self, request: WaitRequest, answer: Any) -> None:
+        """Refuses what tells no fate, or a result that the tool itself could not have given."""
+        keys = set(answer) if isinstance(answer, Mapping) else set()
+        fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
+        if not fits and not (keys == {"retry"} and answer["retry"] is True):
+            raise WaitAnsweredError(
+                f'the answer to {request.id!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
+                f"got {answer!r}"
+            )
+        details = request.details
+        fn = self._tools.get(details["name"]) if details["phase"] == "act" else None
+        if is_blob(answer.get("ran")):
+            raise WaitAnsweredError("the result has the form of a reference to a blob; it cannot be an answer")
+        if "ran" not in answer or fn is None:
+            return
+        spec = spec_of(fn, details["name"])
+        problem = spec.mistyped(answer["ran"])
+        try:
+            if spec.returns is not None:
+                spec.returns.validate_json(orjson.dumps(answer["ran"]))
+        except ValidationError as error:
+            problem = first_problem(error)
+        if problem is not None:
+            raise WaitAnsweredError(f"{spec.name} could not have given {answer['ran']!r:.80}: {problem}")
 
     def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
-        return frozenset(e.seq for e in _walk(effects) if "retry" in answers.get(self._request(e).id, ()))
+        return frozenset(e.seq for e in _walk(effects) if _says_retry(answers.get(self._request(e).id)))
 
     def _questions(self, effects: tuple[Effect, ...], again: frozenset[int]) -> list[WaitRequest]:
         return [self._request(effect) for effect in unknown(effects, again)]
@@ -145,17 +176,14 @@ def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest],
         raise WaitAnsweredError(
             f"run {run_id} waits for {len(open_now)} answers; say which with request=, one of {', '.join(open_now)}"
         )
-    for name, answer in given.items():
+    for name in given:
         if name not in open_now:
             raise WaitAnsweredError(f"no request {name!r} is open in run {run_id}; open: {', '.join(open_now)}")
-        keys = set(answer) if isinstance(answer, Mapping) else set()
-        fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
-        if not fits and not (keys == {"retry"} and answer["retry"] is True):
-            raise WaitAnsweredError(
-                f'the answer to {name!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
-                f"got {answer!r}"
-            )
     return given
+
+
+def _says_retry(answer: Any) -> bool:
+    return isinstance(answer, Mapping) and "retry" in answer
 
 
 def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
@@ -169,3 +197,12 @@ def _answers_so_far(step: Step | None) -> dict[str, Any]:
         if record.kind == "input":
             found |= record["answers"]
     return found
+
+
+def _asked(step: Step | None) -> list[WaitRequest]:
+    found: dict[str, WaitRequest] = {}
+    for record in step.records if step is not None else ():
+        if record.kind == "wait":
+            requests = [WaitRequest.from_dict(each) for each in record["requests"]]
+            found |= {each.id: each for each in requests if each.kind != "unknown_effect" and each.id not in found}
+    return list(found.values())

@@ -1,0 +1,135 @@
+"""`ask`: how decide, act and tools wait for a person; what was answered is in the journal like any outcome."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+import anyio
+from pydantic import TypeAdapter
+
+from .calls import Call, replayed, typed
+from .context import Frame, frame_or_none
+from .decision import json_schema
+from .effects import started
+from .errors import EffectError, NoRunError, RunClosed
+from .journal import ASK
+from .jsonable import json_result
+from .live import LiveRun
+from .marks import EffectSpec, Marks
+from .result import WaitRequest
+from .scheduler import spawn
+from .state import dump
+
+_MARKS = Marks(idempotent=True, usage=lambda answer: None)
+
+
+async def ask(prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None) -> Any:
+    """Waits for the answer to `prompt`: from the engine's `on_wait`, else the run is suspended until it is resumed.
+
+    Callable in `decide`, `act` and tools. Resuming enters the hook or tool again from its beginning: effects and
+    answers that it had come from the journal, whatever else stands before the `ask` is done again.
+
+    Args:
+        prompt: what is asked.
+        schema: what the answer must be: a JSON Schema, or a type, of which the answer then is. None takes any JSON.
+        seconds: how long to wait at most; then the answer is None.
+        details: JSON to show with the question, such as the exact call that is to be approved; the answer holds for
+            these details alone.
+
+    Raises:
+        NoRunError: outside of a run.
+        EffectError: the answer fits the JSON Schema of a type, but the type refuses it.
+    """
+    frame, spec, named, adapter = _prepared(prompt, schema, seconds, details)
+    call = frame.host.begin(frame, spec, named)
+    if call.recorded is None:
+        while not started(call, (), {}):
+            await anyio.sleep(0.005)
+        try:
+            value = await _live(call).waits.answer(_request(call, named), call)
+        except BaseException:
+            call.cancelled("the run ended before there was an answer")
+            raise
+        call.finish(value)
+        return _typed(adapter, seconds, value)
+    await frame.host.turn(call)
+    return _typed(adapter, seconds, typed(spec, replayed(call)[1]))
+
+
+def ask_sync(prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None) -> Any:
+    """`ask` for sync code, which the engine runs in a worker thread. See `ask`."""
+    frame, spec, named, adapter = _prepared(prompt, schema, seconds, details)
+    call = frame.host.begin(frame, spec, named)
+    if call.recorded is not None:
+        return _typed(adapter, seconds, typed(spec, replayed(call)[1]))
+    while not started(call, (), {}):
+        threading.Event().wait(0.005)
+    run, answered, given = _live(call), threading.Event(), list[Any]()
+
+    async def wait() -> None:
+        try:
+            given.append(await run.waits.answer(_request(call, named), call))
+        except Exception as error:  # noqa: BLE001 - raised on in the thread that asked
+            given.append(error)
+        finally:
+            answered.set()
+
+    run.waits.in_loop(lambda: run.background.append(spawn(wait)))
+    answered.wait()
+    if not given:
+        call.cancelled("the run ended before there was an answer")
+        raise RunClosed(f"run {run.run_id} has ended, or waits in its trace for the answer to {prompt!r}")
+    if isinstance(given[0], Exception):
+        call.fail(given[0])
+    call.finish(given[0])
+    return _typed(adapter, seconds, given[0])
+
+
+def _prepared(
+    prompt: str, schema: Any, seconds: float | None, details: Any
+) -> tuple[Frame, EffectSpec, dict[str, Any], TypeAdapter[Any] | None]:
+    frame = frame_or_none()
+    if frame is None:
+        raise NoRunError("ask() waits for somebody on behalf of a run; call it in decide(), act() or a tool of a run")
+    form = json_schema(schema)
+    adapter = TypeAdapter(schema) if schema is not None and not isinstance(schema, Mapping) else None
+    named: dict[str, Any] = {"prompt": prompt}
+    named |= {name: value for name, value in (("schema", form), ("seconds", seconds)) if value is not None}
+    if details is not None:
+        named["details"] = json_result(details, None, "the details")
+    return frame, _SPEC, named, adapter
+
+
+_SPEC = EffectSpec(ASK, _MARKS, True, (), None)
+
+
+def _live(call: Call) -> LiveRun:
+    return cast(LiveRun, call.run)
+
+
+def _request(call: Call, named: Mapping[str, Any]) -> WaitRequest:
+    seconds = named.get("seconds")
+    return WaitRequest(
+        id=call.key[:16],
+        prompt=named["prompt"],
+        schema=named.get("schema"),
+        deadline=None if seconds is None else _live(call).clock.time() + seconds,
+        kind="ask",
+        details=_shown(call, named),
+    )
+
+
+def _shown(call: Call, named: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person who answers should see: where it was asked, and what the asker gave to be shown."""
+    outer = call.frame.call
+    where = call.frame.phase if outer is None else outer.spec.name
+    return {"in": where} | ({"details": named["details"]} if "details" in named else {})
+
+
+def _typed(adapter: TypeAdapter[Any] | None, seconds: float | None, value: Any) -> Any:
+    if adapter is None or (value is None and seconds is not None):
+        return value
+    try:
+        return adapter.validate_json(dump(value))
+    except ValueError as error:
+        raise EffectError(type(error).__name__, str(error)) from error
