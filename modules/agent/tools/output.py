@@ -20,7 +20,7 @@ def outcome_of(value: Any) -> ToolOutcome:
 
     Texts, numbers and booleans stand as `str` writes them. A Message gives its parts and metadata, content parts stay
     parts, an ErrorModel marks the call as failed, a ToolSignal (such as Stop) steers the run. Everything else becomes
-    compact JSON, in which what has no JSON form of its own stands as its `str`.
+    compact JSON; what has no JSON form of its own stands as its `str`, also inside of what has.
     """
     if isinstance(value, ToolOutcome):
         return value
@@ -49,8 +49,10 @@ def text_of(value: Any) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     try:
+        if not isinstance(value, Mapping | list | tuple | Set | bytes | bytearray | memoryview):
+            value = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="constants")
         return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, RecursionError):  # it contains itself
+    except (ValueError, RecursionError):  # it has no JSON form, or contains itself
         return str(value)
 
 

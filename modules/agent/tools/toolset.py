@@ -35,6 +35,9 @@ class Toolset(BaseModel):
 
     _refold_entry: Entry = PrivateAttr(default_factory=Entry)
 
+    __eq__ = object.__eq__  # two toolsets with equal fields are still two, each with its own state
+    __hash__ = object.__hash__
+
     if not TYPE_CHECKING:
 
         def __new__(cls, *args, **kwargs):
