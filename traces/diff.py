@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .compare import make_patch
 from .patch import escape, same_json
 from .record import Record
+from .share import Change, changes_of
 from .step import Effect, Step
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
@@ -36,6 +38,8 @@ class Side(Protocol):
     @property
     def first_state(self) -> Any: ...  # noqa: D102
     @property
+    def final_state(self) -> Any: ...  # noqa: D102
+    @property
     def end(self) -> Mapping[str, Any]: ...  # noqa: D102
 
 
@@ -56,13 +60,15 @@ class TraceDiff:
     """How two traces differ, at the first step and phase where they do; false where they are equal.
 
     `phase` is header, init, decide, branch, wait, act, reduce or end. `versions` holds what differs in the versions
-    that the headers name; it is no difference by itself.
+    that the headers name; it is no difference by itself. `states` says what leads from the left's state after that step
+    to the right's; a run that has not that step is taken as its last state leaves it.
     """
 
     step: int | None = None
     phase: str | None = None
     differences: tuple[Difference, ...] = ()
     versions: tuple[Difference, ...] = field(default=(), compare=False)
+    states: tuple[Change, ...] = field(default=(), compare=False)
 
     @property
     def path(self) -> str | None:
@@ -98,7 +104,9 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
     for step, phase, found in _phases(left, right):
         if found:
-            return TraceDiff(step, phase, tuple(found), versions)
+            states = _state(left, step, phase), _state(right, step, phase)
+            changes = () if None in states or same_json(*states) else changes_of(states[0], make_patch(*states))
+            return TraceDiff(step, phase, tuple(found), versions, changes)
     return TraceDiff(versions=versions)
 
 
@@ -128,30 +136,27 @@ def _phases(left: Side, right: Side) -> Iterator[tuple[int, str, list[Difference
         a, b = _step(left, k), _step(right, k)
         if a is None and b is None:
             break
-        yield (
-            k,
-            "decide",
-            [
-                *_effects(a, b, "decide"),
-                *differences(_proposed(a), _proposed(b), "/decision"),
-            ],
-        )
+        yield k, "decide", [*_effects(a, b, "decide"), *differences(_proposed(a), _proposed(b), "/decision")]
         yield k, "branch", _branched(a, b)
         yield k, "wait", list(differences(_waits(a), _waits(b), "/waits"))
-        yield (
-            k,
-            "act",
-            [
-                *_effects(a, b, "act"),
-                *differences(a and a.observation, b and b.observation, "/observation"),
-            ],
-        )
+        observed = differences(a and a.observation, b and b.observation, "/observation")
+        yield k, "act", [*_effects(a, b, "act"), *observed]
         yield k, "reduce", _reduced(a, b)
     yield count, "end", list(differences(_end(left), _end(right)))
 
 
+def _state(side: Side, k: int, phase: str) -> Any:
+    """The document after step `k`, or the last there is; None where there is none to compare."""
+    if phase == "header" or side.first_state is None:
+        return None
+    if phase in ("init", "end"):
+        return side.first_state if phase == "init" else side.final_state
+    step = _step(side, k) or _step(side, len(side.steps) - 1)
+    return step.state if step is not None else side.first_state
+
+
 def _step(side: Side, k: int) -> Step | None:
-    if k < len(side.steps):
+    if 0 <= k < len(side.steps):
         return side.steps[k]
     return side.unfinished if k == len(side.steps) else None
 

@@ -14,13 +14,17 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """At step `step` the value at `path` became another: `old` is None where `op` is "add", `new` where "remove"."""
+    """At step `step` the value at `path` became another: `old` is None where `op` is "add", `new` where "remove".
+
+    `kind` is that of the record which did it: the step's commit, or a resume or end before it.
+    """
 
     step: int
     path: str
     op: Op
     old: Any
     new: Any
+    kind: str = "commit"
 
 
 def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
@@ -37,9 +41,8 @@ def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
             continue
         for path, old, new in _differences(history.at(ordinal), history.at(ordinal + 1), tokens, ()):
             op: Op = "add" if old is _MISSING else "remove" if new is _MISSING else "replace"
-            yield Blame(
-                record.step, join_pointer(path), op, None if old is _MISSING else old, None if new is _MISSING else new
-            )
+            was, now = (None if value is _MISSING else value for value in (old, new))
+            yield Blame(record.step, join_pointer(path), op, was, now, record.kind)
 
 
 def _differences(

@@ -1,4 +1,4 @@
-"""`refold trace …`: list, show, compare, check and repair traces."""
+"""`refold trace …`: list, show, draw, compare, check and repair traces; who changed what."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from . import options as o
 from .finding import RUNS, find_trace, newest
 
-trace_app = typer.Typer(help="Look into traces: ls, show, diff, check, repair.")
+trace_app = typer.Typer(help="Look into traces: ls, show, tree, blame, diff, check, repair.")
 
 
 @trace_app.callback(invoke_without_command=True)
@@ -43,13 +43,55 @@ def show(
 
 
 @trace_app.command()
+def tree(
+    trace: o.TraceName = "",
+    full: Annotated[bool, typer.Option("--full", help="Leave nothing out, however many there are.")] = False,
+    json: o.Json = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Draw a run's family: branches with their candidates and scores, forks, and what it came from.
+
+    An arrow marks the way to the candidate that was chosen. Without TRACE, the newest in the folder of traces.
+    """
+    from .tree import show_tree
+
+    return show_tree(find_trace(trace, traces) if trace else newest(traces), full, json)
+
+
+@trace_app.command()
+def blame(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="A trace file, a run id, a folder.", show_default=False)
+    ],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="/PATH",
+            help="A place in the state; * stands for any one member or index, a last ** for all below.",
+            show_default=False,
+        ),
+    ],
+    full: o.Full = False,
+    json: o.Json = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Show who changed the values at a path: a line a change, with old and new value, and the decision that did it."""
+    from .blaming import show_blame
+
+    return show_blame(find_trace(trace, traces), path, full, json)
+
+
+@trace_app.command()
 def diff(
     left: Annotated[str, typer.Argument(metavar="A", show_default=False)],
     right: Annotated[str, typer.Argument(metavar="B", show_default=False)],
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Show where two runs part first; ids, times and hashes don't count. Exit 0 if they are equal, 1 if not."""
+    """Show where two runs part first, and what that made of their states; ids, times and hashes don't count.
+
+    Exit 0 if they are equal, 1 if not.
+    """
     from .comparing import compare
 
     return compare(find_trace(left, traces), find_trace(right, traces), json)

@@ -180,3 +180,34 @@ def test_parents_do_not_count(script: Any) -> None:
         writer.append("snapshot", 0, 0.0, {"state": {}})
         traces.append(writer.trace())
     assert not traces[0].diff(traces[1])
+
+
+def test_the_states_after_the_step_are_compared(script: Any, write_run: WriteRun) -> None:
+    def body(tool: str, *values: int) -> Callable[[Any], None]:
+        def write(run: Any) -> None:
+            run.write("decide", 0, decision={"mode": "act", "actions": [{"id": "a", "name": tool, "args": {}}]})
+            patch = [{"op": "add", "path": "/plan/0", "value": value} for value in values]
+            run.write("commit", 0, patch=patch, observation={"results": []})
+
+        return write
+
+    diff = two(script, body("f", 1), body("g", 2, 1))
+    assert (diff.step, diff.phase) == (0, "decide")
+    assert [(each.path, each.op, each.new) for each in diff.states] == [("/plan/1", "add", 2)]
+    assert two(script, body("f"), body("g")).states == ()
+    assert write_run(steps=1, odd={0: "x"}).diff(write_run(steps=1)).states == ()
+    further = write_run(steps=3).diff(write_run(steps=2))
+    assert ("/n", 3, 2) in [(each.path, each.old, each.new) for each in further.states]
+    ended = write_run(steps=1).diff(write_run(steps=1, end=False))
+    assert [(each.path, each.op, each.old) for each in ended.states] == [("/stop_reason", "remove", "final")]
+
+
+def test_runs_without_a_state_are_compared(script: Any) -> None:
+    traces = []
+    for name in "ab":
+        writer = TraceWriter.create(None)
+        writer.append("header", 0, 0.0, {"format": 1, "run_id": name})
+        writer.append("end", 0, 0.0, {"status": "failed", "error": {"type": "E", "message": name}})
+        traces.append(writer.trace())
+    diff = traces[0].diff(traces[1])
+    assert (diff.phase, diff.path, diff.states) == ("end", "/error/message", ())

@@ -273,7 +273,8 @@ def test_blame_and_find(write_run: WriteRun) -> None:
         (f"/messages/{k}", "add") for k in range(3)
     ]
     assert trace.blame("/plan/0")[0].new == "p0"
-    assert "/stop_reason" in [each.path for each in trace.blame("/**")]
+    assert ("/stop_reason", "end") in [(each.path, each.kind) for each in trace.blame("/**")]
+    assert {each.kind for each in trace.blame("/n")} == {"commit"}
 
 
 def test_traces_that_never_began(tmp_path: Path) -> None:

@@ -1,0 +1,342 @@
+"""`refold trace tree` draws a family, `blame` names who changed what, `diff` tells what became of the states."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.traces import Record, TraceWriter, branches_folder, patched
+
+Command = Callable[..., Any]
+
+
+class Run:
+    """A run that is written in a folder, as the engine would."""
+
+    def __init__(
+        self,
+        folder: Path,
+        run_id: str,
+        parent: "Run | None" = None,
+        edit: Any = None,
+        first: Any = None,
+        number: int = 0,
+    ) -> None:
+        self.run_id, self.path, self.steps = run_id, folder / f"{run_id}.trace.jsonl", 0
+        self.writer: TraceWriter = TraceWriter.create(self.path)
+        self.last: Record
+        link: dict[str, Any] | None = None
+        self.doc: Any = {"n": 0, "expr": []}
+        if parent is not None:
+            link = {"run": parent.run_id, "step": parent.steps, "hash": parent.last.hash}
+            link |= {"edit": edit} if edit is not None else {"candidate": number}
+            self.doc = patched(parent.doc, edit or [])
+        task = {"id": "t", "objective": "make 24"}
+        self.write("header", format=1, run_id=run_id, parent=link, versions={}, task=task, budget={"max_steps": 9})
+        if first is not None and link is not None:
+            self.write("snapshot", base={"run": link["run"], "step": link["step"]})
+            self.write("decide", decision=first, candidate=number)
+        else:
+            self.write("snapshot", state=self.doc)
+
+    def write(self, kind: str, **members: Any) -> None:
+        self.last = self.writer.append(kind, self.steps, 1.0, members)
+
+    def commit(self, *patch: dict[str, Any]) -> None:
+        self.write("commit", patch=list(patch), observation={})
+        self.doc, self.steps = patched(self.doc, patch), self.steps + 1
+
+    def act(self, n: int, *names: str) -> None:
+        if names:
+            self.write("decide", decision=act(*names))
+        self.commit(
+            {"op": "replace", "path": "/n", "value": n},
+            {"op": "add", "path": "/expr/-", "value": f"{self.doc['n']}>{n}"},
+        )
+
+    def end(self, status: str, reason: str) -> None:
+        patch = [{"op": "add", "path": "/stop_reason", "value": reason}]
+        self.write("end", status=status, stop_reason=reason, patch=patch)
+        self.writer.close()
+
+
+def act(*names: str, because: str | None = None, **args: Any) -> dict[str, Any]:
+    actions = [{"id": f"a{i}", "name": name, "args": args} for i, name in enumerate(names)]
+    return {"mode": "act", "actions": actions, **({"rationale": because} if because else {})}
+
+
+def branch(*candidates: dict[str, Any]) -> dict[str, Any]:
+    return {"mode": "branch", "candidates": list(candidates)}
+
+
+@pytest.fixture
+def game(lab: Path) -> Run:
+    """A run that selected at step 0, explored at step 1, and was forked; one of its children was forked, too."""
+    root = Run(lab / "runs", "game")
+    below = branches_folder(root.path)
+    two = [act("add", a=4, b=7, because="small\nnumbers first"), act("divide", a=8, b=8)]
+    root.write("decide", decision=branch(*two))
+    root.write("branch", strategy={"name": "SelectBest"}, chosen={"candidate": 1}, scores={"0": 0.25, "1": 0.75})
+    root.write("decide", decision=two[1], candidate=1)
+    root.act(1)
+    fork = Run(lab / "runs", "other", root, edit=[{"op": "replace", "path": "/n", "value": 3}])
+    fork.act(5, "add")
+    fork.end("stopped", "max_steps")
+    three = [act("take", n=n) for n in range(3)]
+    root.write("decide", decision=branch(*three))
+    root.write("branch", opened={"place": "", "run": "game", "children": ["c0", "c1", "c2"]})
+    children = [Run(below, f"c{n}", root, first=three[n], number=n) for n in range(3)]
+    children[0].act(2)
+    children[1].act(3)
+    root.write("branch", opened={"place": "1", "run": "c1", "children": ["c10", "c11"]})
+    grand = [Run(below, f"c1{n}", children[1], first=act("multiply", n=n), number=n) for n in range(2)]
+    grand[0].act(9)
+    grand[1].act(24)
+    for run in (*children[:2], grand[0]):
+        run.end("stopped", "budget_steps")
+    children[2].end("failed", "unrecoverable_error")
+    grand[1].end("completed", "final")
+    root.write(
+        "branch",
+        strategy={"name": "BeamSearch", "width": 2, "depth": 2},
+        chosen={"run": "c11", "place": "1.1", "stop_reason": "final"},
+        scores={"0": 1.5, "1": 2, "1.0": 1 / 3, "1.1": 24.0},
+        lost={"2": "ValueError: no [b]such[/b] \x1b[31mnumber"},
+        cut="budget_tokens",
+    )
+    root.commit({"op": "replace", "path": "/n", "value": 24})
+    root.end("completed", "final")
+    edit = [{"op": "remove", "path": "/expr/0"}, *({"op": "add", "path": f"/x{n}", "value": n} for n in range(4))]
+    Run(lab / "runs", "wild", grand[0], edit=edit).writer.close()
+    return root
+
+
+GOLDEN = """\
+game  completed (final)  2 steps
+├── step 0  SelectBest  2 candidates
+│   ├──   0  add(a=4, b=7)  small numbers first  score 0.25
+│   └── → 1  chosen  divide(a=8, b=8)  score 0.75
+├── step 1  BeamSearch(width=2, depth=2)  5 candidates explored  cut short by budget_tokens
+│   ├──   0  take(n=0)  score 1.5  stopped (budget_steps)  1 step  c0
+│   ├── → 1  take(n=1)  score 2  stopped (budget_steps)  1 step  c1
+│   │   ├──   1.0  multiply(n=0)  score 0.333333  stopped (budget_steps)  1 step  c10
+│   │   │   └── fork at step 1  wild  interrupted  0 steps  without /expr/0, /x0 = 0, /x1 = 1, 2 more
+│   │   └── → 1.1  chosen  multiply(n=1)  score 24  completed (final)  1 step  c11
+│   └──   2  take(n=2)  lost: ValueError: no [b]such[/b] \\u001b[31mnumber  failed (unrecoverable_error)  0 steps  c2
+└── fork at step 1  other  stopped (max_steps)  1 step  /n = 3
+"""
+
+
+def test_a_family_is_drawn(refold: Command, game: Run) -> None:
+    ran = refold("trace", "tree", game.path)
+    assert ran.out == GOLDEN
+    assert (ran.code, ran.err) == (0, "")
+    assert refold("trace", "tree", "game").out == GOLDEN
+    assert refold("trace", "tree", "game", "--full").out == GOLDEN
+    assert refold("trace", "tree", "wild").lines == [
+        "from  game  completed (final)  2 steps  candidate 1 at step 1",
+        "from  c1  stopped (budget_steps)  1 step  candidate 0 at step 1",
+        "from  c10  stopped (budget_steps)  1 step  fork at step 1: without /expr/0, /x0 = 0, /x1 = 1, 2 more",
+        "wild  interrupted  0 steps",
+    ]
+
+
+def test_a_family_as_json(refold: Command, game: Run) -> None:
+    doc = refold("trace", "tree", game.path, "--json").doc
+    runs = {run["run_id"]: run for run in doc["runs"]}
+    assert (doc["run_id"], doc["ancestors"]) == ("game", [])
+    assert sorted(runs) == ["c0", "c1", "c10", "c11", "c2", "game", "other", "wild"]
+    assert (runs["game"]["forks"], runs["c10"]["forks"]) == (["other"], ["wild"])
+    select, beam = runs["game"]["branches"]
+    assert (select["chosen"], beam["chosen"], beam["cut"], beam["stop_reason"]) == (
+        "1",
+        "1.1",
+        "budget_tokens",
+        "final",
+    )
+    assert [(each["place"], each["run"], each["score"]) for each in beam["candidates"]] == [
+        ("0", "c0", 1.5),
+        ("1", "c1", 2),
+        ("1.0", "c10", 1 / 3),
+        ("1.1", "c11", 24.0),
+        ("2", "c2", None),
+    ]
+    assert refold("trace", "tree", "wild", "--json").doc["ancestors"] == ["game", "c1", "c10"]
+
+
+def test_missing_damaged_and_running_relatives_are_shown(refold: Command, game: Run) -> None:
+    folder = branches_folder(game.path)
+    (folder / "c0.trace.jsonl").unlink()
+    (folder / "c2.trace.jsonl").write_text("nothing\n")
+    lines = refold("trace", "tree", game.path).lines
+    assert lines[5].startswith("│   ├──   0  take(n=0)  score 1.5  missing  there is no c0.trace.jsonl in ")
+    assert lines[-2].endswith("number  corrupt  the line has not the form of a record  c2")
+    with TraceWriter.reopen(folder / "c10.trace.jsonl")[0] as writer:
+        writer.append("resume", 1, 1.0, {"attempt": 2, "versions": {}, "budget": {}})
+        assert "running  1 step  c10" in refold("trace", "tree", game.path).out
+
+
+@pytest.fixture
+def wide(lab: Path) -> Run:
+    """A run that explores forty candidates, and ten more from where the seventh led; still under way."""
+    root = Run(lab / "runs", "wide")
+    options = [act("take", n=n) for n in range(40)]
+    root.write("decide", decision=branch(*options))
+    root.write("branch", opened={"place": "", "run": "wide", "children": [f"w{n}" for n in range(40)]})
+    for n in range(40):
+        child = Run(branches_folder(root.path), f"w{n}", root, first=options[n], number=n)
+        child.end("stopped", "budget_steps")
+        if n in (7, 9):
+            names = [f"w{n}-{m}" for m in range(10)]
+            root.write("branch", opened={"place": str(n), "run": child.run_id, "children": names})
+            for m, name in enumerate(names):
+                Run(branches_folder(root.path), name, child, first=act("x"), number=m).end("stopped", "budget_steps")
+    return root
+
+
+def test_large_families_are_abbreviated_with_a_count(refold: Command, wide: Run) -> None:
+    ran = refold("trace", "tree", wide.path)
+    assert ran.lines[1].endswith("step 0  branch  60 candidates explored  under way")
+    assert ran.lines[-1] == "    └── … 32 more: 32 stopped"
+    scores = {str(n): n for n in range(39)} | {f"7.{m}": 100 + m for m in range(10)}
+    chosen = {"run": "w7-3", "place": "7.3", "stop_reason": None}
+    wide.write("branch", strategy={"name": "S"}, chosen=chosen, scores=scores, lost={"39": "no"})
+    ran = refold("trace", "tree", wide.path)
+    assert [line.split()[1:4] for line in ran.lines[2:5]] == [
+        ["→", "7", "take(n=7)"],
+        *[ran.lines[3].split()[1:4]],
+        *[ran.lines[4].split()[1:4]],
+    ]
+    assert [line for line in ran.lines if "… " in line] == [
+        "    │   └── … 2 more: 2 stopped; scores 100 to 101",
+        "    └── … 32 more: 31 stopped, 1 lost; scores 0 to 31",
+    ]
+    assert "→ 7.3  chosen" in ran.out
+    full = refold("trace", "tree", wide.path, "--full")
+    assert len(full.lines) == 62
+    assert "…" not in full.out
+
+
+def test_off_the_way_of_a_large_branch_what_is_below_is_counted(refold: Command, wide: Run) -> None:
+    scores = {"9": 50, "7": 3}
+    wide.write("branch", strategy={"name": "S"}, chosen={"run": "w7", "place": "7"}, scores=scores, lost={})
+    lines = refold("trace", "tree", wide.path).lines
+    place = next(i for i, line in enumerate(lines) if " 9  take(n=9)" in line)
+    assert lines[place + 1].endswith("└── … 10 more: 10 stopped")
+
+
+def test_many_forks_and_deep_families(refold: Command, terminal: Command, lab: Path) -> None:
+    root = run = Run(lab / "runs", "r")
+    for n in range(12):
+        Run(lab / "runs", f"f{n:02}", root, edit=[{"op": "add", "path": "/x", "value": n}]).writer.close()
+    for n in range(90):
+        run = Run(lab / "runs", f"s{n:02}", run, edit=[])
+    lines = refold("trace", "tree", root.path).lines
+    assert sum("fork at step 0  f" in line for line in lines) == 8
+    assert lines[-1] == "└── … 5 more forks"
+    assert refold("trace", "tree", "f03").lines[-1] == "f03  interrupted  0 steps"
+    lines = refold("trace", "tree", "s00").lines
+    assert lines[-1].endswith("└── … more below; --full draws it")
+    assert len(refold("trace", "tree", "s00", "--full").lines) == 91
+    lines = refold("trace", "tree", "s89").lines
+    assert (lines[2], len(lines)) == ("… 84 more between them; --full shows all", 8)
+    assert len(refold("trace", "tree", "s89", "--full").lines) == 91
+    screen = terminal("trace", "tree", "s00", columns=80)
+    shown = screen.wait_for("more below")
+    assert screen.end() == 0
+    assert max(len(line) for line in shown.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_a_tree_fits_a_terminal(terminal: Command, game: Run, columns: int) -> None:
+    screen = terminal("trace", "tree", "game", columns=columns)
+    shown = screen.wait_for("fork at step 1  other")
+    assert screen.end() == 0
+    assert max(len(line) for line in shown.splitlines()) <= columns
+    assert "chosen" in shown
+
+
+def test_blame_gives_a_line_a_change(refold: Command, game: Run) -> None:
+    ran = refold("trace", "blame", game.path, "/**")
+    assert [line.rstrip() for line in ran.lines] == [
+        "step     path          change   by",
+        "   0  ~  /n            0 → 1    divide",
+        '   0  +  /expr/0       "0>1"    divide',
+        "   1  ~  /n            1 → 24   branch, from run c11",
+        '   2  +  /stop_reason  "final"  the run\'s end',
+    ]
+    child = branches_folder(game.path) / "c11.trace.jsonl"
+    assert refold("trace", "blame", child, "/n").lines[1].split() == ["0", "~", "/n", "3", "→", "24", "multiply"]
+    ran = refold("trace", "blame", game.path, "/nothing/*")
+    assert (ran.code, ran.out) == (0, "no step changed anything at /nothing/*: what stands there is as the run began\n")
+    ran = refold("trace", "blame", game.path, "n")
+    assert (ran.code, "begins with '/'" in ran.err) == (2, True)
+
+
+def test_blame_as_json_and_in_full(refold: Command, lab: Path) -> None:
+    run = Run(lab / "runs", "r")
+    run.act(1, "look", "look", "count")
+    run.write("decide", decision={"mode": "wait", "prompt": "?"})
+    run.write("resume", attempt=2, versions={}, budget={}, patch=[{"op": "remove", "path": "/n"}])
+    run.commit({"op": "add", "path": "/text", "value": "x" * 500})
+    ran = refold("trace", "blame", "r", "/*")
+    assert ran.lines[1].endswith("look ×2, count")
+    assert "a resume" in ran.out
+    assert "442 more characters; --full shows all" in ran.out
+    assert "x" * 500 in refold("trace", "blame", "r", "/text", "--full").out
+    doc = refold("trace", "blame", "r", "/n", "--json").doc
+    assert doc == {
+        "path": "/n",
+        "changes": [
+            {"step": 0, "kind": "commit", "path": "/n", "op": "replace", "old": 0, "new": 1, "mode": "act"}
+            | {"tools": ["look", "look", "count"], "run": None},
+            {
+                "step": 1,
+                "kind": "resume",
+                "path": "/n",
+                "op": "remove",
+                "old": 1,
+                "mode": None,
+                "tools": [],
+                "run": None,
+            },
+        ],
+    }
+
+
+def test_diff_tells_what_became_of_the_states(refold: Command, game: Run) -> None:
+    folder = branches_folder(game.path)
+    left, right = folder / "c0.trace.jsonl", folder / "c1.trace.jsonl"
+    assert refold("trace", "diff", left, right).lines == [
+        "the traces differ first at step 0, decide",
+        "  /decision/actions/0/args/n",
+        "    left   0",
+        "    right  1",
+        "the states after step 0",
+        "  ~ /n  2 → 3",
+        '  ~ /expr/1  "1>2" → "1>3"',
+    ]
+    doc = refold("trace", "diff", left, right, "--json").doc
+    assert doc["states"] == [{"path": "/n", "left": 2, "right": 3}, {"path": "/expr/1", "left": "1>2", "right": "1>3"}]
+    ran = refold("trace", "diff", game.path, "other")
+    assert ran.lines == [
+        "the traces differ first at step 0, init",
+        "the states at the beginning",
+        "  ~ /n  0 → 3",
+        '  + /expr/0  "0>1"',
+    ]
+
+
+def test_diff_of_states_that_are_equal_or_far_apart(refold: Command, lab: Path) -> None:
+    for name, tool in (("a", "look"), ("b", "see"), ("c", "look")):
+        run = Run(lab / "runs", name)
+        run.act(1, tool)
+        if name == "c":
+            run.write("decide", decision=act("more"))
+            run.commit(*({"op": "add", "path": f"/x{n}", "value": "y" * 500} for n in range(60)))
+    assert refold("trace", "diff", "a", "b").lines[-1] == "the states after step 0 are equal"
+    ran = refold("trace", "diff", "a", "c")
+    assert ran.lines[0] == "the traces differ first at step 1, decide"
+    assert ran.lines[-1] == "  … 20 more paths; --json has all of it"
+    assert len(refold("trace", "diff", "a", "c", "--json").doc["states"]) == 60
