@@ -1,0 +1,101 @@
+"""What scripts and functions may answer, and how it becomes a Generation."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, TypeAlias
+
+from ..calls import ToolCall
+from ..messages import Message
+from ..usage import Usage
+from .errors import KINDS
+from .generation import Generation
+
+Answer: TypeAlias = str | ToolCall | Sequence[ToolCall] | Message | Generation | Mapping[str, Any] | BaseException
+"""A text, calls, a message, a whole generation, an error to raise, or a dict; see `as_generation` for the dict."""
+
+_MEMBERS = {"text", "calls", "reasoning", "stop_reason", "usage", "extra", "error"}
+
+
+def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) -> Generation:
+    """The generation that an answer stands for; calls without an id are given one made from `place`.
+
+    A dict has any of `text`, `calls`, `reasoning`, `stop_reason`, `usage`, `extra`, or `error` alone. A call is written
+    as `{"name": ..., "arguments": {...}, "id": ...}` or as `{"the_name": {...}}`. An error is written as a text, or as
+    `{"kind": "transient" | "rate_limit" | "context_overflow" | "fatal", "message": ..., "retry_after": ...}`.
+
+    Raises an answer that is an error; TypeError and ValueError for what is no answer.
+    """
+    if isinstance(answer, BaseException):
+        raise _again(answer)
+    if isinstance(answer, Mapping):
+        return _from_dict(answer, place, usage)
+    if isinstance(answer, Generation):
+        return answer if answer.usage is not None or usage is None else answer.model_copy(update={"usage": usage})
+    message: Message
+    if isinstance(answer, Message):
+        message = answer
+    elif isinstance(answer, str):
+        message = Message("assistant", answer)
+    elif isinstance(answer, ToolCall):
+        message = Message("assistant", tool_calls=[answer])
+    elif isinstance(answer, Sequence) and answer and all(isinstance(call, ToolCall) for call in answer):
+        message = Message("assistant", tool_calls=list(answer))  # type: ignore[arg-type]
+    else:
+        raise TypeError(
+            f"an answer is a text, tool calls, a Message, a Generation, a dict or an exception; got {answer!r:.80}"
+        )
+    if message.role != "assistant":
+        raise ValueError(f"an answer is an assistant's message, not one of role {message.role!r}")
+    return Generation(message=message, stop_reason="tool_calls" if message.tool_calls else "stop", usage=usage)
+
+
+def _again(error: BaseException) -> BaseException:
+    """A copy, where there can be one: an exception that is raised twice collects the tracebacks of both."""
+    try:
+        return copy(error)
+    except Exception:  # noqa: BLE001 - a stranger's exception
+        return error
+
+
+def _from_dict(answer: Mapping[str, Any], place: str, usage: Usage | None) -> Generation:
+    if unknown := answer.keys() - _MEMBERS:
+        raise ValueError(
+            f"an answer has no {', '.join(map(repr, sorted(unknown)))}; it may have {', '.join(sorted(_MEMBERS))}"
+        )
+    if "error" in answer:
+        raise _error(answer["error"])
+    calls = [_call(call, f"call_{place}_{i}") for i, call in enumerate(answer.get("calls") or ())]
+    text = answer.get("text") or ""
+    if not isinstance(text, str):
+        raise ValueError(f"the text of an answer is text, not {text!r:.80}")
+    metadata = {"reasoning_content": answer["reasoning"]} if answer.get("reasoning") else None
+    given = answer.get("usage")
+    return Generation(
+        message=Message("assistant", text, tool_calls=calls, metadata=metadata),
+        stop_reason=answer.get("stop_reason") or ("tool_calls" if calls else "stop"),
+        usage=Usage.from_openai(given) if given is not None else usage,
+        extra=dict(answer.get("extra") or {}),
+    )
+
+
+def _call(call: Any, id_: str) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return call
+    if isinstance(call, Mapping) and isinstance(call.get("name"), str) and call.keys() <= {"name", "arguments", "id"}:
+        return ToolCall.of(call.get("id") or id_, call["name"], call.get("arguments"))
+    if isinstance(call, Mapping) and len(call) == 1:
+        ((name, arguments),) = call.items()
+        if arguments is None or isinstance(arguments, str | Mapping):
+            return ToolCall.of(id_, name, arguments)
+    raise ValueError(
+        f"a call is written as {{name: ..., arguments: ...}} or as {{the_name: arguments}}; got {call!r:.80}"
+    )
+
+
+def _error(error: Any) -> Exception:
+    if isinstance(error, str):
+        return KINDS["fatal"](error)
+    if isinstance(error, Mapping) and error.get("kind", "fatal") in KINDS:
+        facts = {name: value for name, value in error.items() if name not in ("kind", "message")}
+        return KINDS[error.get("kind", "fatal")](str(error.get("message", "")), **facts)
+    raise ValueError(f"an error is a text, or has a kind ({', '.join(KINDS)}) and a message; got {error!r:.80}")

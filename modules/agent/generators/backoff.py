@@ -1,0 +1,88 @@
+"""Waiting out errors that pass: exponential, with jitter from the run's own randomness, and every wait journaled."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias, TypeVar
+
+import anyio
+
+from ....engine import effect, perform, rng
+from .errors import GeneratorError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How often and how long to try again; an Agent's `backoff_*` fields.
+
+    Before retry n, from 1, the wait is `base_factor * 2 ** (n - 1)` seconds, with `jitter` up to `base_factor` more,
+    and never less than what the provider asked for. `max_tries` retries are made (0: none), within `max_time` seconds
+    of attempts and waits, counted from the first attempt.
+
+    Raises ValueError for a number below 0.
+    """
+
+    max_tries: int = 8
+    max_time: float = 300.0
+    base_factor: float = 1.0
+    jitter: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("max_tries", "max_time", "base_factor"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+
+    def wait(self, tries: int, random: Random | None = None) -> float:
+        """The seconds to wait after `tries` retries, from 0; jittered by `random` where it is given."""
+        wait = self.base_factor * 2.0**tries
+        return wait + random.uniform(0, self.base_factor) if self.jitter and random is not None else wait
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """What is about to happen: retry number `attempt` (from 1) of at most `max_attempts`, after `wait_seconds`."""
+
+    attempt: int
+    max_attempts: int
+    wait_seconds: float
+    error: GeneratorError
+
+
+OnRetry: TypeAlias = Callable[[Retry], None]
+
+
+@effect(idempotent=True, name="backoff_wait")
+async def _sleep(seconds: float) -> None:
+    await anyio.sleep(seconds)
+
+
+async def with_backoff(
+    attempt: Callable[[int], Awaitable[T]], backoff: Backoff, *, on_retry: OnRetry | None = None
+) -> T:
+    """What `attempt(tries)` gives, called again after a wait for as long as it raises transient errors.
+
+    Waits are journaled effects, so that a replay does not wait. How long attempts took is told by their errors
+    (`seconds`), and not by a clock, so that a replay gives up where the run did.
+
+    Raises the GeneratorError that no retry is left for, at once if it is not transient.
+    """
+    tries, elapsed = 0, 0.0
+    random = None
+    while True:
+        try:
+            return await attempt(tries)
+        except GeneratorError as error:
+            elapsed += error.seconds
+            if not error.transient or tries >= backoff.max_tries or elapsed >= backoff.max_time:
+                raise
+            random = random or rng("backoff")
+            wait = round(max(backoff.wait(tries, random), error.retry_after or 0.0), 3)
+            if wait > backoff.max_time - elapsed:
+                raise
+            if on_retry is not None:
+                on_retry(Retry(tries + 1, backoff.max_tries, wait, error))
+        await perform(_sleep, wait)
+        elapsed += wait
+        tries += 1

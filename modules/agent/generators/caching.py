@@ -1,0 +1,37 @@
+"""Marks in a request that tell a provider up to where the prompt may be cached."""
+
+from typing import Any
+
+MARK = {"type": "ephemeral"}
+
+
+def mark_for_caching(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The chat, in OpenAI's form, with marks on the last system message and on the last two that were not generated.
+
+    A mark stands on the last part of a message that is not empty. Other marks are taken away. The dicts given stay as
+    they are where nothing changes.
+    """
+    bare = [_unmarked(message) for message in chat]
+    systems = [i for i, message in enumerate(bare) if message["role"] == "system"]
+    others = [i for i, message in enumerate(bare) if message["role"] not in ("system", "assistant")]
+    for i in systems[-1:] + others[-2:]:
+        bare[i] = _marked(bare[i])
+    return bare
+
+
+def _unmarked(message: dict[str, Any]) -> dict[str, Any]:
+    content = message["content"]
+    if not isinstance(content, list):
+        return message
+    parts = [{name: value for name, value in part.items() if name != "cache_control"} for part in content]
+    return {**message, "content": parts}
+
+
+def _marked(message: dict[str, Any]) -> dict[str, Any]:
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+    for i in range(len(parts) - 1, -1, -1):
+        if parts[i].get("type") != "text" or parts[i]["text"]:
+            parts[i] = {**parts[i], "cache_control": dict(MARK)}
+            return {**message, "content": parts}
+    return message

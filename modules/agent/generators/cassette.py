@@ -1,0 +1,90 @@
+"""A model whose answers are kept in a file: real ones are recorded once, and played back ever after."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from ....engine import NoRunError, call_info
+from ..messages import Message
+from .cassette_file import CassetteFile, Entry, difference
+from .errors import CassetteMissError, ContextOverflowError, GeneratorError
+from .generation import Delta, Generation
+from .params import GenerateParams
+from .pieces import pieces
+from .protocol import Capabilities, DescribedGenerator, Generator
+
+
+class CassetteGenerator:
+    """Plays back what `path` holds. With a `generator`, requests that it does not hold are asked and recorded.
+
+    A request is the model's name, the messages and the parameters, but for `api_base` and `timeout`. Where a run makes
+    the same request several times, it is given the answers that were recorded for it in turn; when they are used up,
+    it is asked once more, or given the last one where there is nobody to ask. Answers are recorded, and prompts that
+    were too long; other errors are not, as they would come back for ever.
+
+    Raises CassetteMissError for a request that is not known, with the difference to the nearest one that is; ValueError
+    for a file that is no cassette.
+    """
+
+    def __init__(self, path: Path | str, generator: Generator | None = None, *, model: str | None = None) -> None:
+        self.path = Path(path)
+        self.generator = generator
+        self._file = CassetteFile(self.path)
+        self.model = model or (generator.model if generator is not None else self._file.model) or f"cassette:{path}"
+        self._played: Counter[tuple[str | None, str]] = Counter()
+
+    async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
+        """The recorded answer, or a new one."""
+        asked = _without_place(params)
+        key = self._file.key(self.model, messages, asked)
+        known = self._file.entries.get(key, [])
+        run = _run()
+        played = self._played[run, key] if run is not None else 0
+        self._played[run, key] += 1
+        if played < len(known) or (known and self.generator is None):
+            return _given(known[min(played, len(known) - 1)])
+        if self.generator is None:
+            raise CassetteMissError(self._miss(messages, asked))
+        try:
+            generation = await self.generator.generate(messages, params)
+        except ContextOverflowError as error:
+            self._file.record(self.model, messages, asked, error=error)
+            raise
+        self._file.record(self.model, messages, asked, generation=generation)
+        return generation
+
+    async def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
+        """The answer, word by word."""
+        generation = await self.generate(messages, params)
+        for piece in pieces(generation):
+            yield piece
+        yield generation
+
+    async def capabilities(self) -> Capabilities:
+        """What was known of the model when it was recorded, so that playing back asks in the same way."""
+        if self._file.capabilities is None and isinstance(self.generator, DescribedGenerator):
+            self._file.describe(self.model, await self.generator.capabilities())
+        return self._file.capabilities or Capabilities(function_calling=True, source="cassette")
+
+    def _miss(self, messages: Sequence[Message], params: GenerateParams) -> str:
+        nearest = difference(self._file, self.model, messages, params)
+        if nearest is None:
+            return f"{self.path} holds no answers; give CassetteGenerator a generator to record with"
+        return f"{self.path} has no answer to this request. Recorded (-), asked (+):\n{nearest}"
+
+
+def _given(entry: Entry) -> Generation:
+    if isinstance(entry, GeneratorError):
+        raise type(entry)(entry.message, **entry.data)
+    return entry
+
+
+def _run() -> str | None:
+    try:
+        return call_info().run_id
+    except NoRunError:
+        return None
+
+
+def _without_place(params: GenerateParams) -> GenerateParams:
+    return params.model_copy(update={"api_base": None, "timeout": None})

@@ -1,0 +1,145 @@
+"""A generation as one journaled, idempotent effect, with its usage and the tokens it reserves."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing, nullcontext
+from time import perf_counter
+from typing import Any
+
+import anyio
+
+from ....engine import BudgetExceeded, EffectError, RunClosed, effect, perform
+from ..messages import Message
+from ..usage import Usage
+from .asking import Listener, listener, numbered
+from .backoff import Backoff as Backoff
+from .backoff import OnRetry, with_backoff
+from .errors import FatalGeneratorError, TransientGeneratorError, classified, generator_error
+from .estimate import tokens_to_reserve
+from .generation import Delta, Generation
+from .params import GenerateParams
+from .protocol import Generator, StreamingGenerator
+
+log = logging.getLogger("refold")
+
+
+def generation_effect(generator: Generator) -> Callable[..., Awaitable[Generation]]:
+    """The function that is given to `perform` to ask this generator.
+
+    Its arguments, all by name: `messages`, and if need be `params`, `system` (a message that goes before the others),
+    `model` (for the trace), `number` (of the request in its run) and `reserve` (tokens; else they are estimated from
+    the messages). What is part of the committed state is journaled as a reference to it, so pass `state.messages` and
+    not a copy. It raises the classes of `errors`, and nothing else.
+    """
+    return _Asked(generator).generate
+
+
+def _usage(generation: Generation) -> Usage | None:
+    return generation.usage
+
+
+class _Asked:
+    """A generator whose `generate` is an effect: a method, so that the engine reads its marks once for all of them."""
+
+    __slots__ = ("generator",)
+
+    def __init__(self, generator: Generator) -> None:
+        self.generator = generator
+
+    @effect(idempotent=True, usage=_usage, tokens=tokens_to_reserve, name="generate")
+    async def generate(
+        self,
+        *,
+        messages: Sequence[Message],
+        params: GenerateParams | None = None,
+        system: Message | None = None,
+        model: str = "",
+        number: int | None = None,
+        reserve: int | None = None,
+    ) -> Generation:
+        """See `generation_effect`."""
+        chat = [system, *messages] if system is not None else messages
+        began = perf_counter()
+        try:
+            with numbered(number):
+                return await _ask(self.generator, chat, params or GenerateParams())
+        except (BudgetExceeded, RunClosed):
+            raise
+        except Exception as error:  # noqa: BLE001 - every exception of a generator is told in one of its classes
+            told = classified(error)
+            told.seconds = perf_counter() - began
+            raise told from (error if told is not error else None)
+
+
+async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
+    """The generator's answer within the time that the parameters give it."""
+    if params.timeout is None:
+        return await _answer(generator, chat, params)
+    with anyio.move_on_after(params.timeout) as scope:
+        return await _answer(generator, chat, params)
+    if scope.cancelled_caught:
+        raise TransientGeneratorError(f"no answer within {params.timeout:g} s", provider_error="Timeout")
+    raise FatalGeneratorError("the generator was cancelled from inside")
+
+
+async def _answer(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
+    show = listener()
+    if show is None or not isinstance(generator, StreamingGenerator):
+        return _checked(generator, await generator.generate(chat, params))
+    stream: Any = generator.stream(chat, params)
+    async with aclosing(stream) if hasattr(stream, "aclose") else nullcontext():
+        async for piece in stream:
+            if not isinstance(piece, Delta):
+                return _checked(generator, piece)
+            show = _shown(show, piece)
+    raise FatalGeneratorError(f"the stream of {generator.model} ended without a generation")
+
+
+def _shown(show: Listener | None, piece: Delta) -> Listener | None:
+    """Shows a piece; a listener that raises is reported, and shown no more of this answer."""
+    if show is not None:
+        try:
+            show(piece)
+        except Exception:  # a stranger's listener must not end the generation
+            log.warning("the listener %r raised and is shown no more of this answer", show, exc_info=True)
+            return None
+    return show
+
+
+def _checked(generator: Generator, generation: Any) -> Generation:
+    if isinstance(generation, Generation):
+        return generation
+    raise FatalGeneratorError(f"{generator.model} gave {type(generation).__name__}, not a Generation")
+
+
+async def generate(
+    generator: Generator,
+    messages: Sequence[Message],
+    params: GenerateParams | None = None,
+    *,
+    system: Message | None = None,
+    number: int | None = None,
+    reserve: int | None = None,
+    backoff: Backoff | None = None,
+    on_retry: OnRetry | None = None,
+) -> Generation:
+    """Asks a generator, as a journaled effect where a run is in context; see `generation_effect` for the arguments.
+
+    With a `backoff`, transient errors are waited out: every attempt and every wait is journaled, `number` counts on by
+    one an attempt, and `on_retry` is called before each wait.
+
+    Raises GeneratorError, live and replayed alike.
+    """
+    ask = generation_effect(generator)
+    given = {"model": generator.model, "messages": messages, "params": params, "system": system, "reserve": reserve}
+    arguments = {name: value for name, value in given.items() if value is not None}
+
+    async def attempt(tries: int) -> Generation:
+        if number is not None:
+            arguments["number"] = number + tries
+        try:
+            return await perform(ask, **arguments)
+        except EffectError as error:
+            raise generator_error(error) from error
+
+    return await attempt(0) if backoff is None else await with_backoff(attempt, backoff, on_retry=on_retry)

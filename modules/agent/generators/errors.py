@@ -1,0 +1,143 @@
+"""What can go wrong when a model is asked, by what one can do about it; the same live and replayed."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ....engine import EffectError
+from ....errors import RefoldError
+
+OVERFLOW_MARKS = (
+    "context_length_exceeded",
+    "context window",
+    "token limit",
+    "maximum context length",
+    "is too long",
+    "chunk too big",
+    "prompt is too long",
+    "too many tokens",
+    "exceeds the available context size",
+)
+"""What the messages of errors hold, in lower case, when a prompt was too long."""
+
+
+class GeneratorError(RefoldError):
+    """A model could not be asked, or gave no answer. Its class says what can be done about it.
+
+    `status` is the HTTP status, if there was one; `retry_after` the seconds that the provider asked to wait;
+    `provider_error` the class of the original error; `seconds` how long the attempt took. A trace has whole seconds
+    only, so that two runs that fared alike are alike.
+    """
+
+    transient: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        provider_error: str | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.retry_after = retry_after
+        self.provider_error = provider_error
+        self.seconds = seconds
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The fields as JSON, which a trace keeps beside the class and the message."""
+        fields = {
+            "status": self.status,
+            "retry_after": self.retry_after,
+            "provider_error": self.provider_error,
+            "seconds": round(self.seconds) or None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class TransientGeneratorError(GeneratorError):
+    """It may work when asked again: the server was busy, out of reach, too slow, or broke off."""
+
+    transient = True
+
+
+class RateLimitedError(TransientGeneratorError):
+    """The provider has had enough requests for now; `retry_after` says for how long, where it told."""
+
+
+class ContextOverflowError(GeneratorError):
+    """The prompt is longer than the model can read; a shorter one may do."""
+
+
+class FatalGeneratorError(GeneratorError):
+    """Asking again will not help: no key, no credit, no such model, a request that is refused."""
+
+
+class ScriptExhaustedError(FatalGeneratorError):
+    """A script has no further answer."""
+
+
+class CassetteMissError(FatalGeneratorError):
+    """A request that a cassette has no answer to, and how it differs from the nearest one that it has."""
+
+
+_BY_NAME: dict[str, type[GeneratorError]] = {
+    cls.__name__: cls
+    for cls in (
+        TransientGeneratorError,
+        RateLimitedError,
+        ContextOverflowError,
+        FatalGeneratorError,
+        ScriptExhaustedError,
+        CassetteMissError,
+    )
+}
+KINDS: dict[str, type[GeneratorError]] = {
+    "transient": TransientGeneratorError,
+    "rate_limit": RateLimitedError,
+    "context_overflow": ContextOverflowError,
+    "fatal": FatalGeneratorError,
+}
+"""The kinds of errors by the names that scripts give them."""
+
+
+def generator_error(error: EffectError) -> GeneratorError:
+    """The error of a journaled generation as its own class again."""
+    data = error.data if isinstance(error.data, Mapping) else {}
+    cls = _BY_NAME.get(error.error_type)
+    if cls is None:
+        return FatalGeneratorError(f"{error.error_type}: {error.message}", provider_error=error.error_type)
+    return cls(error.message, **{name: data[name] for name in _FIELDS if name in data})
+
+
+_FIELDS = ("status", "retry_after", "provider_error", "seconds")
+
+
+def classified(error: Exception) -> GeneratorError:
+    """Any exception of a generator as a GeneratorError.
+
+    A generator of one's own may raise these classes, or give its exceptions a `transient = True` and a `retry_after`.
+    Timeouts and broken connections are transient anyway; what sounds like a prompt that is too long is an overflow.
+    """
+    if isinstance(error, GeneratorError):
+        return error
+    message = str(error) or type(error).__name__
+    retry_after = getattr(error, "retry_after", None)
+    facts: dict[str, Any] = {
+        "provider_error": type(error).__name__,
+        "retry_after": float(retry_after) if isinstance(retry_after, int | float) else None,
+    }
+    if sounds_like_overflow(message):
+        return ContextOverflowError(message, **facts)
+    if getattr(error, "transient", False) or isinstance(error, TimeoutError | ConnectionError):
+        return TransientGeneratorError(message, **facts)
+    return FatalGeneratorError(message, **facts)
+
+
+def sounds_like_overflow(message: str) -> bool:
+    """Whether an error's message says that the prompt was too long."""
+    lowered = message.lower()
+    return any(mark in lowered for mark in OVERFLOW_MARKS)

@@ -1,0 +1,54 @@
+"""A model that is a Python function: for tests whose answers depend on what was asked."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from anyio import to_thread
+
+from ..messages import Message
+from .answers import Answer, as_generation
+from .asking import generation_number
+from .generation import Delta, Generation
+from .params import GenerateParams
+from .pieces import pieces
+from .protocol import Capabilities
+
+AnswerFunction: TypeAlias = Callable[[Sequence[Message], GenerateParams], Answer | Awaitable[Answer]]
+
+
+class FunctionGenerator:
+    """Answers with `fn(messages, params)`: a text, calls, a Message, a Generation, a dict, or an exception.
+
+    A function that is not async runs in a worker thread, which a deadline leaves behind.
+    """
+
+    def __init__(self, fn: AnswerFunction, *, model: str | None = None, function_calling: bool | None = True) -> None:
+        if not callable(fn):
+            raise TypeError(f"FunctionGenerator takes a function of messages and params, got {type(fn).__name__}")
+        self.fn = fn
+        self.model = model or f"function:{getattr(fn, '__name__', type(fn).__name__)}"
+        self._function_calling = function_calling
+
+    async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
+        """The function's answer; raises what it raises, and an exception that it returns."""
+        call = partial(self.fn, messages, params)
+        if inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None)):  # noqa: B004
+            answer = call()
+        else:
+            answer = await to_thread.run_sync(call, abandon_on_cancel=True)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return as_generation(answer, str(generation_number() or 0))
+
+    async def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
+        """The function's answer, word by word."""
+        generation = await self.generate(messages, params)
+        for piece in pieces(generation):
+            yield piece
+        yield generation
+
+    async def capabilities(self) -> Capabilities:
+        """Says that it makes native tool calls, unless told otherwise."""
+        return Capabilities(function_calling=self._function_calling, source="function")

@@ -1,0 +1,142 @@
+"""Generators by name: `openai/gpt-4o,temperature=0.2`, `scripted:answers.yaml`, `cassette:recorded.jsonl`."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, TypeAlias, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from ....errors import RefoldError
+from .cassette import CassetteGenerator
+from .litellm_generator import LiteLLMGenerator
+from .params import GenerateParams
+from .protocol import Generator
+from .scripted import ScriptedGenerator
+
+Provider: TypeAlias = Callable[[str, GenerateParams, dict[str, str]], Generator]
+"""Makes a generator from a model's name, parameters, and whatever else the identifier said, such as `api_key`."""
+
+
+class GeneratorNameError(RefoldError, ValueError):
+    """An identifier that no generator can be made of; the message says what is near."""
+
+
+def _litellm(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
+    return LiteLLMGenerator(model, params=params, api_key=options.pop("api_key", None))
+
+
+def _scripted(path: str, params: GenerateParams, options: dict[str, str]) -> Generator:
+    return ScriptedGenerator.from_file(path)
+
+
+def _cassette(path: str, params: GenerateParams, options: dict[str, str]) -> Generator:
+    record = options.pop("record", None)
+    return CassetteGenerator(path, LiteLLMGenerator(record, params=params) if record else None)
+
+
+_providers: dict[str, Provider] = {"litellm": _litellm, "scripted": _scripted, "cassette": _cassette}
+_PARAMS: dict[str, TypeAdapter[Any]] = {
+    name: TypeAdapter(cast(Any, field.annotation))
+    for name, field in GenerateParams.model_fields.items()
+    if name not in ("tools", "extra", "tool_choice")
+}
+
+
+def register_generator(provider: str, make: Provider) -> None:
+    """Makes `provider!model` name generators that `make(model, params, options)` gives.
+
+    `options` are the texts of an identifier that are no parameters; `make` takes out those it knows.
+    """
+    _providers[provider] = make
+
+
+def get_generator(identifier: str | Generator, *, params: GenerateParams | None = None) -> Generator:
+    """The generator of an identifier: `[provider!]model[,name=value...]`; a generator itself is given back.
+
+    Without a provider it is litellm's; `provider:model` works for all but litellm, whose models may have colons.
+    Names are those of `GenerateParams`, `extra.NAME`, and options of the provider, such as `api_key`. Texts of `stop`
+    are separated by `;`. `params` go before those of the identifier.
+
+    Raises GeneratorNameError for what is not known, ValueError and OSError where a script or cassette is bad.
+    """
+    if not isinstance(identifier, str):
+        if isinstance(identifier, Generator):
+            return identifier
+        raise GeneratorNameError(f"a model is a text or a generator, got {type(identifier).__name__}")
+    head, *settings = identifier.split(",")
+    provider, model = _provider(head)
+    if not model.strip():
+        raise GeneratorNameError(f"{identifier!r} names no model; write it as 'openai/gpt-4o' or 'provider!model'")
+    values, extra, options = _settings(identifier, settings)
+    own = GenerateParams.from_dict({**GenerateParams().to_dict(), **values, "extra": extra})
+    generator = _providers[provider](model, own.merge_with(params), options)
+    if options:
+        (name, *_) = options
+        near = get_close_matches(name, [*_PARAMS, "api_key"], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; what a provider alone knows is written as extra.NAME"
+        raise GeneratorNameError(f"{provider} knows no {name!r} in {identifier!r}{hint}")
+    return generator
+
+
+def get_identifier(generator: Generator, params: GenerateParams | None = None) -> str:
+    """The identifier of a generator, as `get_generator` takes it: without keys, tools and `extra`.
+
+    One that was made in code only, such as a FunctionGenerator, is named by its model.
+    """
+    if isinstance(generator, CassetteGenerator):
+        return f"cassette!{generator.path}"
+    own: GenerateParams = getattr(generator, "params", None) or GenerateParams()
+    merged = own.merge_with(params)
+    provider = "litellm!" if isinstance(generator, LiteLLMGenerator) else ""
+    given = {name: value for name, value in merged.given().items() if name in _PARAMS}
+    return ",".join([f"{provider}{generator.model}", *(f"{name}={_written(value)}" for name, value in given.items())])
+
+
+def _provider(head: str) -> tuple[str, str]:
+    provider, mark, model = head.partition("!")
+    if mark:
+        if provider not in _providers:
+            near = get_close_matches(provider, _providers, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise GeneratorNameError(f"no provider {provider!r}; there are {', '.join(sorted(_providers))}{hint}")
+        return provider, model
+    provider, mark, model = head.partition(":")
+    return (provider, model) if mark and provider in _providers and provider != "litellm" else ("litellm", head)
+
+
+def _settings(identifier: str, settings: list[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    values: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    options: dict[str, str] = {}
+    for setting in settings:
+        name, mark, text = setting.partition("=")
+        name = name.strip()
+        if not mark or not name:
+            raise GeneratorNameError(f"{setting!r} in {identifier!r} is not written as name=value")
+        if name == "stop":
+            values[name] = text.split(";")
+        elif name in _PARAMS:
+            try:
+                values[name] = _PARAMS[name].validate_strings(text)
+            except ValidationError as error:
+                problem = error.errors(include_url=False)[0]["msg"]
+                raise GeneratorNameError(f"{name}={text} in {identifier!r}: {problem}") from None
+        elif name.startswith("extra."):
+            extra[name.removeprefix("extra.")] = _plain(text)
+        else:
+            options[name] = text
+    return values, extra, options
+
+
+def _plain(text: str) -> Any:
+    """A number or a boolean where the text is one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def _written(value: Any) -> str:
+    return ";".join(value) if isinstance(value, list) else str(value)

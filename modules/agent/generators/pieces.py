@@ -1,0 +1,19 @@
+"""A whole generation as the pieces that a stream would have brought."""
+
+import re
+from collections.abc import Iterator
+
+from .generation import CallDelta, Delta, Generation
+
+_WORD = re.compile(r"\S+\s*|\s+")
+
+
+def pieces(generation: Generation) -> Iterator[Delta]:
+    """Reasoning and text word by word, then each call."""
+    message = generation.message
+    reasoning = message.metadata.get("reasoning_content") or generation.extra.get("reasoning_content")
+    if isinstance(reasoning, str):
+        yield from (Delta(reasoning=word) for word in _WORD.findall(reasoning))
+    yield from (Delta(text=word) for word in _WORD.findall(message.content))
+    for i, call in enumerate(message.tool_calls or ()):
+        yield Delta(call=CallDelta(i, call.id, call.name, call.arguments))
