@@ -111,6 +111,8 @@ def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
         parent = child.find(origin.run)
     except TraceNotFoundError as error:
         raise TraceNotFoundError(f"{what}: {error}", error.path) from None
+    if parent.run_id != origin.run:
+        raise TraceNotFoundError(f"{what}: {parent.lines.path} holds run {parent.run_id}", parent.lines.path)
     stop = None
     if origin.hash is not None:
         stop = record_end(parent.lines, origin.hash)

@@ -7,8 +7,9 @@ import orjson
 
 from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
-from .patch import copy_json, run_patch
+from .patch import run_patch
 from .record import FORMAT, KINDS, PATCHING, Record
+from .share import patched
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
@@ -64,6 +65,7 @@ class _Walk:
         self.opened: set[str] = set()
         self.doc: Any = None
         self.has_state = False
+        self.shares = False
 
     def see(self, record: Record, index: int) -> None:
         """Take in the next record."""
@@ -91,7 +93,9 @@ class _Walk:
         if kind in PATCHING and record.get("patch"):
             if not self.has_state:
                 raise _Wrong("there is a patch before there is a state")
-            if self.doc is not _UNKNOWN:
+            if self.shares:
+                self.doc = patched(self.doc, record["patch"])
+            elif self.doc is not _UNKNOWN:
                 self.doc = run_patch(self.doc, record["patch"], copy=True)
 
     def _outcome(self, record: Record) -> None:
@@ -137,10 +141,12 @@ class _Walk:
                     actual=record["base"][member],
                 )
         try:
-            return copy_json(self.base())
+            doc = self.base()
         except TraceError as error:
             self.missing = error
             return _UNKNOWN
+        self.shares = True
+        return doc
 
     def _commit(self, record: Record) -> None:
         if record.step != self.commits:

@@ -112,6 +112,8 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
 
 def differences(left: Any, right: Any, path: str = "", ignore: frozenset[str] = frozenset()) -> Iterator[Difference]:
     """Give the smallest parts in which two JSON values differ, `ignore`d members left out."""
+    if left is right:
+        return
     if isinstance(left, dict) and isinstance(right, dict):
         for name in left | right:
             if name not in ignore:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from .errors import TraceNotFoundError
 from .store import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"
@@ -40,16 +41,35 @@ def places_of(path: Path, run_id: str) -> Iterator[Path]:
             yield folder / name
 
 
+def find_relative(path: Path, run_id: str) -> Path:
+    """Find the trace of a relative of the run whose trace is at `path`.
+
+    Raises `TraceNotFoundError`, which says where it was looked for.
+    """
+    looked = []
+    for place in places_of(path, run_id):
+        looked.append(place)
+        if place.exists() and (trace_name(place) == run_id or (_header(place) or {}).get("run_id") == run_id):
+            return place
+    folders = ", ".join(dict.fromkeys(str(place.parent) for place in looked))
+    raise TraceNotFoundError(f"there is no {looked[0].name} in {folders}", looked[0])
+
+
 def headers_in(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Give the header of each trace of a folder by the run id that its file shows; what can't be read is left out."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
-        try:
-            with open(path, "rb") as file:
-                header = orjson.loads(file.readline())
-            if header["kind"] == "header":
-                yield trace_name(path), header
-        except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
-            continue
+        header = _header(path)
+        if header is not None:
+            yield trace_name(path), header
+
+
+def _header(path: Path) -> dict[str, Any] | None:
+    try:
+        with open(path, "rb") as file:
+            header: dict[str, Any] = orjson.loads(file.readline())
+        return header if header["kind"] == "header" else None
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        return None
 
 
 def headers_among(family: MemoryFamily) -> Iterator[tuple[str, dict[str, Any]]]:

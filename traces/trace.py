@@ -17,7 +17,7 @@ from .fold import Fold, count_commits, plan_state
 from .history import History
 from .lines import Lines
 from .record import Record
-from .relatives import places_of
+from .relatives import find_relative
 from .sequences import Records, Steps
 from .step import Step
 from .store import MemoryStore, trace_name
@@ -223,7 +223,9 @@ class Trace:
 
     @property
     def first_state(self) -> dict[str, Any] | None:
-        """What `init_state` gave; None where it gave nothing. It is shared: look at it, don't change it."""
+        """What the run began with: what `init_state` gave, or the state of the run that it was branched off or forked
+        from; None where there is none. It is shared: look at it, don't change it.
+        """
         record = next((record for record in self.records if record.kind in ("snapshot", "commit")), None)
         if record is None or record.kind == "commit":
             return None
@@ -246,7 +248,7 @@ class Trace:
     def blame(self, path: str) -> list[Blame]:
         """Give each change of the values at a path (as in `find`), in order, with old and new value.
 
-        What no step is blamed for is as `init_state` left it.
+        What no step is blamed for is as the run began.
         """
         return list(blame(self._lines, self.history, path))
 
@@ -284,18 +286,13 @@ class Trace:
         if self.path is None:
             store = self._memory.family.stores.get(run_id) if self._memory is not None else None
             if store is None:
+                if run_id == self.run_id:
+                    return self
                 raise TraceNotFoundError(f"there is no run {run_id} among the relatives of this in-memory trace")
             return Trace(store.read, blobs=MemoryBlobs(store.blobs), memory=store, size=store.size)
-        looked = []
-        for path in places_of(self.path, run_id):
-            looked.append(path)
-            if path.exists():
-                found = Trace.load(path)
-                found._bases = self._bases
-                if found.run_id == run_id:
-                    return found
-        folders = ", ".join(dict.fromkeys(str(path.parent) for path in looked))
-        raise TraceNotFoundError(f"there is no {looked[0].name} in {folders}", looked[0])
+        found = Trace.load(find_relative(self.path, run_id))
+        found._bases = self._bases
+        return found
 
     def record_at(self, offset: int) -> Record:
         """Give the record of the line that begins at this byte."""

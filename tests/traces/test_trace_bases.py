@@ -174,6 +174,7 @@ def test_a_trace_of_bytes_has_children_once_it_is_reopened() -> None:
     root = Trace.from_bytes(family(None)[0].trace.data)
     with pytest.raises(TraceNotFoundError):
         root.relative("child")
+    assert root.relative("root") is root
     parent = Run.__new__(Run)
     parent.run_id, parent.docs, parent.last = "root", [root.state(k) for k in range(3)], root.records[-1]
     parent.writer, _ = TraceWriter.reopen(root)
@@ -332,7 +333,7 @@ def test_damage_in_the_parent_is_the_parents(tmp_path: Path) -> None:
     file.touch()
     Run("other", tmp_path / "x.trace.jsonl").begin({})
     (tmp_path / "x.trace.jsonl").replace(file)  # another run under the parent's name
-    with pytest.raises(TraceNotFoundError):
+    with pytest.raises(TraceNotFoundError, match="holds run other"):
         Trace.load(path).state(0)
 
 
