@@ -3,6 +3,7 @@
 from .actions import run_actions
 from .arguments import ArgumentError
 from .asking import ask, ask_sync
+from .branch import Branch, BranchStrategy, Node, Score
 from .budget import RuntimeBudget, RunUsage, Usage
 from .calls import CallInfo
 from .clock import Clock, SystemClock
@@ -30,6 +31,7 @@ from .errors import (
     EffectNotAllowed,
     EngineOwnedFieldError,
     EngineUsageError,
+    ExplorationError,
     FrozenStateError,
     ModuleDefinitionError,
     NoRunError,
@@ -46,6 +48,7 @@ from .reasons import ENDINGS, Ending, RunStatus, StopReason
 from .redact import Redactor
 from .result import RunError, RunResult, WaitRequest
 from .state import StateModel, StateSchema
+from .strategies import BeamSearch, BestFirst, BestOfN, MonteCarloTreeSearch, SelectBest, SelectFirst
 from .stream import RunStream
 from .verify import verify
 from .waits import OnWait
@@ -56,6 +59,11 @@ __all__ = [
     "ActionResult",
     "AgentModule",
     "ArgumentError",
+    "BeamSearch",
+    "BestFirst",
+    "BestOfN",
+    "Branch",
+    "BranchStrategy",
     "BudgetExceeded",
     "CallInfo",
     "CircularValueError",
@@ -71,6 +79,7 @@ __all__ = [
     "Engine",
     "EngineOwnedFieldError",
     "EngineUsageError",
+    "ExplorationError",
     "FinalResultCriteria",
     "FrozenStateError",
     "MaxRuntimeCriteria",
@@ -78,7 +87,9 @@ __all__ = [
     "MaxTokensCriteria",
     "Meter",
     "ModuleDefinitionError",
+    "MonteCarloTreeSearch",
     "NoRunError",
+    "Node",
     "Observation",
     "OnWait",
     "Redactor",
@@ -90,6 +101,9 @@ __all__ = [
     "RunStream",
     "RunUsage",
     "RuntimeBudget",
+    "Score",
+    "SelectBest",
+    "SelectFirst",
     "StagnationCriteria",
     "StateDefinitionError",
     "StateMigrationError",

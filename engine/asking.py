@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 
 from .calls import Call, replayed, typed
 from .context import Frame, frame_or_none
-from .decision import json_schema
+from .decision import check_wait, json_schema
 from .effects import started
-from .errors import EffectError, NoRunError, RunClosed
+from .errors import DecisionError, EffectError, NoRunError, RunClosed
 from .journal import ASK
 from .jsonable import json_result
 from .live import LiveRun
@@ -38,6 +38,7 @@ async def ask(prompt: str, schema: Any = None, seconds: float | None = None, *, 
 
     Raises:
         NoRunError: outside of a run.
+        DecisionError: `prompt` is no text, `schema` no schema, or `seconds` no time.
         EffectError: the answer fits the JSON Schema of a type, but the type refuses it.
     """
     frame, spec, named, adapter = _prepared(prompt, schema, seconds, details)
@@ -91,6 +92,9 @@ def _prepared(
     frame = frame_or_none()
     if frame is None:
         raise NoRunError("ask() waits for somebody on behalf of a run; call it in decide(), act() or a tool of a run")
+    if not isinstance(cast(object, prompt), str):
+        raise DecisionError(f"ask() needs the question as text, got {type(prompt).__name__}")
+    check_wait(prompt, seconds)
     form = json_schema(schema)
     adapter = TypeAdapter(schema) if schema is not None and not isinstance(schema, Mapping) else None
     named: dict[str, Any] = {"prompt": prompt}

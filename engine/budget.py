@@ -123,11 +123,18 @@ class RunUsage:
 class Account:
     """One account of tokens and money, which all calls of a run draw on; it is safe to use from several threads.
 
-    `on_warning(what, used, limit)` is called once for each limit of which 80 % is used.
+    `on_warning(what, used, limit)` is called once for each limit of which 80 % is used. With a `parent`, the account
+    counts what its own run uses, and draws it from the parent's: a family spends one budget together.
     """
 
-    def __init__(self, budget: RuntimeBudget, on_warning: Callable[[str, float, float], None]) -> None:
+    def __init__(
+        self,
+        budget: RuntimeBudget,
+        on_warning: Callable[[str, float, float], None],
+        parent: "Account | None" = None,
+    ) -> None:
         self.budget = budget
+        self._parent = parent
         self.tokens_in = 0
         self.tokens_out = 0
         self.cost = 0.0
@@ -145,6 +152,8 @@ class Account:
 
     def used_up(self) -> StopReason | None:
         """Which of the limits is reached, if any."""
+        if self._parent is not None:
+            return self._parent.used_up()
         budget = self.budget
         if budget.max_tokens is not None and self.tokens >= budget.max_tokens:
             return StopReason.budget_tokens
@@ -157,6 +166,8 @@ class Account:
 
         Raises BudgetExceeded when the call could not fit even if it were alone.
         """
+        if self._parent is not None:
+            return self._parent.reserve(tokens)
         limit = self.budget.max_tokens
         if limit is None and self.budget.max_cost_usd is None:
             return True
@@ -178,8 +189,10 @@ class Account:
 
     def settle(self, reserved: int, usage: Usage | None) -> None:
         """Gives back what was reserved and books what a call has used."""
+        if self._parent is not None:
+            self._parent.settle(reserved, usage)
         with self._lock:
-            if self.budget.max_tokens is not None:
+            if self.budget.max_tokens is not None and self._parent is None:
                 self._reserved -= reserved
             if usage is None:
                 return
@@ -190,8 +203,25 @@ class Account:
                 self.cost += usage.cost
             elif usage.tokens:
                 self.unpriced += 1
-        self.warn("tokens", self.tokens, self.budget.max_tokens)
-        self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
+        if self._parent is None:
+            self.warn("tokens", self.tokens, self.budget.max_tokens)
+            self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
+
+    def used_up_by(self, charged: Usage) -> StopReason | None:
+        """Which limit is reached once a running call's charge is counted, if any."""
+        if self._parent is not None:
+            return self._parent.used_up_by(charged)
+        budget = self.budget
+        if budget.max_tokens is not None and self.tokens + charged.tokens >= budget.max_tokens:
+            return StopReason.budget_tokens
+        if budget.max_cost_usd is not None and self.cost + (charged.cost or 0.0) >= budget.max_cost_usd:
+            return StopReason.budget_cost
+        return None
+
+    def restore(self, used: RunUsage) -> None:
+        """Takes over what the run had used before; the parent has it already."""
+        self.tokens_in, self.tokens_out, self.cost = used.tokens_in, used.tokens_out, used.cost
+        self.calls, self.unpriced = used.calls, used.unpriced
 
     def warn(self, what: str, used: float, limit: float | None) -> None:
         """Warns once when 80 % of a limit is used."""
@@ -211,6 +241,8 @@ class Account:
 
     def explain(self, reason: StopReason) -> str:
         """What is used up, in a sentence."""
+        if self._parent is not None:
+            return self._parent.explain(reason)
         if reason == StopReason.budget_tokens:
             return f"the token budget is used up: {self.tokens} of {self.budget.max_tokens}"
         if self.unpriced and self.cost < (self.budget.max_cost_usd or 0):

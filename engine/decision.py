@@ -144,7 +144,7 @@ class Decision:
         elif self.mode == "final":
             _check_answer(self.answer)
         elif self.mode == "wait":
-            _check_wait(self.prompt, self.seconds)
+            check_wait(self.prompt, self.seconds)
         elif self.mode == "branch":
             _check_candidates(self.candidates)
         else:
@@ -274,7 +274,8 @@ def _check_answer(answer: Any) -> None:
     _json(answer, "Decision.answer")
 
 
-def _check_wait(prompt: Any, seconds: Any) -> None:
+def check_wait(prompt: Any, seconds: Any) -> None:
+    """Raises DecisionError for what is no prompt, or no time to wait."""
     if prompt is not None and not isinstance(prompt, str):
         raise DecisionError(f"prompt must be text, got {type(prompt).__name__}")
     if seconds is not None and (

@@ -33,16 +33,27 @@ class Outcome:
 
 
 async def finish(
-    run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+    run: LiveRun,
+    task: Task,
+    state: StateSchema | None,
+    outcome: Outcome,
+    environment: Environment | None,
+    *,
+    evaluate: bool = True,
 ) -> RunResult:
     """Closes the books, evaluates the task and writes the end, shielded from cancellation; gives the result."""
     with anyio.CancelScope(shield=True):
-        return await _finish(run, task, state, outcome, environment)
+        return await _finish(run, task, state, outcome, environment, evaluate)
     raise AssertionError("a shielded scope is not cancelled")
 
 
 async def _finish(
-    run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+    run: LiveRun,
+    task: Task,
+    state: StateSchema | None,
+    outcome: Outcome,
+    environment: Environment | None,
+    evaluate: bool,
 ) -> RunResult:
     if outcome.status is RunStatus.waiting:
         return suspended(run, task, state)
@@ -55,20 +66,25 @@ async def _finish(
         state, patch = _ended(state, outcome.reason)
     run.closed = True
     outcome = _told(outcome, run)
-    task_result = await _evaluated(run, task, state, outcome, environment)
+    if evaluate:
+        task_result = await _evaluated(run, task, state, outcome, environment)
+    else:
+        final = state.final_result if state is not None else None
+        task_result = _not_evaluated(task, outcome.reason, final, "the run is an explored candidate")
     usage = run.usage()
     members: dict[str, Any] = {
         "status": outcome.status,
         "stop_reason": outcome.reason,
         "final_result": task_result.final_result,
         "usage": usage.to_dict(),
-        "task_result": task_result.model_dump(mode="json"),
+        "task_result": task_result.model_dump(mode="json") if evaluate else None,
         "error": outcome.error.to_dict() if outcome.error else None,
     }
     if run.redactor is not None:
         for name in ("final_result", "task_result"):
             members[name] = run.redactor.value(members[name])
-        task_result = TaskResult(**members["task_result"])
+        if evaluate:
+            task_result = TaskResult(**members["task_result"])
     if patch:
         members["patch"] = patch
     try:
@@ -142,8 +158,13 @@ def _ended(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[di
     """The last state with its stop reason, and the patch that the end record carries."""
     if state.stop_reason == reason:
         return state, []
-    ended = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
-    return ended, [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]
+    return with_reason(state, reason), [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]
+
+
+def with_reason(state: StateSchema, reason: StopReason) -> StateSchema:
+    """The state with a stop reason."""
+    ended: StateSchema = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
+    return ended
 
 
 async def _evaluated(
@@ -158,11 +179,16 @@ async def _evaluated(
         evidence = "not evaluated: the run's time was used up"
     else:
         evidence = "not evaluated: the run was cancelled"
+    return _not_evaluated(task, outcome.reason, final, evidence.partition(": ")[2])
+
+
+def _not_evaluated(task: Task, reason: StopReason, final: str | None, why: str) -> TaskResult:
+    evidence = f"not evaluated: {why}"
     criteria = [CriterionResult(criterion=text, passed=None, evidence=evidence) for text in task.success_criteria]
     return TaskResult(
         task_id=task.id,
         success=False,
-        stop_reason=str(outcome.reason),
+        stop_reason=str(reason),
         final_result=final,
         criteria=criteria,
         reason=f"its criteria were {evidence}",

@@ -19,6 +19,7 @@ from ..tasks import (
 )
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
 from .actions import check_tools
+from .branch import BranchStrategy
 from .budget import Account, RuntimeBudget
 from .clock import Clock, SystemClock
 from .context import counted_live
@@ -26,6 +27,7 @@ from .criteria import StopCriteria
 from .divergence import Divergence
 from .ending import Outcome, finish
 from .errors import EngineUsageError
+from .exploring import Explorer
 from .header import header_of
 from .live import LiveRun, Observer, new_seed
 from .module import AgentModule
@@ -37,12 +39,14 @@ from .run_ids import new_run_id
 from .runner import Runner
 from .signals import run_with_signals
 from .start import input_issues
+from .strategies import SelectFirst
 from .stream import RunStream
 from .verify import verify as verify_trace
 from .waits import OnWait
 from .workers import in_thread
 
 TraceLike = Trace | Path | str
+_FIRST = SelectFirst()
 R = TypeVar("R")
 
 
@@ -53,6 +57,7 @@ class Engine:
         module: what decides, acts and reduces.
         budget: what each run may use; each field that a task's budget sets takes its place.
         stop: further stop criteria, beside the one that always holds.
+        branch: how branch decisions are decided; see `BranchStrategy`.
         on_wait: answers a WaitRequest, sync or async, so that the run goes on at once; what it answers with `...`
             stays open. Without it a run that waits is suspended, and `resume` takes it up again.
         traces: a folder that gets a file a run; None keeps each trace in memory.
@@ -62,6 +67,8 @@ class Engine:
         clock: where time comes from; the system's if None.
         seed: of all randomness; one is drawn, and recorded, if None.
         workspace: the folder that a task's relative paths start from; the current one if None.
+        max_children: how many child runs of one branch are at work at a time.
+        shared_env: lets child runs work in their parent's environment, where it cannot be forked.
     """
 
     def __init__(
@@ -70,6 +77,7 @@ class Engine:
         *,
         budget: RuntimeBudget | None = None,
         stop: Sequence[StopCriteria] = (),
+        branch: BranchStrategy = _FIRST,
         on_wait: OnWait | None = None,
         traces: Path | str | None = None,
         observers: Sequence[Observer] = (),
@@ -78,6 +86,8 @@ class Engine:
         clock: Clock | None = None,
         seed: int | None = None,
         workspace: Path | str | None = None,
+        max_children: int = 16,
+        shared_env: bool = False,
     ) -> None:
         if not isinstance(cast(object, module), AgentModule):
             given = f"the class {module.__name__}" if isinstance(module, type) else f"a {type(module).__name__}"
@@ -97,6 +107,14 @@ class Engine:
             raise EngineUsageError(f"seed must be a whole number of at most 64 bits, got {seed!r}")
         self.seed = seed
         self.workspace = Path(workspace) if workspace is not None else None
+        if not callable(getattr(branch, "choose", None)):
+            given = branch.__name__ if isinstance(branch, type) else type(branch).__name__
+            raise EngineUsageError(f"branch must be a strategy, such as SelectFirst(), got {given}")
+        self.branch = branch
+        if type(max_children) is not int or max_children < 1:
+            raise EngineUsageError(f"max_children must be a whole number of at least 1, got {max_children!r}")
+        self.max_children = max_children
+        self.shared_env = shared_env
         self._redactor = make_redactor(redact)
 
     # running
@@ -263,6 +281,7 @@ class Engine:
                         )
                         if environment is not None:
                             stack.enter_context(use_environment(environment))
+                        Explorer(self, runner, environment)
                         outcome = await runner.work()
                         result = await finish(run, task, runner.held.state, outcome, environment)
             except EnvironmentMismatchError as error:

@@ -143,6 +143,15 @@ class DivergenceError(RefoldError, RuntimeError):
         self.divergences = divergences
 
 
+class ExplorationError(RefoldError, RuntimeError):
+    """Every candidate of a branch failed; `lost` says why for each, by its place."""
+
+    def __init__(self, lost: dict[str, str]) -> None:
+        why = "; ".join(f"candidate {place}: {reason}" for place, reason in lost.items())
+        super().__init__(f"all candidates failed: {why}")
+        self.lost = lost
+
+
 class EngineUsageError(RefoldError, RuntimeError):
     """The engine was called in a way it cannot serve; the message says which call fits."""
 

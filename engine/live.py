@@ -17,7 +17,6 @@ from .errors import BudgetExceeded, EffectError, RunClosed, message_of
 from .held import Held
 from .journal import Journal
 from .marks import EffectSpec
-from .reasons import StopReason
 from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
 from .state import json_default, json_value
@@ -29,6 +28,8 @@ log = logging.getLogger("refold")
 
 INLINE_ARGS = 2 * 1024
 """Arguments from this many bytes on are journaled by content hash."""
+STATES = frozenset(("commit", "snapshot", "resume"))
+"""The records that a state comes with."""
 
 
 class LiveRun:
@@ -67,6 +68,8 @@ class LiveRun:
         self.waits = Waits(self, on_wait)
         self.suspended = False
         """Whether it has stopped here to be taken up again: open calls stay open."""
+        self.state_hash: str | None = None
+        """The hash of the record that the state in force came with."""
         self.background: list[Callable[[], Any]] = []
         """What cancels the tasks that wait on behalf of threads."""
         self.earlier_seconds = 0.0
@@ -114,6 +117,8 @@ class LiveRun:
         """Appends a record and shows it to the observers; gives its number and its length in bytes."""
         at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), at a fifth of its price
         seq, raw, digest = self.writer.append_line(kind, step, at, members, json_default)
+        if kind in STATES:
+            self.state_hash = digest
         if self.observers:
             self.show(Record(raw, kind, seq, step, at, digest))
         return seq, len(raw)
@@ -200,12 +205,7 @@ class LiveRun:
 
     def check(self, charged: Usage) -> None:
         """Ends the run where what a running call was charged has used up what the budget had left."""
-        budget, account = self.account.budget, self.account
-        reason = None
-        if budget.max_tokens is not None and account.tokens + charged.tokens >= budget.max_tokens:
-            reason = StopReason.budget_tokens
-        elif budget.max_cost_usd is not None and account.cost + (charged.cost or 0.0) >= budget.max_cost_usd:
-            reason = StopReason.budget_cost
+        reason = self.account.used_up_by(charged)
         if reason is not None:
             self.stop(BudgetExceeded(reason, f"what a running call was charged has used up the budget ({reason})"))
             assert self.stopping is not None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=StateSchema)
 
 _HOOKS: dict[str, tuple[str, ...]] = {
-    "decide": ("state",),
+    "decide": ("state", "candidate"),
     "act": ("state", "decision"),
     "reduce": ("state", "decision", "observation"),
 }
@@ -26,7 +26,8 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 class AgentModule(Generic[S]):
     """The loop of one kind of agent: subclass it as `AgentModule[YourState]` and write its hooks.
 
-    `init_state(task, **inputs)` gives the first state, `decide(state)` a Decision, `act(state, decision)` an
+    `init_state(task, **inputs)` gives the first state, `decide(state)` a Decision (for `Decision.branch(3)` it is asked
+    for three candidates: then it takes `candidate=None` too, and gets their numbers), `act(state, decision)` an
     Observation (the one given runs the decision's actions through `tools`), `reduce(state, decision, observation)`
     changes the draft it is passed, or returns the next state. All but `reduce` may be async; sync ones run in worker
     threads. Hooks are called by keyword. A module keeps no run state on itself: one instance serves many runs at

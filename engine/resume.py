@@ -1,12 +1,13 @@
 """Takes up a run where its trace ends: what ended is kept, what is unknown is asked, what is missing is done."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from ..tasks import Task, TaskResult
-from ..traces import Record, Trace, TraceWriter
+from ..traces import Record, Trace, TraceNotFoundError, TraceWriter
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget, RunUsage, Usage
 from .clock import Clock
@@ -58,10 +59,8 @@ class Resumption:
         trace = self.trace
         run.step = len(trace.steps)
         run.earlier_seconds = _seconds(trace)
-        used = used_so_far(trace)
         account = run.account
-        account.tokens_in, account.tokens_out, account.cost = used.tokens_in, used.tokens_out, used.cost
-        account.calls, account.unpriced = used.calls, used.unpriced
+        account.restore(used_so_far(trace))
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
         account.warned.update(r["data"]["what"] for r in events)
         runner.held.state = self.state
@@ -71,6 +70,12 @@ class Resumption:
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
             if step.decision is not None:
                 runner.recorded_decision = Decision.from_dict(step.decision)
+            runner.again = True
+            decided = [r for r in step.records if r.kind in ("decide", "branch") and "opened" not in r]
+            runner.nest = len(step.branches)
+            if decided and decided[-1].kind == "branch":
+                runner.recorded_choice = decided[-1]["chosen"]
+                runner.nest -= 1
 
 
 async def prepare_resume(
@@ -84,6 +89,7 @@ async def prepare_resume(
     clock: Clock,
     redactor: Redactor | None,
     handled: bool = False,
+    child: bool = False,
 ) -> Resumption:
     """Locks and checks the trace, verifies it, takes the answer if there is one, and writes the `resume` record.
 
@@ -94,6 +100,11 @@ async def prepare_resume(
         raise EngineUsageError(f"on_divergence must be 'fail' or 'ignore', got {on_divergence!r}")
     writer, trace = TraceWriter.reopen(source, durability=durability)
     try:
+        if not child and (trace.header["parent"] or {}).get("candidate") is not None:
+            raise EngineUsageError(
+                f"run {trace.run_id} is an explored candidate, which goes on with the run that branched: resume "
+                f"{trace.header['parent']['run']}, or fork this one"
+            )
         preparation = _Preparation(module, writer, trace, budget, clock, redactor, handled)
         return await preparation.prepare(value, request, on_divergence)
     except BaseException:
@@ -215,8 +226,12 @@ def _seconds(trace: Trace) -> float:
 
 
 def used_so_far(trace: Trace) -> RunUsage:
-    """What a trace's calls have used: the last commit's account, and the outcomes after it."""
+    """What a run has used: its end's or last commit's account, else with the outcomes and child runs after it."""
+    end = trace.ending.record
+    if end is not None:
+        return RunUsage(**end["usage"])
     since: list[Usage] = []
+    children: list[RunUsage] = []
     booked: Mapping[str, Any] = {}
     for record in reversed(trace.records):
         if record.kind == "commit":
@@ -224,15 +239,29 @@ def used_so_far(trace: Trace) -> RunUsage:
             break
         if record.kind == "outcome" and (usage := Usage.of(record.get("usage"))) is not None:
             since.append(usage)
+        if record.kind == "branch" and "opened" in record:
+            children += [used_so_far(child) for child in _relatives(trace, record["opened"]["children"])]
+    since += [Usage(c.tokens_in, c.tokens_out, c.cost) for c in children]
     return RunUsage(
         steps=len(trace.steps),
         seconds=round(_seconds(trace), 6),
         tokens_in=booked.get("tokens_in", 0) + sum(u.tokens_in for u in since),
         tokens_out=booked.get("tokens_out", 0) + sum(u.tokens_out for u in since),
         cost=booked.get("cost", 0.0) + sum(u.cost or 0.0 for u in since),
-        calls=booked.get("calls", 0) + len(since),
-        unpriced=booked.get("unpriced", 0) + sum(1 for u in since if u.cost is None and u.tokens),
+        calls=booked.get("calls", 0) + len(since) - len(children) + sum(c.calls for c in children),
+        unpriced=booked.get("unpriced", 0)
+        + sum(1 for u in since if u.cost is None and u.tokens)
+        + sum(c.unpriced for c in children),
     )
+
+
+def _relatives(trace: Trace, names: list[str]) -> Iterator[Trace]:
+    """The child runs of these names that were begun."""
+    for name in names:
+        with suppress(TraceNotFoundError):
+            child = trace.relative(name)
+            if len(child.records):
+                yield child
 
 
 def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
@@ -251,7 +280,7 @@ def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest]
         final_result=final,
         state=state,
         steps=len(trace.steps),
-        usage=used_so_far(trace) if waiting else RunUsage(**end["usage"]),
+        usage=used_so_far(trace),
         task_result=TaskResult(**task_result) if task_result else unfinished(trace.header["task"]["id"]),
         trace=trace,
         error=error,

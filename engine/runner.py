@@ -1,11 +1,12 @@
 """The shell: drives the loop of one live run, and writes how it ended whatever happens."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from time import perf_counter
 from types import CoroutineType
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import orjson
@@ -21,7 +22,7 @@ from .errors import DecisionError, StateValueError
 from .held import Held
 from .jsonable import own_observation
 from .live import LiveRun
-from .loop import Act, Check, Choose, Commit, Decide, Wait, fold
+from .loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from .module import AgentModule
 from .reasons import RunStatus, StopReason, status_of
 from .result import RunError, WaitRequest
@@ -31,10 +32,20 @@ from .state import StateSchema, dump
 from .workers import in_thread
 
 _ALWAYS = FinalResultCriteria()
+Choice = Callable[[StateSchema, Decision, int, bool], Awaitable[int | Adopted]]
+"""Decides a branch: of this state and decision, so many branches into the step, which may have been begun before."""
 _BREATH_SECONDS = 0.005
 """How long steps may go on before the event loop gets its turn."""
 _TIMER_SECONDS = 0.002
 """How much too early a timer may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How far a child run goes: so many steps, and no further than its next branch decision."""
+
+    steps: int | None = None
+    to_next_branch: bool = False
 
 
 class Runner:
@@ -56,6 +67,17 @@ class Runner:
         self.held = Held()
         self.environment: Environment | None = None
         self.recorded_decision: Decision | None = None
+        self.recorded_choice: Mapping[str, Any] | None = None
+        self.again = False
+        """Whether the step under way was begun by an earlier attempt."""
+        self.choose: Choice | None = None
+        self.adopt: Callable[[Mapping[str, Any]], Awaitable[Adopted]] | None = None
+        self.limit = Limit()
+        self.candidate: tuple[Decision, int] | None = None
+        """What a child run does first: a candidate of the run that it branches from, and its number there."""
+        self.candidates: tuple[Decision, ...] = ()
+        """What the branch decision offers that the run stopped at."""
+        self.nest = 0
         self._snapshot_bytes = 0
         self._patch_bytes = 0
         self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
@@ -155,7 +177,12 @@ class Runner:
                 reply = await self._wait(want.decision)
                 run.phase = "reduce"
             elif isinstance(want, Choose):
-                reply = await self._choose(want)
+                decision = await self._expanded(want)
+                if self.limit.to_next_branch:
+                    assert not isinstance(decision.candidates, int)
+                    self.candidates = decision.candidates
+                    return Outcome(StopReason.max_steps, status_of(StopReason.max_steps))
+                reply = await self._choose(want.state, decision)
             else:
                 self._commit(want)
                 if perf_counter() - yielded > _BREATH_SECONDS:
@@ -184,6 +211,8 @@ class Runner:
         token = set_frame(NOWHERE)
         try:
             reason = _ALWAYS.should_stop(state, run)
+            if reason is None and self.limit.steps is not None and run.step >= self.limit.steps:
+                reason = StopReason.max_steps
             if reason is not None:
                 return reason
             if run.stopping is not None:
@@ -210,13 +239,23 @@ class Runner:
         if self.recorded_decision is not None:
             decision, self.recorded_decision = self.recorded_decision, None
             return decision
-        names = self.module._hook_names["decide"]
-        decision = await self._call("decide", self.module.decide, {"state": state} if names else {})
-        if not isinstance(decision, Decision):
-            raise DecisionError(
-                f"{type(self.module).__name__}.decide returned {type(decision).__name__}; "
-                "it must return a Decision, such as Decision.act([...]) or Decision.final('...')"
-            )
+        if self.candidate is not None:
+            decision, number = self.candidate
+            self.candidate = None
+            return self._write_decision(decision, candidate=number)
+        return self._write_decision(await self._asked(state))
+
+    async def _asked(self, state: StateSchema, candidate: int | None = None) -> Decision:
+        """What the module decides, for the run or as one of several candidates."""
+        offered = {"state": state, "candidate": candidate}
+        kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
+        prefix = b"" if candidate is None else f"candidate {self.nest}.{candidate}|".encode()
+        decision = await self._call("decide", self.module.decide, kwargs, prefix)
+        return as_decision(self.module, decision, candidate)
+
+    def _write_decision(self, decision: Decision, **members: Any) -> Decision:
+        """Writes a decision, and gives it as it was written: with ids, and without secrets."""
+        run = self.run
         decision = decision.with_ids(run.step)
         form: Any = decision.to_dict()
         if run.redactor is not None:
@@ -225,8 +264,25 @@ class Runner:
             if cleaned is not data:
                 decision = Decision.from_dict(orjson.loads(cleaned))
             form = orjson.Fragment(cleaned)
-        run.write("decide", run.step, {"decision": form})
+        run.write("decide", run.step, {"decision": form, **members})
         return decision
+
+    async def _expanded(self, want: Choose) -> Decision:
+        """The branch decision with its candidates: where it says how many, `decide` is asked so often."""
+        self.run.phase = "decide"
+        several = want.decision.candidates
+        if not isinstance(several, int):
+            return want.decision
+        found: list[Decision | None] = [None] * several
+
+        async def ask(number: int) -> None:
+            found[number] = await self._asked(want.state, number)
+
+        async with anyio.create_task_group() as group:
+            for number in range(several):
+                group.start_soon(ask, number)
+        candidates = tuple(each for each in found if each is not None)
+        return self._write_decision(replace(want.decision, candidates=candidates), asked=several)
 
     async def _act(self, want: Act) -> Observation:
         run = self.run
@@ -264,8 +320,22 @@ class Runner:
         timer = seconds is not None and decision.prompt is None and decision.schema is None
         return Observation((), await run.waits.answer(request, timer=timer))
 
-    async def _choose(self, want: Choose) -> Any:
-        raise NotImplementedError
+    async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
+        run = self.run
+        run.phase = "branch"
+        recorded, self.recorded_choice = self.recorded_choice, None
+        nest, self.nest = self.nest, self.nest + 1
+        assert self.choose is not None
+        assert self.adopt is not None
+        chosen: int | Adopted
+        if recorded is None:
+            chosen = await self.choose(state, decision, nest, self.again)
+        else:
+            chosen = recorded["candidate"] if "candidate" in recorded else await self.adopt(recorded)
+        if isinstance(chosen, Adopted):
+            return chosen
+        candidates = cast(tuple[Decision, ...], decision.candidates)
+        return self._write_decision(candidates[chosen], candidate=chosen)
 
     def _commit(self, want: Commit) -> None:
         run = self.run
@@ -286,6 +356,7 @@ class Runner:
         run.step += 1
         run.journal = None
         run.waits.committed()
+        self.again, self.nest = False, 0
         run.hold(self.held)
         self._patch_bytes += size
         if self._patch_bytes > self._snapshot_bytes:
@@ -297,14 +368,29 @@ class Runner:
         self._snapshot_bytes = len(data)
         self._patch_bytes = 0
 
-    async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any], prefix: bytes = b"") -> Any:
         run = self.run
-        token = set_frame(Frame(run, run.step, phase))
+        token = set_frame(Frame(run, run.step, phase, None, prefix))
         try:
             value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
             return await value if type(value) is CoroutineType or inspect.isawaitable(value) else value
         finally:
             reset_frame(token)
+
+
+def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> Decision:
+    """What `decide` returned, if it is a decision that fits; raises DecisionError."""
+    if not isinstance(value, Decision):
+        raise DecisionError(
+            f"{type(module).__name__}.decide returned {type(value).__name__}; "
+            "it must return a Decision, such as Decision.act([...]) or Decision.final('...')"
+        )
+    if candidate is not None and isinstance(value.candidates, int):
+        raise DecisionError(
+            f"{type(module).__name__}.decide was asked for candidate {candidate} and asked to be asked again "
+            f"(branch({value.candidates})); take `candidate` as a parameter (None when it is not asked for one)"
+        )
+    return value
 
 
 def _nothing() -> None:

@@ -7,7 +7,7 @@ import orjson
 
 from ..errors import RefoldError
 from ..tasks import Task
-from ..traces import Effect, Step, Trace
+from ..traces import Effect, Record, Step, Trace
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget
 from .context import Frame, reset_frame, set_frame
@@ -15,7 +15,7 @@ from .decision import Decision, Observation
 from .divergence import Divergence
 from .errors import StateValueError
 from .held import Held
-from .loop import Act, Check, Commit, Decide, Wait, fold
+from .loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from .module import AgentModule
 from .served import ServedRun, UnrecordedEffectError, unmarked
 from .start import call_hook, first_state
@@ -109,6 +109,9 @@ class _Verification:
         """Runs one step again; gives the state after it, None where the recorded one has to be taken."""
         machine = fold(self.module, Held(state))
         reply: Any = None
+        chosen = iter(step.branches)
+        decided = iter([r for r in step.records if r.kind == "decide"][1:])
+        nest = 0
         while True:
             try:
                 want = machine.send(reply)
@@ -119,6 +122,9 @@ class _Verification:
                 reply = None
             elif type(want) is Decide:
                 reply = await self._decide(step, want.state)
+            elif type(want) is Choose:
+                reply = await self._choose(step, want, nest, chosen, decided)
+                nest += 1
             elif type(want) is Act or type(want) is Wait:
                 reply = Observation.from_dict(step.observation or {})
             elif type(want) is Commit:
@@ -126,18 +132,45 @@ class _Verification:
 
     async def _decide(self, step: Step, state: StateSchema) -> Decision:
         self._enter(step, state)
-        recorded = step.decision
-        assert recorded is not None
-        names = self.module._hook_names["decide"]
+        recorded = step.decided
+        if recorded is None:  # a child run begins with a candidate of its parent's
+            assert step.decision is not None
+            return Decision.from_dict(next(r["decision"] for r in step.records if r.kind == "decide"))
+        last = not any(r.kind == "decide" and "asked" in r for r in step.records)
 
         async def decide() -> Any:
-            decision = await call_hook(self.module.decide, {"state": state} if names else {})
-            if not isinstance(decision, Decision):
-                return f"decide returned {type(decision).__name__}"
-            return orjson.loads(dump(decision.with_ids(step.index).to_dict()))
+            decision = await self._asked(state, None)
+            return _form(decision.with_ids(step.index)) if isinstance(decision, Decision) else decision
 
-        await self._compare(step.index, "decide", recorded, decide)
+        await self._compare(step.index, "decide", recorded, decide, last=last)
         return Decision.from_dict(recorded)
+
+    async def _asked(self, state: StateSchema, candidate: int | None) -> Any:
+        offered = {"state": state, "candidate": candidate}
+        kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
+        decision = await call_hook(self.module.decide, kwargs)
+        return decision if isinstance(decision, Decision) else f"decide returned {type(decision).__name__}"
+
+    async def _choose(
+        self, step: Step, want: Choose, nest: int, chosen: Iterator[Any], decided: Iterator[Record]
+    ) -> Decision | Adopted:
+        """What was chosen: nothing is explored, and no score is asked, again."""
+        if isinstance(want.decision.candidates, int):
+            await self._candidates(step, want.state, nest, next(decided)["decision"]["candidates"])
+        if "candidate" in next(chosen)["chosen"]:
+            return Decision.from_dict(next(decided)["decision"])
+        return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
+
+    async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any]) -> None:
+        """Asks `decide` for each candidate again."""
+        for number, expected in enumerate(recorded):
+
+            async def decide(number: int = number) -> Any:
+                decision = await self._asked(state, number)
+                return _form(decision) if isinstance(decision, Decision) else decision
+
+            prefix, last = f"candidate {nest}.{number}|".encode(), number == len(recorded) - 1
+            await self._compare(step.index, "decide", expected, decide, prefix, last=last)
 
     def _committed(self, step: Step, want: Commit) -> StateSchema | None:
         if orjson.dumps(want.patch) == orjson.dumps(step.patch):
@@ -151,9 +184,18 @@ class _Verification:
         )
         return None
 
-    async def _compare(self, step: int, phase: str, recorded: Any, work: Callable[[], Awaitable[Any]]) -> None:
+    async def _compare(
+        self,
+        step: int,
+        phase: str,
+        recorded: Any,
+        work: Callable[[], Awaitable[Any]],
+        prefix: bytes = b"",
+        *,
+        last: bool = True,
+    ) -> None:
         """Runs one hook again and notes where its result, or what it asked for, is not as recorded."""
-        token = set_frame(Frame(self.host, step, phase))
+        token = set_frame(Frame(self.host, step, phase, None, prefix))
         try:
             actual = await work()
         except UnrecordedEffectError as error:
@@ -164,7 +206,7 @@ class _Verification:
             reset_frame(token)
         if self.host.missing is not None:
             actual = self.host.missing.request
-        elif self.host.journal.untaken(phase) and actual == recorded:
+        elif last and self.host.journal.untaken(phase) and actual == recorded:
             left = [{"effect": e.name, "args": e.args} for e in _untaken(self.host, phase)]
             self.found.append(Divergence(step, phase, left, "no such effect was asked for"))
             return
@@ -182,6 +224,10 @@ class _Verification:
 
 def _untaken(host: ServedRun, phase: str) -> Iterator[Effect]:
     return (effect for effect in host._effects if effect.phase == phase)
+
+
+def _form(decision: Decision) -> Any:
+    return orjson.loads(dump(decision.to_dict()))
 
 
 def _matches(recorded: Any, actual: Any) -> bool:

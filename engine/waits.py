@@ -6,6 +6,7 @@ blocked and nobody in this process will give an answer.
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import anyio
 
 from .answers import schema_problem
 from .context import reset_frame, set_frame
-from .errors import StateValueError
+from .errors import RunClosed, StateValueError
+from .jsonable import json_result
 from .result import WaitRequest
 from .state import json_value
 from .workers import in_thread
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
     from .live import LiveRun
 
 OnWait = Callable[[WaitRequest], Any]
-"""Answers a request, or gives `...` to leave it open; sync (then in a worker thread) or async."""
+"""Answers a request, or gives `...` to leave it open; sync (then in a worker thread) or async.
+
+What it raises, and an answer that does not fit, leave the request open too; an event and a warning tell why.
+"""
+log = logging.getLogger("refold")
 
 _SETTLING_ROUNDS = 20
 """How many rounds of the event loop a blocked run is given to ask for more before it is suspended."""
@@ -53,7 +59,10 @@ class Waits:
         self.shown: dict[str, WaitRequest] = {}
         """The requests of the step under way that the trace has."""
         self.busy = 0
-        """How many child runs are at work."""
+        """How many child runs are at work, blocked ones included."""
+        self.parent: Waits | None = None
+        """The waits of the run that explores this one."""
+        self._blocked_children = 0
         self.in_loop: Callable[[Callable[[], Any]], Any] = lambda call: call()
         self.suspend: Callable[[], Any] = lambda: None
         self.unblocked: Callable[[], Any] = lambda: None
@@ -90,10 +99,13 @@ class Waits:
         """
         if request.id in self.answers:
             return self.answers[request.id]
+        if self._run.closed:
+            raise RunClosed(f"run {self._run.run_id} has ended; nobody is asked {request.prompt!r}")
         shown = self.shown.get(request.id)
         if shown is None:
-            self._run.write("wait", self._run.step, {"requests": [request.to_dict()]})
-            shown = self.shown[request.id] = request
+            shown = self._without_secrets(request)
+            self._run.write("wait", self._run.step, {"requests": [shown.to_dict()]})
+            self.shown[request.id] = shown
         asking = _Asking(call)
         self._asking.append(asking)
         self._recheck()
@@ -107,42 +119,49 @@ class Waits:
         left = None if request.deadline is None else max(0.0, request.deadline - self._run.clock.time())
         if left != 0.0:
             with anyio.move_on_after(left):
-                if self._on_wait is not None:
-                    value = await self._handled(self._on_wait, request)
-                    if value is not ... and (taken := self._accept(request, value)):
-                        return taken[0]
+                if self._on_wait is not None and (taken := await self._handled(self._on_wait, request)):
+                    return taken[0]
                 asking.parked = not timer
                 self._recheck()
                 await anyio.sleep_forever()
         self._write_answer(request, None, {"expired": [request.id]})
         return None
 
-    async def _handled(self, on_wait: OnWait, request: WaitRequest) -> Any:
-        """What the handler says; it is no part of the run, so it has no frame to perform effects in."""
-        token = set_frame(None)
+    async def _handled(self, on_wait: OnWait, request: WaitRequest) -> tuple[Any] | None:
+        """The answer that the handler gives, written down; None where it gives none that fits."""
         try:
-            if inspect.iscoroutinefunction(on_wait) or inspect.iscoroutinefunction(getattr(on_wait, "__call__", None)):  # noqa: B004
-                return await on_wait(request)
-            value = await in_thread(lambda: on_wait(request), {})
-            return await value if inspect.isawaitable(value) else value
-        finally:
-            reset_frame(token)
+            value = await _called(on_wait, request)
+        except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
+            form = self._run.error_form(error)
+            self._left_open(request, "on_wait_failed", f"{form['type']}: {form['message']}")
+            return None
+        return None if value is ... else self._accept(request, value)
 
     def _accept(self, request: WaitRequest, value: Any) -> tuple[Any] | None:
-        """Writes an answer that fits, and gives it; writes why another is refused, and gives None."""
+        redactor = self._run.redactor
         try:
-            exact = json_value(value, "the answer")
+            exact = json_result(value, None, "the answer")
+            if redactor is not None:
+                exact = json_value(redactor.value(exact), "the answer")
             problem = schema_problem(request.schema, exact)
         except StateValueError as error:
             problem = f"it cannot be written as JSON: {error}"
         if problem is not None:
-            data = {"request": request.id, "problem": problem}
-            self._run.write("event", self._run.step, {"name": "answer_refused", "data": data})
+            self._left_open(request, "answer_refused", problem)
             return None
-        if self._run.redactor is not None:
-            exact = json_value(self._run.redactor.value(exact), "the answer")
         self._write_answer(request, exact, {})
         return (exact,)
+
+    def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
+        data = {"request": request.id, "problem": problem}
+        if self._run.redactor is not None:
+            data = self._run.redactor.value(data)
+        log.warning("%s: %s; request %s (%r) stays open", event, data["problem"], request.id, request.prompt)
+        self._run.write("event", self._run.step, {"name": event, "data": data})
+
+    def _without_secrets(self, request: WaitRequest) -> WaitRequest:
+        redactor = self._run.redactor
+        return request if redactor is None else WaitRequest.from_dict(redactor.value(request.to_dict()))
 
     def _write_answer(self, request: WaitRequest, value: Any, members: dict[str, Any]) -> None:
         waited = self.blocked_seconds
@@ -155,7 +174,7 @@ class Waits:
 
     def changed(self) -> None:
         """Says that a call was opened or closed, or a child began or ended; from any thread."""
-        if self._asking:
+        if self._asking or self._blocked_children:
             self.in_loop(self._recheck)
 
     def _recheck(self) -> None:
@@ -164,15 +183,22 @@ class Waits:
         blocked = self._is_blocked()
         if blocked and self._blocked_at is None:
             self._blocked_at = now
+            self._tell_parent(1)
         elif not blocked and self._blocked_at is not None:
             self._blocked_before += now - self._blocked_at
             self._blocked_at = None
+            self._tell_parent(-1)
             self.unblocked()
-        if blocked and all(asking.parked for asking in self._asking):
+        if blocked and self._asking and not self._blocked_children and all(asking.parked for asking in self._asking):
             self._settle(self._version, _SETTLING_ROUNDS)
 
+    def _tell_parent(self, more: int) -> None:
+        if self.parent is not None:
+            self.parent._blocked_children += more
+            self.parent._recheck()
+
     def _is_blocked(self) -> bool:
-        if not self._asking or self.busy:
+        if not (self._asking or self._blocked_children) or self.busy > self._blocked_children:
             return False
         waiting = set[int]()
         for asking in self._asking:
@@ -189,3 +215,15 @@ class Waits:
             self.in_loop(lambda: self._settle(version, rounds - 1))
         else:
             self.suspend()
+
+
+async def _called(on_wait: OnWait, request: WaitRequest) -> Any:
+    """What the handler says; it is no part of the run, so it has no frame to perform effects in."""
+    token = set_frame(None)
+    try:
+        if inspect.iscoroutinefunction(on_wait) or inspect.iscoroutinefunction(getattr(on_wait, "__call__", None)):  # noqa: B004
+            return await on_wait(request)
+        value = await in_thread(lambda: on_wait(request), {})
+        return await value if inspect.isawaitable(value) else value
+    finally:
+        reset_frame(token)

@@ -87,9 +87,10 @@ async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     """Runs `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, leaves the thread to itself."""
     if events._get_running_loop() is None:
         context = copy_context()
-        return await anyio.to_thread.run_sync(
-            lambda: _tracked(context, fn, kwargs), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        (value,) = await anyio.to_thread.run_sync(  # in a tuple, since trio refuses a bare coroutine
+            lambda: (_tracked(context, fn, kwargs),), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
+        return value
     job = _Job(fn, kwargs, copy_context(), asyncio.get_running_loop())
     try:
         worker = _idle.pop()

@@ -17,14 +17,15 @@ __version__ = "0.1.0"
 _ROOMS = {
     "errors": "RefoldError",
     "engine": """
-        Action ActionResult AgentModule ArgumentError BudgetExceeded CallInfo CircularValueError Clock Decision
-        DecisionError
-        Divergence DivergenceError DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine
-        EngineOwnedFieldError EngineUsageError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
-        MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError NoRunError Observation Redactor
-        ReduceError RunClosed RunError RunResult RunStatus RunStream RunUsage RuntimeBudget StagnationCriteria
-        StateDefinitionError StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason
-        SystemClock Usage WaitAnsweredError WaitRequest OnWait ask ask_sync bind call_info charge effect emit new_id now perform
+        Action ActionResult AgentModule ArgumentError BeamSearch BestFirst BestOfN Branch BranchStrategy
+        BudgetExceeded CallInfo CircularValueError Clock Decision DecisionError Divergence DivergenceError
+        DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine EngineOwnedFieldError
+        EngineUsageError ExplorationError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
+        MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError MonteCarloTreeSearch NoRunError Node
+        Observation OnWait Redactor ReduceError RunClosed RunError RunResult RunStatus RunStream RunUsage
+        RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
+        StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
+        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform
         perform_sync rng run_actions verify
     """,
     "tasks": """

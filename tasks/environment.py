@@ -102,6 +102,12 @@ class Environment(Protocol):
         Raises `NotForkableError` without the capability "fork".
         """
 
+    async def adopt(self, fork: Environment) -> None:
+        """Take over the files of a fork: those here are replaced by copies of its own.
+
+        Raises `NotForkableError` without the capability "fork".
+        """
+
     async def __aenter__(self) -> Self:
         """Open it, unless it is open."""
 

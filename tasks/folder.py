@@ -193,6 +193,10 @@ class FolderEnvironment:
         """Refused: the files of this environment are the only ones."""
         raise NotForkableError(self.type)
 
+    async def adopt(self, fork: Environment) -> None:
+        """Raises `NotForkableError`: a folder that is not a copy stays as it is."""
+        raise NotForkableError(self.type)
+
     async def __aenter__(self) -> Self:
         """Open it, unless it is open (a fork is)."""
         if self._state != "open":

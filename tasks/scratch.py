@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import anyio
 import anyio.from_thread
 import anyio.to_thread
 
@@ -50,3 +51,15 @@ class ScratchEnvironment(FolderEnvironment):
         child = ScratchEnvironment(self.root, keep=self._keep)
         await child.open()
         return child
+
+    async def adopt(self, fork: Environment) -> None:
+        """Takes over the files of a fork; what was here is removed."""
+        source, target = fork.root, self.root
+
+        def replace() -> None:
+            for entry in target.iterdir():
+                remove_tree(entry)
+            copy_tree(source, target)
+
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(replace)

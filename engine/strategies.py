@@ -1,0 +1,226 @@
+"""How branches are decided: by selecting a candidate, or by running candidates and adopting the best state."""
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import log, sqrt
+
+from .branch import Branch, Node, Score
+from .errors import EngineUsageError
+
+
+def _at_least_one(strategy: object, *names: str) -> None:
+    for name in names:
+        value = getattr(strategy, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise EngineUsageError(
+                f"{name} of {type(strategy).__name__} must be a whole number of at least 1, got {value!r}"
+            )
+
+
+def _best(nodes: list[Node]) -> Node:
+    """The node with the highest score, the first of equals; nodes must not be empty."""
+    return max(nodes, key=lambda node: node.score if node.score is not None else float("-inf"))
+
+
+async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
+    """The nodes that are not lost, each with its score."""
+    kept = [node for node in nodes if node.lost is None]
+    for node in kept:
+        await branch.rate(node, score)
+    return kept
+
+
+@dataclass(frozen=True)
+class SelectFirst:
+    """Goes on with the first candidate."""
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        return 0
+
+
+@dataclass(frozen=True)
+class SelectBest:
+    """Goes on with the candidate that `score(state, decision)` rates highest, the first of equals."""
+
+    score: Score
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        scores = await branch.weigh(branch.root, self.score)
+        return scores.index(max(scores))
+
+
+@dataclass(frozen=True)
+class BestOfN:
+    """Runs each candidate for some steps, or to its end, and adopts the state that `score(state)` rates highest."""
+
+    score: Score
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "steps")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        nodes = await branch.grow(branch.root, steps=self.steps, to_next_branch=False)
+        return _best(await _rated(branch, nodes, self.score))
+
+
+@dataclass(frozen=True)
+class BeamSearch:
+    """Grows the best `width` states, level by level, `depth` branches deep, and adopts the best state found.
+
+    States whose run has ended stay in the beam. (B. T. Lowerre, The Harpy Speech Recognition System, 1976.)
+    """
+
+    width: int
+    depth: int
+    score: Score
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "width", "depth")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        beam: list[Node] = [branch.root]
+        for _ in range(self.depth):
+            if not any(node.candidates for node in beam):
+                break
+            found: list[Node] = []
+            for node in beam:
+                if node.candidates:
+                    found += await _rated(branch, await branch.grow(node), self.score)
+                else:
+                    found.append(node)
+            if not found:
+                break
+            beam = sorted(found, key=lambda node: -(node.score or 0.0))[: self.width]
+        return beam[0]
+
+
+@dataclass(frozen=True)
+class BestFirst:
+    """Grows the best state found so far, again and again, until the best one is the end of its run; adopts that.
+
+    After `max_expansions` states were grown it adopts the best that was not, ended or not. So a state that is the end
+    of a way but not the goal needs a score below all that may still lead to the goal. (Russell and Norvig, Artificial
+    Intelligence: A Modern Approach, section "Best-first search".)
+    """
+
+    score: Score
+    max_expansions: int = 100
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "max_expansions")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        frontier: list[tuple[float, int, Node]] = []
+        node, made = branch.root, 0
+        for _ in range(self.max_expansions):
+            for child in await _rated(branch, await branch.grow(node), self.score):
+                made += 1
+                heappush(frontier, (-(child.score or 0.0), made, child))
+            if not frontier:
+                return branch.root
+            if not frontier[0][2].candidates:
+                break
+            node = heappop(frontier)[2]
+        else:
+            return node
+        return frontier[0][2]
+
+
+@dataclass(frozen=True)
+class MonteCarloTreeSearch:
+    """Plays `rollouts` times from the most promising place to an end, at random, and adopts the best state it reached.
+
+    `score(state)` rates where a rollout ended. `exploration` weighs what was tried little against what scored well
+    (UCB1), in the scale of the scores: 1.4 fits scores from 0 to 1. A rollout goes at most `max_depth` branches deep.
+    (L. Kocsis and Cs. Szepesvári, Bandit based Monte-Carlo Planning, 2006.)
+    """
+
+    score: Score
+    rollouts: int = 50
+    exploration: float = 1.4
+    max_depth: int = 50
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "rollouts", "max_depth")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        search = _Rollouts(branch, self)
+        for _ in range(self.rollouts):
+            if not await search.roll():
+                break
+        return _best(search.reached) if search.reached else branch.root
+
+
+class _Rollouts:
+    """The statistics of one Monte-Carlo tree search: visits and summed scores by place."""
+
+    def __init__(self, branch: Branch, strategy: MonteCarloTreeSearch) -> None:
+        self._branch = branch
+        self._strategy = strategy
+        self._visits: dict[str, int] = {}
+        self._sums: dict[str, float] = {}
+        self._children: dict[str, dict[int, Node]] = {}
+        self._dead: set[str] = set()
+        self.reached: list[Node] = []
+        """The states at which rollouts ended."""
+
+    async def roll(self) -> bool:
+        """One rollout; False where no way is left."""
+        node = self._branch.root
+        way = [self._branch.root]
+        grown = False
+        while node.candidates and node.depth < self._strategy.max_depth:
+            tried = self._children.setdefault(node.place, {})
+            open_ = [i for i in range(len(node.candidates)) if i not in tried]
+            if grown:
+                number = self._branch.rng.choice([i for i in range(len(node.candidates)) if not self._lost(tried, i)])
+            elif open_:
+                number, grown = open_[0], True
+            else:
+                living = [i for i, child in tried.items() if child.place not in self._dead]
+                number = max(living, key=lambda i: self._bound(node, tried[i]))
+            if number not in tried:
+                tried[number] = (await self._branch.grow(node, [number]))[0]
+            child = tried[number]
+            if child.lost is not None:
+                self._bury(child)
+                return self._branch.root.place not in self._dead
+            way.append(child)
+            node = child
+        end = way[-1]
+        value = await self._branch.rate(end, self._strategy.score)
+        if end not in self.reached:
+            self.reached.append(end)
+        for each in way:
+            self._visits[each.place] = self._visits.get(each.place, 0) + 1
+            self._sums[each.place] = self._sums.get(each.place, 0.0) + value
+        return True
+
+    def _lost(self, tried: dict[int, Node], number: int) -> bool:
+        return number in tried and tried[number].place in self._dead
+
+    def _bury(self, node: Node) -> None:
+        """Marks a place from which no way leads on, and those that have no other way."""
+        self._dead.add(node.place)
+        parent = node.parent
+        while parent is not None:
+            tried = self._children[parent.place]
+            if len(tried) < len(parent.candidates) or any(c.place not in self._dead for c in tried.values()):
+                return
+            self._dead.add(parent.place)
+            parent = parent.parent
+
+    def _bound(self, node: Node, child: Node) -> float:
+        """The upper confidence bound UCB1; a place that only other rollouts passed counts as untried."""
+        visits = self._visits.get(child.place, 0)
+        if not visits:
+            return float("inf")
+        mean = self._sums[child.place] / visits
+        return mean + self._strategy.exploration * sqrt(log(self._visits.get(node.place, 1)) / visits)
