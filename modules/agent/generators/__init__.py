@@ -1,1 +1,59 @@
 """Models that answer: litellm for real ones; scripts, functions and cassettes for tests and demos."""
+
+from .answers import Answer
+from .asking import generation_number, listening
+from .backoff import Backoff, Retry, with_backoff
+from .cassette import CassetteGenerator
+from .effect import generate, generation_effect
+from .errors import (
+    CassetteMissError,
+    ContextOverflowError,
+    FatalGeneratorError,
+    GeneratorError,
+    RateLimitedError,
+    ScriptExhaustedError,
+    TransientGeneratorError,
+)
+from .estimate import estimate_tokens
+from .function import FunctionGenerator
+from .generation import CallDelta, Delta, Generation
+from .identifiers import GeneratorNameError, get_generator, get_identifier, register_generator
+from .litellm_generator import LiteLLMGenerator
+from .params import GenerateParams
+from .protocol import Capabilities, DescribedGenerator, Generator, StreamingGenerator
+from .scripted import ScriptedGenerator
+
+__all__ = [
+    "Answer",
+    "Backoff",
+    "CallDelta",
+    "Capabilities",
+    "CassetteGenerator",
+    "CassetteMissError",
+    "ContextOverflowError",
+    "Delta",
+    "DescribedGenerator",
+    "FatalGeneratorError",
+    "FunctionGenerator",
+    "GenerateParams",
+    "Generation",
+    "Generator",
+    "GeneratorError",
+    "GeneratorNameError",
+    "LiteLLMGenerator",
+    "RateLimitedError",
+    "Retry",
+    "ScriptExhaustedError",
+    "ScriptedGenerator",
+    "StreamingGenerator",
+    "TransientGeneratorError",
+    "estimate_tokens",
+    "generate",
+    "generation_effect",
+    "generation_number",
+    "get_generator",
+    "get_identifier",
+    "listening",
+    "register_generator",
+    "with_backoff",
+]

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -54,7 +55,9 @@ class Aside(Generic[P, T]):
         self._wake = _waker(lambda: self._news.set())
 
     async def __aenter__(self) -> "Aside[P, T]":
-        self._future = asyncio.run_coroutine_threadsafe(self._work(self._put), _started())
+        loop = _started()
+        # In a context of its own: the caller's would say that trio is running, or that this is a run.
+        self._future = Context().run(asyncio.run_coroutine_threadsafe, self._work(self._put), loop)
         self._future.add_done_callback(lambda _: self._wake())
         return self
 

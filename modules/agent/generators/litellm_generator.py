@@ -100,8 +100,9 @@ class LiteLLMGenerator:
             request.pop("parallel_tool_calls", None)
         if self._api_key is not None:
             request["api_key"] = self._api_key.get_secret_value()
-        request |= given.get("extra", {})
-        return request
+        extra = given.get("extra", {})
+        # What litellm thinks that a provider does not take is dropped, but for what was asked for by name.
+        return {**request, "allowed_openai_params": list(extra), **extra}
 
     # in the other thread
 
@@ -122,6 +123,7 @@ class LiteLLMGenerator:
             stream = await litellm.acompletion(**request, stream=True, stream_options={"include_usage": True})
             chunks: list[Any] = []
             async for chunk in stream:
+                _make_writable(chunk)
                 chunks.append(chunk)
                 for piece in _pieces(chunk):
                     put(piece)
@@ -179,6 +181,18 @@ def _writable(value: Any) -> Any:
     if isinstance(value, dict):
         return {_writable(name): _writable(member) for name, member in value.items()}
     return [_writable(item) for item in value] if isinstance(value, list) else value
+
+
+def _make_writable(chunk: Any) -> None:
+    """Does the same with the texts of a chunk, in place; litellm itself could not put them together."""
+    for choice in chunk.choices:
+        delta = choice.delta
+        holders = [(delta, "content"), (delta, "reasoning_content")]
+        holders += [(call.function, "arguments") for call in delta.tool_calls or ()]
+        for holder, name in holders:
+            text = getattr(holder, name, None)
+            if isinstance(text, str) and (written := _writable(text)) != text:
+                setattr(holder, name, written)
 
 
 def _pieces(chunk: Any) -> list[Delta]:
