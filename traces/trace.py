@@ -13,7 +13,7 @@ from .check import check_structure
 from .diff import TraceDiff, diff_traces
 from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .find import Blame, blame
-from .fold import Fold, count_commits, plan_state
+from .fold import Fold, commit_offset, count_commits, plan_state
 from .history import History
 from .lines import Lines
 from .record import Record
@@ -130,8 +130,8 @@ class Trace:
     @property
     def budget(self) -> dict[str, Any]:
         """The budget in force: the header's, or that of the last resume."""
-        resumed = [record for record in self.records if record.kind == "resume"]
-        budget: dict[str, Any] = (resumed[-1] if resumed else self.header)["budget"]
+        last = self._lines.data.rfind(b'\n{"kind":"resume",', 0, self._lines.end)
+        budget: dict[str, Any] = (self.record_at(last + 1) if last >= 0 else self.header)["budget"]
         return budget
 
     @property
@@ -182,6 +182,15 @@ class Trace:
             raise IndexError(f"the trace has states 0 to {steps}, not {step}")
         doc = self._fold(plan_state(self._lines, index))
         return doc if cls is None else cls.from_dict(doc)
+
+    def state_record(self, step: int) -> Record:
+        """Give the record that state `step` came with: the commit before it, or the first snapshot."""
+        if step:
+            return self._lines.record_at(commit_offset(self._lines, step - 1))
+        first = next((record for record in self.records if record.kind == "snapshot"), None)
+        if first is None:
+            raise TraceError("the trace has no state: the run ended before init_state gave one")
+        return first
 
     @property
     def final_state(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class TraceWriter:
 
     @classmethod
     def create(
-        cls, path: Path | None, *, durability: Durability = "process", parent: "TraceWriter | None" = None
+        cls, path: Path | None, *, durability: Durability = "process", parent: "TraceWriter | Trace | None" = None
     ) -> Self:
         """Start a new trace in a new file, or in memory (None); raises `TraceExistsError` where a file stands.
 
@@ -60,7 +60,10 @@ class TraceWriter:
         if path is None:
             memory = MemoryStore()
             memory.acquire()
-            if parent is not None and isinstance(parent._store, MemoryStore):
+            if isinstance(parent, Trace):
+                if parent.path is None:
+                    memory.join(parent.memory())
+            elif parent is not None and isinstance(parent._store, MemoryStore):
                 memory.join(parent._store)
             return cls(memory, MemoryBlobs(memory.blobs), durability=durability)
         path = Path(path)

@@ -25,7 +25,7 @@ def show_tree(path: Path, full: bool, as_json: bool) -> int:
         return 0
     out = console()
     deepest = None if full else (out.width - _ROOM) // _GUIDE if is_terminal() else _ROOM
-    tree, depth = draw(found, Parts(full), None if deepest is None else max(3, deepest))
+    tree, depth = draw(found, Parts(full, found.run.run_id), None if deepest is None else max(3, deepest))
     if not is_terminal():
         out.width = _WIDE  # nothing is broken where nobody watches
     elif full:

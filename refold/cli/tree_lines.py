@@ -50,8 +50,13 @@ def branch_text(branch: KinBranch) -> Text:
     return joined(*parts)
 
 
-def candidate_text(candidate: KinCandidate) -> Text:
-    """A candidate: place, what it was to do, score, how its run stands; marked on the way to the chosen one."""
+def candidate_text(candidate: KinCandidate, root: str = "") -> Text:
+    """A candidate: place, what it was to do, score, how its run stands; marked on the way to the chosen one.
+
+    Where its run's id begins with `root`, the rest of it is shown.
+    """
+    name = candidate.run.run_id if candidate.run is not None else ""
+    short = f"…{name[len(root) :]}" if root and name.startswith(root) and name != root else name
     way = candidate.on_the_way
     decision = candidate.decision or {}
     parts = [
@@ -62,7 +67,7 @@ def candidate_text(candidate: KinCandidate) -> Text:
         Text(f"score {score_text(candidate.score)}" if candidate.score is not None else "", "cyan"),
         Text(f"lost: {brief(candidate.lost, 80)}" if candidate.lost else "", "red"),
         *([] if candidate.run is None else _standing(candidate.run)),
-        Text(clean(candidate.run.run_id) if candidate.run is not None else "", "dim"),
+        Text(clean(short), "dim"),
     ]
     return joined(*parts)
 
@@ -90,7 +95,7 @@ def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
 
 def score_text(score: Any) -> str:
     """A score with as many digits as tell."""
-    return f"{score:.6g}" if isinstance(score, int | float) and not isinstance(score, bool) else value_text(score)
+    return f"{score + 0:.6g}" if isinstance(score, int | float) and not isinstance(score, bool) else value_text(score)
 
 
 def joined(*parts: Text) -> Text:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.text import Text
@@ -39,8 +39,9 @@ class _At:
 class Parts:
     """Gives what is drawn below a run, a branch, a candidate: each a line, and what is to be asked about in turn."""
 
-    def __init__(self, full: bool) -> None:
+    def __init__(self, full: bool, root: str) -> None:
         self._full = full
+        self._root = "" if full else root
 
     def of(self, item: Any) -> list[Part]:
         """The lines below an item, which is the run or something that was given along with a line."""
@@ -75,11 +76,11 @@ class Parts:
         below = place.tree.get(place.place, [])
         shown = below if self._full else self._shown(below, place)
         parts: list[Part] = [
-            (candidate_text(each), _At(each, _Place(place.branch, each.place, place.tree))) for each in shown
+            (candidate_text(each, self._root), _At(each, replace(place, place=each.place))) for each in shown
         ]
         if len(shown) < len(below):
             drawn = {id(each) for each in shown}
-            parts.append((_rest([each for each in below if id(each) not in drawn]), None))
+            parts.append((_rest([each for each in below if id(each) not in drawn], bool(shown)), None))
         return parts
 
     def _shown(self, below: Sequence[KinCandidate], place: _Place) -> list[KinCandidate]:
@@ -104,9 +105,9 @@ def _badness(candidate: KinCandidate) -> float:
     return -score if isinstance(score, int | float) else float("inf")
 
 
-def _rest(left: Sequence[KinCandidate]) -> Text:
+def _rest(left: Sequence[KinCandidate], more: bool) -> Text:
     counts = Counter("lost" if each.lost else standing(each.run) if each.run else "not explored" for each in left)
     scores = [each.score for each in left if isinstance(each.score, int | float)]
     said = ", ".join(f"{number} {what}" for what, number in counts.most_common())
     ranged = f"; scores {score_text(min(scores))} to {score_text(max(scores))}" if scores else ""
-    return Text(f"… {len(left)} more: {said}{ranged}", "dim")
+    return Text(f"… {f'{len(left)} more' if more else count_text(len(left), 'candidate')}: {said}{ranged}", "dim")

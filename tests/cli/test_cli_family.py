@@ -85,8 +85,8 @@ def game(lab: Path) -> Run:
     fork.end("stopped", "max_steps")
     three = [act("take", n=n) for n in range(3)]
     root.write("decide", decision=branch(*three))
-    root.write("branch", opened={"place": "", "run": "game", "children": ["c0", "c1", "c2"]})
-    children = [Run(below, f"c{n}", root, first=three[n], number=n) for n in range(3)]
+    root.write("branch", opened={"place": "", "run": "game", "children": ["game~0", "c1", "c2"]})
+    children = [Run(below, ("game~0", "c1", "c2")[n], root, first=three[n], number=n) for n in range(3)]
     children[0].act(2)
     children[1].act(3)
     root.write("branch", opened={"place": "1", "run": "c1", "children": ["c10", "c11"]})
@@ -101,7 +101,7 @@ def game(lab: Path) -> Run:
         "branch",
         strategy={"name": "BeamSearch", "width": 2, "depth": 2},
         chosen={"run": "c11", "place": "1.1", "stop_reason": "final"},
-        scores={"0": 1.5, "1": 2, "1.0": 1 / 3, "1.1": 24.0},
+        scores={"0": 1.5, "1": -0.0, "1.0": 1 / 3, "1.1": 24.0},
         lost={"2": "ValueError: no [b]such[/b] \x1b[31mnumber"},
         cut="budget_tokens",
     )
@@ -118,8 +118,8 @@ game  completed (final)  2 steps
 │   ├──   0  add(a=4, b=7)  small numbers first  score 0.25
 │   └── → 1  chosen  divide(a=8, b=8)  score 0.75
 ├── step 1  BeamSearch(width=2, depth=2)  5 candidates explored  cut short by budget_tokens
-│   ├──   0  take(n=0)  score 1.5  stopped (budget_steps)  1 step  c0
-│   ├── → 1  take(n=1)  score 2  stopped (budget_steps)  1 step  c1
+│   ├──   0  take(n=0)  score 1.5  stopped (budget_steps)  1 step  …~0
+│   ├── → 1  take(n=1)  score 0  stopped (budget_steps)  1 step  c1
 │   │   ├──   1.0  multiply(n=0)  score 0.333333  stopped (budget_steps)  1 step  c10
 │   │   │   └── fork at step 1  wild  interrupted  0 steps  without /expr/0, /x0 = 0, /x1 = 1, 2 more
 │   │   └── → 1.1  chosen  multiply(n=1)  score 24  completed (final)  1 step  c11
@@ -133,7 +133,7 @@ def test_a_family_is_drawn(refold: Command, game: Run) -> None:
     assert ran.out == GOLDEN
     assert (ran.code, ran.err) == (0, "")
     assert refold("trace", "tree", "game").out == GOLDEN
-    assert refold("trace", "tree", "game", "--full").out == GOLDEN
+    assert refold("trace", "tree", "game", "--full").out == GOLDEN.replace("…~0", "game~0")
     assert refold("trace", "tree", "wild").lines == [
         "from  game  completed (final)  2 steps  candidate 1 at step 1",
         "from  c1  stopped (budget_steps)  1 step  candidate 0 at step 1",
@@ -146,7 +146,7 @@ def test_a_family_as_json(refold: Command, game: Run) -> None:
     doc = refold("trace", "tree", game.path, "--json").doc
     runs = {run["run_id"]: run for run in doc["runs"]}
     assert (doc["run_id"], doc["ancestors"]) == ("game", [])
-    assert sorted(runs) == ["c0", "c1", "c10", "c11", "c2", "game", "other", "wild"]
+    assert sorted(runs) == ["c1", "c10", "c11", "c2", "game", "game~0", "other", "wild"]
     assert (runs["game"]["forks"], runs["c10"]["forks"]) == (["other"], ["wild"])
     select, beam = runs["game"]["branches"]
     assert (select["chosen"], beam["chosen"], beam["cut"], beam["stop_reason"]) == (
@@ -156,8 +156,8 @@ def test_a_family_as_json(refold: Command, game: Run) -> None:
         "final",
     )
     assert [(each["place"], each["run"], each["score"]) for each in beam["candidates"]] == [
-        ("0", "c0", 1.5),
-        ("1", "c1", 2),
+        ("0", "game~0", 1.5),
+        ("1", "c1", -0.0),
         ("1.0", "c10", 1 / 3),
         ("1.1", "c11", 24.0),
         ("2", "c2", None),
@@ -167,10 +167,10 @@ def test_a_family_as_json(refold: Command, game: Run) -> None:
 
 def test_missing_damaged_and_running_relatives_are_shown(refold: Command, game: Run) -> None:
     folder = branches_folder(game.path)
-    (folder / "c0.trace.jsonl").unlink()
+    (folder / "game~0.trace.jsonl").unlink()
     (folder / "c2.trace.jsonl").write_text("nothing\n")
     lines = refold("trace", "tree", game.path).lines
-    assert lines[5].startswith("│   ├──   0  take(n=0)  score 1.5  missing  there is no c0.trace.jsonl in ")
+    assert lines[5].startswith("│   ├──   0  take(n=0)  score 1.5  missing  there is no game~0.trace.jsonl in ")
     assert lines[-2].endswith("number  corrupt  the line has not the form of a record  c2")
     with TraceWriter.reopen(folder / "c10.trace.jsonl")[0] as writer:
         writer.append("resume", 1, 1.0, {"attempt": 2, "versions": {}, "budget": {}})
@@ -223,7 +223,7 @@ def test_off_the_way_of_a_large_branch_what_is_below_is_counted(refold: Command,
     wide.write("branch", strategy={"name": "S"}, chosen={"run": "w7", "place": "7"}, scores=scores, lost={})
     lines = refold("trace", "tree", wide.path).lines
     place = next(i for i, line in enumerate(lines) if " 9  take(n=9)" in line)
-    assert lines[place + 1].endswith("└── … 10 more: 10 stopped")
+    assert lines[place + 1].endswith("└── … 10 candidates: 10 stopped")
 
 
 def test_many_forks_and_deep_families(refold: Command, terminal: Command, lab: Path) -> None:
@@ -307,7 +307,7 @@ def test_blame_as_json_and_in_full(refold: Command, lab: Path) -> None:
 
 def test_diff_tells_what_became_of_the_states(refold: Command, game: Run) -> None:
     folder = branches_folder(game.path)
-    left, right = folder / "c0.trace.jsonl", folder / "c1.trace.jsonl"
+    left, right = folder / "game~0.trace.jsonl", folder / "c1.trace.jsonl"
     assert refold("trace", "diff", left, right).lines == [
         "the traces differ first at step 0, decide",
         "  /decision/actions/0/args/n",

@@ -10,6 +10,7 @@ from refold.traces import Trace, TraceCorruptError, TraceWriter, apply_patch
 
 WriteRun = Callable[..., Trace]
 GOLDEN = Path(__file__).parent / "golden" / "format-1.trace.jsonl"
+GOLDEN_CHILD = GOLDEN.parent / "format-1.branches" / "r2.trace.jsonl"
 
 
 def test_rule_6_cut_anywhere_it_loads_and_goes_on(tmp_path: Path, write_run: WriteRun) -> None:
@@ -218,6 +219,34 @@ def test_format_1_is_read_for_ever(write_run: WriteRun) -> None:
     assert (golden.status, golden.stop_reason, len(golden.steps)) == ("completed", "final", 3)
     assert golden.final_state["plan"] == ["p0", "p1", "p2", "a", "b"] or golden.final_state["n"] == 3
     assert golden.state(0)["text"].startswith("line\u2028para\u2029next\u0085")
+
+
+def write_child(path: Path | None) -> Trace:
+    """A child of the golden run: its state 0 is that one's state 2, as its record 21 left it."""
+    link = {"run": "r1", "step": 2, "candidate": 1, "hash": Trace.load(GOLDEN).records[21].hash}
+    chosen = {"run": "r3", "place": "0", "stop_reason": "final"}
+    with TraceWriter.create(path) as writer:
+        writer.append("header", 0, 1.0, {"format": 1, "run_id": "r2", "parent": link, "versions": {}, "task": {}})
+        writer.append("snapshot", 0, 1.5, {"base": {"run": "r1", "step": 2}})
+        writer.append("decide", 0, 2.0, {"decision": {"mode": "branch", "candidates": 1}, "candidate": 1})
+        writer.append("branch", 0, 2.5, {"opened": {"place": "", "run": "r2", "children": ["r3"]}})
+        members = {"strategy": {"name": "BestOfN"}, "chosen": chosen, "scores": {"0": 1.5}, "lost": {}, "cut": None}
+        writer.append("branch", 0, 3.0, members)
+        patch = [{"op": "remove", "path": "/plan/0"}, {"op": "add", "path": "/final_result", "value": "24"}]
+        writer.append("commit", 0, 3.5, {"patch": patch, "observation": {"value": None}})
+        writer.append("end", 1, 4.0, {"status": "completed", "stop_reason": "final", "patch": []})
+        return writer.trace()
+
+
+def test_a_child_in_format_1_is_read_for_ever() -> None:
+    """The golden file is what `write_child(GOLDEN_CHILD)` gave when format 1 was released."""
+    child = Trace.load(GOLDEN_CHILD)
+    child.check()
+    assert write_child(None).data == child.data
+    assert child.records[-1].hash == "1ac86c20308f1f034f0708c3faeda541"
+    assert child.state(0) == child.relative("r1").state(2)
+    assert child.final_state == {**child.state(0), "plan": ["p1", "a", "b"], "final_result": "24"}
+    assert child.steps[0].branches[0]["chosen"]["run"] == "r3"
 
 
 def test_the_golden_file_with_one_letter_changed_fails() -> None:
