@@ -26,8 +26,9 @@ from .context import counted_live
 from .criteria import StopCriteria
 from .divergence import Divergence
 from .ending import Outcome, finish
-from .errors import EngineUsageError
+from .errors import DivergenceError, EngineUsageError
 from .exploring import Explorer
+from .forking import Edit, Origin, origin_of
 from .header import header_of
 from .live import LiveRun, Observer, new_seed
 from .module import AgentModule
@@ -35,6 +36,7 @@ from .reasons import RunStatus, StopReason
 from .redact import Redactor, make_redactor, redacted_task
 from .result import RunError, RunResult
 from .resume import Resumption, prepare_resume
+from .reuse import Reuse
 from .run_ids import new_run_id
 from .runner import Runner
 from .signals import run_with_signals
@@ -167,7 +169,7 @@ class Engine:
         *,
         request: str | None = None,
         budget: RuntimeBudget | None = None,
-        on_divergence: Literal["fail", "ignore"] = "fail",
+        on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> RunResult:
         """Goes on with a run from its last whole record; see `aresume`."""
         return self._sync(
@@ -181,7 +183,7 @@ class Engine:
         *,
         request: str | None = None,
         budget: RuntimeBudget | None = None,
-        on_divergence: Literal["fail", "ignore"] = "fail",
+        on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> RunResult:
         """Goes on with a run from its last whole record: no effect that ended runs again.
 
@@ -193,24 +195,76 @@ class Engine:
         a request's time has passed.
 
         Raises:
-            DivergenceError: the code no longer does what the trace recorded (`on_divergence="ignore"` goes on).
+            DivergenceError: the code no longer does what the trace recorded. `on_divergence="ignore"` goes on with it
+                nevertheless; "fork" leaves it and forks it from the state before the first step that differs, with
+                what was recorded after that for as long as the new code asks for the same.
             WaitAnsweredError: no open request takes this answer.
             TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
         """
         source = self._trace_source(trace)
-        resumption = await prepare_resume(
-            self.module,
-            source,
-            budget,
-            self.durability,
-            value,
-            request,
-            on_divergence,
-            self.clock,
-            self._redactor,
-            self.on_wait is not None,
-        )
+        try:
+            resumption = await prepare_resume(
+                self.module,
+                source,
+                budget,
+                self.durability,
+                value,
+                request,
+                on_divergence,
+                self.clock,
+                self._redactor,
+                self.on_wait is not None,
+            )
+        except DivergenceError as error:
+            if on_divergence != "fork":
+                raise
+            forked = await self.afork(source, error.divergences[0].step, reuse_effects=True, budget=budget)
+            if value is ... or len(forked.waiting) != 1:
+                return forked
+            return await self.aresume(forked.trace, value)
         return await self._continue(resumption)
+
+    def fork(
+        self,
+        trace: TraceLike,
+        at: int | None = None,
+        edit: Edit | None = None,
+        *,
+        reuse_effects: bool = False,
+        budget: RuntimeBudget | None = None,
+    ) -> RunResult:
+        """Runs on from a state of another run; see `afork`."""
+        return self._sync(lambda: self.afork(trace, at, edit, reuse_effects=reuse_effects, budget=budget), "afork")
+
+    async def afork(
+        self,
+        trace: TraceLike,
+        at: int | None = None,
+        edit: Edit | None = None,
+        *,
+        reuse_effects: bool = False,
+        budget: RuntimeBudget | None = None,
+    ) -> RunResult:
+        """A new run whose first state is state `at` of a run, edited; what happened before is not done again.
+
+        Args:
+            trace: the run to fork; its trace is not changed.
+            at: which of its states, from 0 to its number of steps; by default the last. Negative ones count back.
+            edit: changes the state's draft, as `reduce` does, or values by JSON Pointer. None changes nothing.
+            reuse_effects: takes the outcomes and answers that the run recorded, while the requests are the same, and
+                runs live from the first that is not (`result.live_from`).
+            budget: in place of the run's; tokens, money and time are counted anew, steps go on.
+
+        The fork has the run's seed, so that two forks with the same edit and the same answers are equal. Files that
+        the run wrote are not rewound.
+
+        Raises:
+            EngineUsageError: there is no such state, or it cannot be edited so.
+        """
+        source = self._trace_source(trace)
+        loaded = source if isinstance(source, Trace) else Trace.load(source)
+        origin = origin_of(loaded, at, edit, self.module, budget, reuse_effects)
+        return await self._start(origin.task, self.observers, origin)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
         """Runs the hooks of a trace again, with its outcomes served; gives where they differ, [] if nowhere."""
@@ -242,18 +296,27 @@ class Engine:
         run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers, self.on_wait)
         return run
 
-    async def _start(self, task: Task, observers: Sequence[Observer]) -> RunResult:
+    async def _start(self, task: Task, observers: Sequence[Observer], origin: Origin | None = None) -> RunResult:
         if self._redactor is not None:
             task = redacted_task(task, self._redactor)
         run_id = new_run_id(task.id)
         path = self.traces / f"{run_id}{SUFFIX}" if self.traces is not None else None
-        budget = self.budget.under(task.budget)
-        seed = self.seed if self.seed is not None else new_seed()
-        with TraceWriter.create(path, durability=self.durability) as writer:
+        budget = self.budget.under(task.budget) if origin is None else origin.budget
+        parent = origin.source if origin is not None else None
+        seed = self.seed
+        if seed is None:
+            seed = origin.seed if origin is not None else new_seed()
+        with TraceWriter.create(path, durability=self.durability, parent=parent) as writer:
             run = self._live(run_id, seed, writer, budget, observers)
             runner = Runner(self.module, task, run, self.stop, budget.max_runtime_seconds)
-            run.write("header", 0, header_of(run_id, self.module, task.to_dict(), budget, seed))
-            return await self._drive(runner, task, fresh=True)
+            link = origin.parent if origin is not None else None
+            run.write("header", 0, header_of(run_id, self.module, task.to_dict(), budget, seed, link))
+            if origin is not None:
+                run.path = origin.parent["path"]
+                runner.begin(origin.state)
+                if origin.parent.get("reuse_effects"):
+                    run.reuse = Reuse(origin.source, origin.at, run.tell_live)
+            return await self._drive(runner, task, fresh=origin is None)
 
     async def _continue(self, resumption: Resumption) -> RunResult:
         with resumption.writer as writer:
@@ -281,6 +344,9 @@ class Engine:
                         )
                         if environment is not None:
                             stack.enter_context(use_environment(environment))
+                            if not fresh:
+                                data = {"environment": environment.type}
+                                run.write("event", run.step, {"name": "environment_not_rewound", "data": data})
                         Explorer(self, runner, environment)
                         outcome = await runner.work()
                         result = await finish(run, task, runner.held.state, outcome, environment)

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from ..traces import Record, TraceWriter
+from ..traces import Record, TraceWriter, is_blob
 from .budget import Account, RunUsage, Usage
-from .calls import Call
+from .calls import BLOB_FROM, Call, Recorded
 from .clock import Clock
 from .context import Frame, frame_variable
 from .errors import BudgetExceeded, EffectError, RunClosed, message_of
@@ -19,6 +19,7 @@ from .journal import Journal
 from .marks import EffectSpec
 from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
+from .reuse import Reuse
 from .state import json_default, json_value
 from .waits import OnWait, Waits
 from .workers import RUNNING
@@ -66,6 +67,8 @@ class LiveRun:
         """The coroutine that does the run's work."""
         self.open_calls: dict[int, Call] = {}
         self.waits = Waits(self, on_wait)
+        self.reuse: Reuse | None = None
+        """The outcomes of the run that this one was forked from, while it asks for the same."""
         self.suspended = False
         """Whether it has stopped here to be taken up again: open calls stay open."""
         self.state_hash: str | None = None
@@ -157,6 +160,10 @@ class LiveRun:
             members = {"phase": frame.phase, "name": spec.name, "args": orjson.Fragment(data)}
         digest, n = frame.match(spec.name, data)
         recorded = self.journal.take(frame.phase, digest, n) if self.journal is not None else None
+        if recorded is None and self.reuse is not None:
+            found = self.reuse.take(frame.step, frame.phase, digest, n, spec.name, data, self._refs.state)
+            if found is not None:
+                recorded = self._reused(frame, members | {"digest": digest, "n": n}, found)
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{digest}|{n}"
         key = blake2b(place.encode(), digest_size=16).hexdigest()
         call = Call(self, frame, spec, (digest, n), key, recorded)
@@ -173,6 +180,26 @@ class LiveRun:
                 members["idempotent"] = True
             call.pending = members
         return call
+
+    def _reused(self, frame: Frame, members: dict[str, Any], found: Recorded) -> Recorded:
+        """Writes a call that another run made as one of this run, and gives its outcome."""
+        if frame.parent is not None:
+            members["parent"] = frame.parent
+        intent = self.write("intent", frame.step, {**members, "reused": found.intent})
+        outcome: dict[str, Any] = {"intent": intent}
+        if found.error is not None:
+            outcome["error"] = found.error
+        else:
+            data = orjson.dumps(found.result)
+            large = len(data) >= BLOB_FROM or is_blob(found.result)
+            outcome["result"] = self.writer.put_blob(data) if large else found.result
+        seq = self.write("outcome", frame.step, {**outcome, "reused": found.outcome})
+        return Recorded(intent, seq, found.result, found.error, seq)
+
+    def tell_live(self, step: int, phase: str, name: str, args: Any) -> None:
+        """Writes where a run that took another's outcomes goes on by itself."""
+        data = {"step": step, "phase": phase, "name": name, "args": args}
+        self.write("event", step, {"name": "live_from", "data": data})
 
     async def turn(self, call: Call) -> None:
         """See Host.turn: a live run gives what its journal has at once."""

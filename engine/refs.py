@@ -26,6 +26,11 @@ class StateRefs:
         self._held = held
         self._pointers: dict[int, str] | None = None
 
+    @property
+    def state(self) -> Any:
+        """The state that is looked in."""
+        return self._held.state
+
     def pointer(self, part: Any) -> str | None:
         """Where the object stands in the state, or None if it does not."""
         if self._pointers is None:

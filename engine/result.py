@@ -99,3 +99,12 @@ class RunResult:
     def run_id(self) -> str:
         """The run's id."""
         return self.trace.run_id
+
+    @property
+    def live_from(self) -> dict[str, Any] | None:
+        """Where a fork with `reuse_effects` first asked for something else: `step`, `phase`, `name`, `args`.
+
+        None where it did not, or took nothing from another run.
+        """
+        events = (r for r in self.trace.records if r.kind == "event" and r["name"] == "live_from")
+        return next((dict(event["data"]) for event in events), None)

@@ -22,6 +22,7 @@ from .questions import NOTHING_SAID, Answers
 from .reasons import RunStatus, StopReason
 from .redact import Redactor
 from .result import RunError, RunResult, WaitRequest
+from .reuse import Reuse
 from .runner import Runner
 from .state import StateSchema
 from .verify import verify
@@ -65,6 +66,11 @@ class Resumption:
         account.warned.update(r["data"]["what"] for r in events)
         runner.held.state = self.state
         run.waits.restore(self.requests, self.answers)
+        link = trace.header["parent"] or {}
+        run.path = link.get("path", "")
+        told = any(r.kind == "event" and r["name"] == "live_from" for r in trace.records)
+        if link.get("reuse_effects") and not told:
+            run.reuse = Reuse(trace.relative(link["run"]), link["step"], run.tell_live)
         step = trace.unfinished
         if step is not None:
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
@@ -85,7 +91,7 @@ async def prepare_resume(
     durability: Literal["process", "power", "none"],
     value: Any,
     request: str | None,
-    on_divergence: Literal["fail", "ignore"],
+    on_divergence: Literal["fail", "fork", "ignore"],
     clock: Clock,
     redactor: Redactor | None,
     handled: bool = False,
@@ -96,8 +102,8 @@ async def prepare_resume(
     `handled` says that the engine has somebody to ask. See `Engine.aresume` for what it raises; the trace is then as
     before, but for a torn tail that was cut.
     """
-    if on_divergence not in ("fail", "ignore"):
-        raise EngineUsageError(f"on_divergence must be 'fail' or 'ignore', got {on_divergence!r}")
+    if on_divergence not in ("fail", "fork", "ignore"):
+        raise EngineUsageError(f"on_divergence must be 'fail', 'fork' or 'ignore', got {on_divergence!r}")
     writer, trace = TraceWriter.reopen(source, durability=durability)
     try:
         if not child and (trace.header["parent"] or {}).get("candidate") is not None:
@@ -144,7 +150,7 @@ class _Preparation:
                 raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}); it waits for no answer")
             return Resumption(self.writer, trace, done=result_of(trace, self.module))
         divergences = await verify(trace, self.module)
-        if divergences and on_divergence == "fail":
+        if divergences and on_divergence != "ignore":
             raise DivergenceError(divergences)
         now = self.clock.time()
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module.tools, now)
@@ -193,6 +199,7 @@ class _Preparation:
             "attempt": 2 + sum(1 for r in trace.records if r.kind == "resume"),
             "versions": versions(),
             "budget": self.budget.to_dict(),
+            "schema_version": cls.model_fields["schema_version"].default,
         }
         if self.writer.torn:
             members["torn"] = len(self.writer.torn)

@@ -200,8 +200,12 @@ class Runner:
             state = await first_state(module, task, run.account.budget)
         finally:
             reset_frame(token)
+        self.begin(state)
+
+    def begin(self, state: StateSchema) -> None:
+        """Takes a state as the first of this run, and writes it."""
         data = dump(state)
-        if run.redactor is not None and (cleaned := run.redactor.json(data)) is not data:
+        if self.run.redactor is not None and (cleaned := self.run.redactor.json(data)) is not data:
             state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned
         self.held.state = state
         self._snapshot(data)
@@ -318,6 +322,9 @@ class Runner:
             deadline=None if seconds is None else run.clock.time() + seconds,
         )
         timer = seconds is not None and decision.prompt is None and decision.schema is None
+        reused = run.reuse.answer(run.step, request) if run.reuse is not None else None
+        if reused is not None:
+            return Observation((), run.waits.give(request, reused[0]))
         return Observation((), await run.waits.answer(request, timer=timer))
 
     async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
