@@ -1,7 +1,7 @@
 """Finds the recorded outcome of a call that is made again: by what was asked, never by the order of completion."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -32,10 +32,14 @@ class Journal:
         self._calls: dict[Key, Recorded] = {}
         self._value = value
         self._taken: set[Key] = set()
+        self._inner: set[Key] = set()
+        """Calls inside others: whoever is given the outer outcome does not ask for these."""
         self._events = Counter(_event_key(e["name"], e.get("data")) for e in events)
         for effect in effects:
             for each in effect.walk():
                 self._add(each, again)
+                if each is not effect:
+                    self._inner.add(_key(each))
 
     def _add(self, effect: Effect, again: frozenset[int]) -> None:
         key = _key(effect)
@@ -63,17 +67,16 @@ class Journal:
 
     def earlier(self, recorded: Recorded, phase: str) -> int:
         """How many outcomes of this phase ended before this one and have not been asked for yet."""
-        return sum(
-            1
-            for key, call in self._calls.items()
-            if key[0] == phase and call.outcome is not None and call.order < recorded.order and key not in self._taken
-        )
+        return sum(1 for call in self._untaken(phase) if call.order < recorded.order)
 
     def untaken(self, phase: str) -> int:
         """How many recorded outcomes of a phase nobody has asked for."""
-        return sum(
-            1 for key, call in self._calls.items() if key[0] == phase and call.outcome and key not in self._taken
-        )
+        return sum(1 for _ in self._untaken(phase))
+
+    def _untaken(self, phase: str) -> Iterator[Recorded]:
+        for key, call in self._calls.items():
+            if key[0] == phase and call.outcome is not None and key not in self._taken and key not in self._inner:
+                yield call
 
 
 def _event_key(name: str, data: Any) -> bytes:
@@ -83,47 +86,24 @@ def _event_key(name: str, data: Any) -> bytes:
 def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
     """The calls whose fate only a person can tell: begun, without an outcome (or cancelled), and not idempotent.
 
-    Not those that were waiting for an answer, as they are entered again. Of several attempts at a call the last counts.
-    A call inside another is asked about only once the outer one is to run again.
+    Not those that were waiting for an answer, as they are entered again. A call inside another is asked about only once
+    the outer one is to run again.
     """
-    effects = list(effects)
-    ended, waiting = set[Key](), set[Key]()
-    last: dict[Key, int] = {}
+    found: list[Effect] = []
     for effect in effects:
-        for each in effect.walk():
-            last[_key(each)] = each.seq
-            if not (each.open or each.cancelled):
-                ended.add(_key(each))
-    for effect in effects:
-        _mark_waiting(effect, ended, waiting)
-
-    def lost(effect: Effect) -> bool:
-        key = _key(effect)
-        open_ = (effect.open or effect.cancelled) and key not in ended
-        return open_ and last[key] == effect.seq and effect.seq not in again and key not in waiting
-
-    def look(each: Iterable[Effect]) -> list[Effect]:
-        found: list[Effect] = []
-        for effect in each:
-            if lost(effect) and not effect.idempotent:
-                found.append(effect)
-            elif effect.open or effect.cancelled:
-                found += look(effect.children)
-        return found
-
-    return look(effects)
+        if not (effect.open or effect.cancelled):
+            continue
+        if effect.seq not in again and not effect.idempotent and not _waiting(effect):
+            found.append(effect)
+        else:
+            found += unknown(effect.children, again)
+    return found
 
 
 def _key(effect: Effect) -> Key:
     return effect.phase, effect.digest, effect.n
 
 
-def _mark_waiting(effect: Effect, ended: set[Key], waiting: set[Key]) -> bool:
-    """Marks the calls with an `ask` inside that had no answer yet; says whether this is one."""
-    inside = [_mark_waiting(child, ended, waiting) for child in effect.children]
-    if effect.name == ASK:
-        return _key(effect) not in ended
-    if any(inside):
-        waiting.add(_key(effect))
-        return True
-    return False
+def _waiting(effect: Effect) -> bool:
+    """Whether there is an `ask` inside that has no answer yet."""
+    return any(each.name == ASK and (each.open or each.cancelled) for each in effect.walk())

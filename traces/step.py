@@ -159,7 +159,11 @@ class Step:
 
 
 def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
-    """Put intents and outcomes together, the children of an effect inside it."""
+    """Put intents and outcomes together, the children of an effect inside it.
+
+    A call that was entered again (its run was suspended in it, or a crash left it open) is one effect: the attempt that
+    ended, else the last; what any attempt had done is inside it.
+    """
     actions = {
         action["id"]: action.get("args")
         for record in records
@@ -168,13 +172,21 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
         if "id" in action
     }
     outcomes = {record["intent"]: record for record in records if record.kind == "outcome"}
-    intents = {record.seq: record for record in records if record.kind == "intent"}
-    below: dict[int | None, list[Record]] = {}
-    for intent in intents.values():
-        parent = intent.get("parent")
-        below.setdefault(parent if parent in intents else None, []).append(intent)
+    intents = [record for record in records if record.kind == "intent"]
+    attempts: dict[Any, list[Record]] = {}
+    for intent in intents:
+        attempts.setdefault(_call(intent), []).append(intent)
+    calls = {intent.seq: _call(intent) for intent in intents}
+    below: dict[Any, list[Any]] = {}
+    for call, tries in attempts.items():
+        below.setdefault(calls.get(tries[0].get("parent")), []).append(call)
 
-    def build(intent: Record) -> Effect:
+    def ended(intent: Record) -> bool:
+        return intent.seq in outcomes and not outcomes[intent.seq].get("cancelled")
+
+    def build(call: Any) -> Effect:
+        tries = attempts[call]
+        intent = next((each for each in tries if ended(each)), tries[-1])
         outcome, action = outcomes.get(intent.seq), intent.get("action")
         done: Mapping[str, Any] = outcome.data if outcome is not None else {}
         return Effect(
@@ -195,7 +207,13 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
             cancelled=bool(done.get("cancelled", False)),
             open=outcome is None,
             outcome=None if outcome is None else outcome.seq,
-            children=tuple(build(child) for child in below.get(intent.seq, ())),
+            children=tuple(build(child) for child in below.get(call, ())),
         )
 
-    return tuple(build(intent) for intent in below.get(None, ()))
+    return tuple(build(call) for call in below.get(None, ()))
+
+
+def _call(intent: Record) -> Any:
+    """What an intent is an attempt at; one without a digest is a call of its own."""
+    digest = intent.get("digest")
+    return (intent["phase"], digest, intent.get("n", 0)) if digest else intent.seq
