@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from pathlib import Path
 
-from ..traces import SUFFIX, list_traces
+from ..traces import SUFFIX, branches_folder, list_traces
 from .failures import InputError
 
 RUNS = Path("runs")
@@ -20,6 +20,9 @@ def find_trace(named: str, traces: Path) -> Path:
     run = traces / f"{named}{SUFFIX}"
     if run.exists():
         return run
+    child = branches_folder(traces / f"{named.partition('~')[0]}{SUFFIX}") / run.name
+    if child.exists():
+        return child
     known = [each.name.removesuffix(SUFFIX) for each in traces.glob(f"*{SUFFIX}")]
     near = get_close_matches(named, known, 1, 0.8)
     hint = f"; did you mean {near[0]}?" if near else "; `refold trace ls` shows the runs there are"
