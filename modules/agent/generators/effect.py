@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, nullcontext
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -20,18 +20,23 @@ from .generation import Delta, Generation
 from .params import GenerateParams
 from .protocol import Generator, StreamingGenerator
 
+Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence[Message], GenerateParams]]
+"""Gives a chat and its parameters in the form in which they are sent; pure, and it changes neither."""
+
 log = logging.getLogger("refold")
 
 
-def generation_effect(generator: Generator) -> Callable[..., Awaitable[Generation]]:
+def generation_effect(generator: Generator, render: Render | None = None) -> Callable[..., Awaitable[Generation]]:
     """The function that is given to `perform` to ask this generator.
 
     Its arguments, all by name: `messages`, and if need be `params`, `system` (a message that goes before the others),
     `model` (for the trace), `number` (of the request in its run) and `reserve` (tokens; else they are estimated from
     the messages). What is part of the committed state is journaled as a reference to it, so pass `state.messages` and
-    not a copy. It raises the classes of `errors`, and nothing else.
+    not a copy. Where it is to be sent in another form, such as with calls of tools as text, `render` gives that form
+    inside the effect, and the argument `mode` names it in the trace. It raises the classes of `errors`, and nothing
+    else.
     """
-    return _Asked(generator).generate
+    return _Asked(generator, render).generate
 
 
 def _usage(generation: Generation) -> Usage | None:
@@ -41,10 +46,11 @@ def _usage(generation: Generation) -> Usage | None:
 class _Asked:
     """A generator whose `generate` is an effect: a method, so that the engine reads its marks once for all of them."""
 
-    __slots__ = ("generator",)
+    __slots__ = ("generator", "render")
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, generator: Generator, render: Render | None) -> None:
         self.generator = generator
+        self.render = render
 
     @effect(idempotent=True, usage=_usage, tokens=tokens_to_reserve, name="generate")
     async def generate(
@@ -56,13 +62,17 @@ class _Asked:
         model: str = "",
         number: int | None = None,
         reserve: int | None = None,
+        mode: str | None = None,
     ) -> Generation:
         """See `generation_effect`."""
-        chat = [system, *messages] if system is not None else messages
+        chat: Sequence[Message] = [system, *messages] if system is not None else messages
+        params = params or GenerateParams()
         began = perf_counter()
         try:
+            if self.render is not None:
+                chat, params = self.render(chat, params)
             with numbered(number):
-                return await _ask(self.generator, chat, params or GenerateParams())
+                return await _ask(self.generator, chat, params)
         except (BudgetExceeded, RunClosed):
             raise
         except Exception as error:  # noqa: BLE001 - every exception of a generator is told in one of its classes
@@ -120,6 +130,8 @@ async def generate(
     system: Message | None = None,
     number: int | None = None,
     reserve: int | None = None,
+    mode: str | None = None,
+    render: Render | None = None,
     backoff: Backoff | None = None,
     on_retry: OnRetry | None = None,
 ) -> Generation:
@@ -130,9 +142,10 @@ async def generate(
 
     Raises GeneratorError, live and replayed alike.
     """
-    ask = generation_effect(generator)
-    given = {"model": generator.model, "messages": messages, "params": params, "system": system, "reserve": reserve}
-    arguments = {name: value for name, value in given.items() if value is not None}
+    ask = generation_effect(generator, render)
+    given = {"params": params, "system": system, "reserve": reserve, "mode": mode}
+    arguments: dict[str, Any] = {"model": generator.model, "messages": messages}
+    arguments |= {name: value for name, value in given.items() if value is not None}
 
     async def attempt(tries: int) -> Generation:
         if number is not None:

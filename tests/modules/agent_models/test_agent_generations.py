@@ -13,10 +13,11 @@ from chatting import Chatting
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold import EffectError, Engine, RunResult, RunStatus, RuntimeBudget, StopReason, Trace
+from refold import Decision, EffectError, Engine, RunResult, RunStatus, RuntimeBudget, StopReason, Trace
 from refold.modules.agent.chats import chat_problems
 from refold.modules.agent.generators.answers import Answer
 from refold.modules.agent.generators.backoff import Backoff, Retry, with_backoff
+from refold.modules.agent.generators.effect import generate
 from refold.modules.agent.generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -71,6 +72,38 @@ def test_the_bytes_of_a_step_do_not_grow_with_the_conversation(tmp_path: Path) -
     assert asked["system"] == {"$state": "/system"}
     assert Engine(module).verify(result.trace) == []
     assert not list(tmp_path.glob("*.blobs/*"))
+
+
+def test_another_form_of_the_chat_is_made_inside_the_effect() -> None:
+    sent: list[str] = []
+
+    def told(messages: Sequence[Message], params: GenerateParams) -> Any:
+        sent.extend(m.content for m in messages)
+        return "done"
+
+    def shouted(messages: Sequence[Message], params: GenerateParams) -> tuple[list[Message], GenerateParams]:
+        return [m.with_content(m.content.upper()) for m in messages], params
+
+    class Shouts(Chatting):
+        async def decide(self, state: Any) -> Decision:
+            generation = await generate(
+                self.generator, state.messages, system=state.system, render=shouted, mode="loud"
+            )
+            meta = {"message": generation.message.to_dict(), "asked": 1, "used": None}
+            return Decision.final(generation.message.content, meta=meta)
+
+    module = Shouts(FunctionGenerator(told), instructions="be brief")
+    result = Engine(module).run("go")
+    assert sent == ["BE BRIEF", "GO"]
+    (asked,) = journaled(result.trace)
+    assert asked.args == {
+        "model": "function:told",
+        "messages": {"$state": "/messages"},
+        "system": {"$state": "/system"},
+        "mode": "loud",
+    }
+    assert result.state is not None
+    assert result.state.messages[0].content == "go"
 
 
 def test_a_run_with_retries_is_replayed_without_waiting_or_asking(tmp_path: Path) -> None:

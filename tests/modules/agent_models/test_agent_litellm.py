@@ -1,9 +1,11 @@
 """litellm's own client code, against a real server on loopback: answers, streams, and every way they can fail."""
 
+import asyncio
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +19,7 @@ from model_server import Cuts, Fails, Hangs, ModelServer, Raw, Reply, Says
 from refold import Engine, RunStatus, RuntimeBudget, StopReason
 from refold.modules.agent.calls import FunctionDefinition, ToolCall, ToolDefinition
 from refold.modules.agent.content import ContentImageUrl
+from refold.modules.agent.generators.aside import aside
 from refold.modules.agent.generators.asking import listening
 from refold.modules.agent.generators.backoff import Backoff
 from refold.modules.agent.generators.cassette import CassetteGenerator
@@ -340,9 +343,17 @@ def test_cancelling_a_run_drops_its_request() -> None:
         return scope.cancelled_caught
 
     with ModelServer(Hangs()) as server:
-        ask_first, _ = answer(Says("warm"))
-        assert ask_first.message.content == "warm"
+        warm, _ = answer(Says("litellm is loaded now"))
+        assert warm.message.content
         assert anyio.run(run, server)
+        assert len(server.requests) == 1
+
+        async def open_requests() -> int:
+            return len([t for t in asyncio.all_tasks() if "aside.<locals>.work" in str(t.get_coro())])
+
+        deadline = time.monotonic() + 10
+        while anyio.run(lambda: aside(open_requests)) > 1:  # the one that counts
+            assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
