@@ -1,7 +1,7 @@
 """`ask`: how decide, act and tools wait for a person; what was answered is in the journal like any outcome."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import anyio
@@ -20,6 +20,8 @@ from .result import WaitRequest
 from .scheduler import spawn
 from .state import dump
 
+_LOOK_SECONDS = 1.0
+"""How often a thread that waits looks whether its run has ended."""
 _MARKS = Marks(idempotent=True, usage=lambda answer: None)
 
 
@@ -73,10 +75,17 @@ def ask_sync(prompt: str, schema: Any = None, seconds: float | None = None, *, d
         except Exception as error:  # noqa: BLE001 - raised on in the thread that asked
             given.append(error)
         finally:
+            run.background.remove(cancel[0])
             answered.set()
 
-    run.waits.in_loop(lambda: run.background.append(spawn(wait)))
-    answered.wait()
+    def start() -> None:
+        cancel.append(spawn(wait))
+        run.background.append(cancel[0])
+
+    cancel = list[Callable[[], Any]]()
+    run.waits.in_loop(start)
+    while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended):
+        pass  # a task that is cancelled before it starts sets nothing
     if not given:
         call.cancelled("the run ended before there was an answer")
         raise RunClosed(f"run {run.run_id} has ended, or waits in its trace for the answer to {prompt!r}")

@@ -208,13 +208,15 @@ class LiveRun:
         """Writes the intent; from here on the call's fate must be told."""
         if self.stopping is not None:
             raise self.stopping
+        if self.closed or self.suspended:
+            raise RunClosed(f"run {self.run_id} has ended; {call.spec.name} is not started")
         call.intent = self.write("intent", call.frame.step, call.pending)
         self.open_calls[call.intent] = call
         self.waits.changed()
 
     def close(self, call: Call) -> bool:
-        """Takes a call off the open ones; False where the run has given up on it."""
-        if self.open_calls.pop(call.intent, None) is None:
+        """Takes a call off the open ones; False where the run has given up on it, or is suspended in it."""
+        if self.suspended or self.open_calls.pop(call.intent, None) is None:
             return False
         self.waits.changed()
         return True

@@ -228,6 +228,8 @@ def _seconds(trace: Trace) -> float:
             began = record.at
         elif record.kind == "input":
             total -= record.get("waited", 0.0)
+        elif record.kind == "end":
+            total, began = record["usage"]["seconds"], record.at
         last = record.at
     return max(0.0, total + last - began)
 

@@ -141,6 +141,8 @@ class Runner:
 
     def _failed(self, raised: BaseException) -> Outcome:
         run = self.run
+        if run.suspended:  # a thread that waited in `ask` was told so
+            return Outcome(StopReason.waiting, RunStatus.waiting)
         if run.stopping is not None:
             reason = StopReason(run.stopping.reason)
             return Outcome(reason, status_of(reason))

@@ -182,11 +182,13 @@ class Waits:
     def changed(self) -> None:
         """Says that a call was opened or closed, or a child began or ended; from any thread."""
         if self._asking or self._blocked_children:
-            self.in_loop(self._recheck)
+            now = self._run.clock.monotonic()
+            self.in_loop(lambda: self._recheck(now))
 
-    def _recheck(self) -> None:
+    def _recheck(self, since: float | None = None) -> None:
+        """Looks anew whether the run is blocked; `since` is when that may have changed."""
         self._version += 1
-        now = self._run.clock.monotonic()
+        now = self._run.clock.monotonic() if since is None else since
         blocked = self._is_blocked()
         if blocked and self._blocked_at is None:
             self._blocked_at = now
@@ -222,6 +224,8 @@ class Waits:
             self.in_loop(lambda: self._settle(version, rounds - 1))
         else:
             self.suspend()
+            for cancel in tuple(self._run.background):  # else threads that nobody leaves behind would wait on
+                cancel()
 
 
 async def _called(on_wait: OnWait, request: WaitRequest) -> Any:

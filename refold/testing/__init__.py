@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from .folding import Folded, fold_with_jsonpatch
     from .golden import TraceTestError, check_golden
     from .replays import assert_replays
-    from .scripted import Scripted, scripted
+    from .script import Scripted, scripted
     from .strategies import states
 
 _ROOMS = {
     "FakeClock": "clock",
     "Folded": "folding",
-    "Scripted": "scripted",
+    "Scripted": "script",
     "TraceTestError": "golden",
     "assert_replays": "replays",
     "check_golden": "golden",
     "fold_with_jsonpatch": "folding",
-    "scripted": "scripted",
+    "scripted": "script",
     "states": "strategies",
 }
 

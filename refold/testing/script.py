@@ -7,9 +7,13 @@ from ..engine import AgentModule, Decision, Observation, StateSchema
 
 
 class ScriptState(StateSchema):
-    """What a script has seen: for each step its results, as `ActionResult.to_dict()` gives them."""
+    """What a script has seen: for each step its results, as `ActionResult.to_dict()` gives them.
+
+    `answers` holds what each wait brought; None where its time passed.
+    """
 
     seen: list[list[dict[str, Any]]] = []
+    answers: list[Any] = []
 
 
 class Scripted(AgentModule[ScriptState]):
@@ -31,8 +35,13 @@ class Scripted(AgentModule[ScriptState]):
     def reduce(self, state: ScriptState, decision: Decision, observation: Observation) -> None:
         """Keeps what was seen."""
         state.seen.append([result.to_dict() for result in observation.results])
+        if decision.mode == "wait":
+            state.answers.append(observation.value)
 
 
 def scripted(decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None) -> Scripted:
-    """A module that plays `decisions`, one a step, and then ends with "done"; `state.seen` holds what came of them."""
+    """A module that plays `decisions`, one a step, and then ends with "done".
+
+    `state.seen` holds what came of them, `state.answers` what was answered.
+    """
     return Scripted(decisions, tools=tools)

@@ -1,0 +1,319 @@
+"""Waits and time: deadlines in this process and in another, late answers, and what counts against a budget."""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    Meter,
+    Observation,
+    RunResult,
+    RunStatus,
+    RuntimeBudget,
+    StateSchema,
+    StopCriteria,
+    StopReason,
+    WaitAnsweredError,
+    WaitRequest,
+    ask,
+    ask_sync,
+)
+from refold.testing import FakeClock, scripted
+
+BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+
+
+def asking(seconds: float | None) -> tuple[Decision, dict[str, Callable[..., Any]]]:
+    async def asks() -> Any:
+        return await ask("?", int, seconds)
+
+    def sync_asks() -> Any:
+        return ask_sync("sync?", int, seconds)
+
+    return Decision.act([Action("asks"), Action("sync_asks")]), {"asks": asks, "sync_asks": sync_asks}
+
+
+def seen(result: RunResult) -> list[Any]:
+    return [each.get("output") for each in result.state.seen[0]]
+
+
+def lawful(engine: Engine, result: RunResult) -> RunResult:
+    assert result.error is None
+    result.trace.check()
+    assert engine.verify(result.trace) == []
+    return result
+
+
+# deadlines
+
+
+@BACKENDS
+def test_a_wait_for_nobody_passes_in_this_process(backend: str) -> None:
+    engine = Engine(scripted([Decision.wait("let it cool", seconds=0.01), Decision.wait(seconds=0)]))
+    result = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+    assert (result.status, result.state.answers) == (RunStatus.completed, [None, None])
+    expired = [record["expired"] for record in result.trace.records if record.kind == "input"]
+    assert expired == [[r["requests"][0]["id"]] for r in result.trace.records if r.kind == "wait"]
+
+
+@BACKENDS
+def test_a_handler_that_takes_too_long_is_not_waited_for(backend: str) -> None:
+    gate = threading.Event()
+
+    def slow(request: WaitRequest) -> int:
+        gate.wait(60)
+        return 1
+
+    async def slow_too(request: WaitRequest) -> int:
+        await anyio.sleep_forever()
+        return 1
+
+    try:
+        for handler in (slow, slow_too):
+            decision, tools = asking(0.02)
+            engine = Engine(scripted([decision, Decision.wait(prompt="?", seconds=0.02)], tools=tools), on_wait=handler)
+            result = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+            assert (seen(result), result.state.answers) == ([None, None], [None])
+    finally:
+        gate.set()
+
+
+@BACKENDS
+def test_an_answer_in_time_is_taken_and_the_timer_forgotten(backend: str) -> None:
+    decision, tools = asking(60)
+    module = scripted([decision, Decision.wait(prompt="?", seconds=60)], tools=tools)
+    engine = Engine(module, on_wait=lambda request: 7)
+    result = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+    assert (seen(result), result.state.answers) == ([7, 7], [7])
+
+
+@BACKENDS
+def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run(backend: str) -> None:
+    clock = FakeClock()
+    decision, tools = asking(3600)
+    engine = Engine(scripted([decision], tools=tools), clock=clock)
+    first = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+    assert [request.deadline for request in first.waiting] == [clock.time() + 3600] * 2
+    clock.advance(3599)
+    again = anyio.run(engine.aresume, first.trace, backend=backend)
+    assert again.trace.data == first.trace.data
+    clock.advance(1)
+    with pytest.raises(WaitAnsweredError, match=r"the time to answer '.*' has passed; resume without a value"):
+        engine.resume(first.trace, 7, request=first.waiting[0].id)
+    last = lawful(engine, anyio.run(engine.aresume, first.trace, backend=backend))
+    assert (last.status, seen(last)) == (RunStatus.completed, [None, None])
+
+
+def test_the_deadline_is_that_of_the_first_asking_however_often_the_run_is_resumed() -> None:
+    clock = FakeClock()
+
+    async def asks(name: str, seconds: float) -> Any:
+        return await ask(name, None, seconds)
+
+    tools = {"a": partial(asks, "a", 100), "b": partial(asks, "b", 200)}
+    engine = Engine(scripted([Decision.act([Action("a"), Action("b")])], tools=tools), clock=clock)
+    first = engine.run("t")
+    began = clock.time()
+    clock.advance(50)
+    second = lawful(engine, engine.resume(first.trace, "A", request=first.waiting[0].id))
+    assert [(request.prompt, request.deadline) for request in second.waiting] == [("b", began + 200)]
+    clock.advance(150)
+    last = lawful(engine, engine.resume(second.trace))
+    assert seen(last) == ["A", None]
+
+
+def test_one_of_two_deadlines_passes_and_the_run_waits_on_for_the_other() -> None:
+    clock = FakeClock()
+
+    async def asks(name: str, seconds: float) -> Any:
+        return await ask(name, None, seconds)
+
+    tools = {"a": partial(asks, "a", 100), "b": partial(asks, "b", 200)}
+    engine = Engine(scripted([Decision.act([Action("a"), Action("b")])], tools=tools), clock=clock)
+    first = engine.run("t")
+    clock.advance(150)
+    second = lawful(engine, engine.resume(first.trace))
+    assert [request.prompt for request in second.waiting] == ["b"]
+    last = lawful(engine, engine.resume(second.trace, "B"))
+    assert seen(last) == [None, "B"]
+
+
+def test_a_wait_decision_goes_on_at_once_where_its_time_has_passed() -> None:
+    clock = FakeClock()
+    engine = Engine(scripted([Decision.wait(prompt="?", schema=bool, seconds=10)]), clock=clock)
+    first = engine.run("t")
+    clock.advance(11)
+    told: list[WaitRequest] = []
+    late = Engine(engine.module, clock=clock, on_wait=told.append)
+    last = lawful(late, late.resume(first.trace))
+    assert (last.status, last.state.answers, told) == (RunStatus.completed, [None], [])
+
+
+# budgets and meters
+
+
+class Seconds(StopCriteria):
+    """Notes what the meter says."""
+
+    def __init__(self) -> None:
+        self.elapsed: list[float] = []
+
+    def should_stop(self, state: StateSchema, meter: Meter) -> StopReason | None:
+        self.elapsed.append(meter.elapsed)
+        return None
+
+
+def test_time_spent_waiting_for_the_handler_does_not_count() -> None:
+    clock, meter = FakeClock(), Seconds()
+
+    def answers(request: WaitRequest) -> int:
+        clock.advance(1000)
+        return 1
+
+    _, tools = asking(None)
+    decisions = [Decision.wait(prompt="?"), *(Decision.act(Action(name)) for name in tools), Decision.wait(prompt="?")]
+    budget = RuntimeBudget(max_runtime_seconds=5)
+    engine = Engine(scripted(decisions, tools=tools), clock=clock, stop=[meter], on_wait=answers, budget=budget)
+    result = lawful(engine, engine.run("t"))
+    assert (result.status, result.usage.seconds) == (RunStatus.completed, 0.0)
+    assert meter.elapsed == [0.0] * 5
+    waited = sum(record["waited"] for record in result.trace.records if record.kind == "input")
+    assert waited == 4000
+
+
+def test_time_spent_suspended_does_not_count_nor_what_the_handler_took_to_leave_it_open() -> None:
+    clock, meter = FakeClock(), Seconds()
+
+    def leaves_open(request: WaitRequest) -> Any:
+        clock.advance(1000)
+        return ...
+
+    def dig() -> None:
+        clock.advance(2)
+
+    module = scripted([Decision.act(Action("dig")), Decision.wait(prompt="?")], tools={"dig": dig})
+    budget = RuntimeBudget(max_runtime_seconds=5)
+    engine = Engine(module, clock=clock, stop=[meter], on_wait=leaves_open, budget=budget)
+    first = engine.run("t")
+    clock.advance(10_000)
+    second = engine.resume(first.trace)
+    clock.advance(10_000)
+    last = lawful(engine, engine.resume(second.trace, "x"))
+    assert (last.status, last.usage.seconds) == (RunStatus.completed, 2.0)
+    assert meter.elapsed[-1] == 2.0
+
+
+@BACKENDS
+def test_time_that_a_parallel_tool_works_while_another_waits_does_count(backend: str) -> None:
+    clock = FakeClock()
+    worked = threading.Event()
+
+    async def asks() -> Any:
+        return await ask("?")
+
+    def works() -> str:
+        clock.advance(100)
+        worked.set()
+        return "worked"
+
+    def answers(request: WaitRequest) -> int:
+        assert worked.wait(30)
+        return 1
+
+    module = scripted([Decision.act([Action("asks"), Action("works")])], tools={"asks": asks, "works": works})
+    engine = Engine(module, clock=clock, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=50))
+    result = anyio.run(engine.arun, "t", backend=backend)
+    assert (result.status, result.stop_reason) == (RunStatus.stopped, StopReason.budget_time)
+    assert result.usage.seconds >= 100
+
+
+@BACKENDS
+def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits(backend: str) -> None:
+    async def asks() -> Any:
+        return await ask("?")
+
+    async def works() -> None:
+        await anyio.sleep_forever()
+
+    module = scripted([Decision.act([Action("asks"), Action("works")])], tools={"asks": asks, "works": works})
+    engine = Engine(module, budget=RuntimeBudget(max_runtime_seconds=0.2))
+    result = anyio.run(engine.arun, "t", backend=backend)
+    assert (result.status, result.stop_reason, result.waiting) == (RunStatus.stopped, StopReason.budget_time, [])
+    assert result.trace.unfinished is not None
+    assert all(effect.cancelled for effect in result.trace.unfinished.effects)
+
+
+@BACKENDS
+def test_the_clock_of_the_budget_stands_still_in_a_wait_and_runs_on_after_it(backend: str) -> None:
+    async def answers(request: WaitRequest) -> str:
+        await anyio.sleep(0.5)
+        return "late, and in time"
+
+    async def works() -> None:
+        await anyio.sleep_forever()
+
+    module = scripted([Decision.wait(prompt="?"), Decision.act(Action("works"))], tools={"works": works})
+    engine = Engine(module, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=0.3))
+    result = anyio.run(engine.arun, "t", backend=backend)
+    assert (result.stop_reason, result.state.answers) == (StopReason.budget_time, ["late, and in time"])
+
+
+def test_an_effects_own_timeout_is_kept() -> None:
+    from refold import effect
+
+    @effect(timeout=0.05)
+    async def asks() -> Any:
+        return await ask("?")
+
+    async def never(request: WaitRequest) -> None:
+        await anyio.sleep_forever()
+
+    engine = Engine(scripted([Decision.act(Action("asks"))], tools={"asks": asks}), on_wait=never)
+    result = lawful(engine, engine.run("t"))
+    assert result.state.seen[0][0]["error_type"] == "TimeoutError"
+
+
+def test_stop_criteria_see_the_state_before_and_after_a_wait_and_no_step_in_between() -> None:
+    class Steps(AgentModule[StateSchema]):
+        def init_state(self, task: str) -> StateSchema:
+            return StateSchema()
+
+        def decide(self, state: StateSchema) -> Decision:
+            return Decision.wait(prompt="?")
+
+        def reduce(self, state: StateSchema, decision: Decision, observation: Observation) -> None:
+            state.metrics["answer"] = observation.value
+
+    class Enough(StopCriteria):
+        def __init__(self) -> None:
+            self.steps: list[int] = []
+
+        def should_stop(self, state: StateSchema, meter: Meter) -> StopReason | None:
+            self.steps.append(meter.steps)
+            return StopReason.agent_condition if state.metrics.get("answer") == "enough" else None
+
+    enough = Enough()
+    engine = Engine(Steps(), stop=[enough])
+    result = engine.run("t")
+    for answer in ("more", "enough"):
+        assert result.status is RunStatus.waiting
+        result = engine.resume(result.trace, answer)
+    assert lawful(engine, result).stop_reason is StopReason.agent_condition
+    assert enough.steps == [0, 0, 1, 1, 2], "once more each time it is taken up"
+
+
+def test_a_suspended_run_leaves_no_timer_behind() -> None:
+    decision, tools = asking(3600)
+    engine = Engine(scripted([decision, Decision.wait(prompt="?", seconds=3600)], tools=tools))
+    began = time.monotonic()
+    assert engine.run("t").status is RunStatus.waiting
+    assert time.monotonic() - began < 60

@@ -1,0 +1,668 @@
+"""A run waits: by decision and by asking, answered at once or after it was suspended, from every place that may ask."""
+
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    DecisionError,
+    EffectNotAllowed,
+    Engine,
+    NoRunError,
+    Observation,
+    RunResult,
+    RunStatus,
+    StateSchema,
+    StopReason,
+    Trace,
+    WaitAnsweredError,
+    WaitRequest,
+    ask,
+    ask_sync,
+    bind,
+    effect,
+    emit,
+    perform,
+    perform_sync,
+)
+from refold.testing import fold_with_jsonpatch, scripted
+
+
+class Loop:
+    """Runs and resumes on one of the two event loops."""
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+
+    def run(self, engine: Engine) -> RunResult:
+        return anyio.run(engine.arun, "t", backend=self.backend)
+
+    def resume(self, engine: Engine, trace: Trace, value: Any = ..., **options: Any) -> RunResult:
+        return anyio.run(partial(engine.aresume, trace, value, **options), backend=self.backend)
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def loop(request: pytest.FixtureRequest) -> Loop:
+    return Loop(request.param)
+
+
+def lawful(engine: Engine, result: RunResult) -> RunResult:
+    """The laws that hold whatever was waited for."""
+    assert result.error is None
+    result.trace.check()
+    assert engine.verify(result.trace) == []
+    if result.state is not None:
+        assert result.trace.final_state == result.state.to_dict() == fold_with_jsonpatch(result.trace).final
+    assert [request.to_dict() for request in result.waiting] == list(result.trace.waiting)
+    return result
+
+
+def prompts(result: RunResult) -> list[str | None]:
+    return [request.prompt for request in result.waiting]
+
+
+def inputs(trace: Trace) -> list[dict[str, Any]]:
+    return [record["answers"] for record in trace.records if record.kind == "input"]
+
+
+class Notes(StateSchema):
+    notes: list[Any] = []
+
+
+Decide = Callable[[Notes], Awaitable[Decision] | Decision]
+
+
+class Deciding(AgentModule[Notes]):
+    """Decides as it is told to, and notes what comes of it."""
+
+    def __init__(self, decide: Decide, tools: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        self._decide = decide
+        self.tools = dict(tools or {})
+
+    def init_state(self, task: str, **inputs: Any) -> Notes:
+        return Notes()
+
+    async def decide(self, state: Notes) -> Decision:
+        decision = self._decide(state)
+        return decision if isinstance(decision, Decision) else await decision
+
+    def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+        if decision.mode == "act":
+            state.notes.append([r.output if r.ok else f"{r.error_type}: {r.error}" for r in observation.results])
+        else:
+            state.notes.append(observation.value)
+
+
+def acting(tools: Mapping[str, Callable[..., Any]], *, parallel: bool = True) -> Deciding:
+    """One step that calls every tool once, at the same time; then the end."""
+
+    def decide(state: Notes) -> Decision:
+        if state.notes:
+            return Decision.final("done")
+        return Decision.act([Action(name) for name in tools], parallel=parallel)
+
+    return Deciding(decide, tools)
+
+
+# a decision that waits
+
+
+def test_a_run_without_a_handler_is_suspended_and_goes_on_with_the_answer(loop: Loop) -> None:
+    engine = Engine(scripted([Decision.wait("to be sure", prompt="Go on?", schema={"type": "boolean"})]))
+    first = lawful(engine, loop.run(engine))
+    assert (first.status, first.stop_reason, first.final_result) == (RunStatus.waiting, StopReason.waiting, None)
+    assert (first.steps, first.task_result.success, first.trace.status) == (0, False, "waiting")
+    (request,) = first.waiting
+    assert (request.prompt, request.schema, request.deadline, request.kind) == (
+        "Go on?",
+        {"type": "boolean"},
+        None,
+        "wait",
+    )
+    last = lawful(engine, loop.resume(engine, first.trace, True))
+    assert (last.status, last.state.answers, last.steps) == (RunStatus.completed, [True], 2)
+    assert inputs(last.trace) == [{request.id: True}]
+
+
+def test_without_an_answer_it_waits_on_and_nothing_is_written(loop: Loop) -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?")]))
+    first = loop.run(engine)
+    for _ in range(2):
+        again = loop.resume(engine, first.trace)
+        assert (again.status, again.waiting) == (RunStatus.waiting, first.waiting)
+        assert again.trace.data == first.trace.data
+
+
+def test_none_is_an_answer(loop: Loop) -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?")]))
+    last = lawful(engine, loop.resume(engine, loop.run(engine).trace, None))
+    assert (last.status, last.state.answers) == (RunStatus.completed, [None])
+
+
+def test_a_wait_may_have_no_more_than_a_reason_or_nothing_at_all() -> None:
+    engine = Engine(scripted([Decision.wait("I am at a loss"), Decision.wait()]))
+    first = engine.run("t")
+    assert prompts(first) == ["I am at a loss"]
+    second = engine.resume(first.trace, "go west")
+    assert prompts(second) == [None]
+    last = lawful(engine, engine.resume(second.trace, "and then south"))
+    assert last.state.answers == ["go west", "and then south"]
+
+
+def test_the_same_question_in_another_step_is_another_request() -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?"), Decision.wait(prompt="?")]))
+    first = engine.run("t")
+    second = engine.resume(first.trace, 1)
+    assert first.waiting[0].id != second.waiting[0].id
+    with pytest.raises(WaitAnsweredError, match="no request"):
+        engine.resume(second.trace, 1, request=first.waiting[0].id)
+    assert lawful(engine, engine.resume(second.trace, 2)).state.answers == [1, 2]
+
+
+def test_two_runs_of_one_task_have_different_requests() -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?")]), seed=1)
+    one, other = engine.run("t"), engine.run("t")
+    assert one.waiting[0].id != other.waiting[0].id
+
+
+# on_wait
+
+
+async def answers_soon(request: WaitRequest) -> str:
+    await anyio.sleep(0)
+    return f"soon: {request.prompt}"
+
+
+class Answers:
+    async def __call__(self, request: WaitRequest) -> str:
+        return f"object: {request.prompt}"
+
+
+@pytest.mark.parametrize(
+    ("handler", "answer"),
+    [
+        (lambda request: f"at once: {request.prompt}", "at once: ?"),
+        (answers_soon, "soon: ?"),
+        (lambda request: answers_soon(request), "soon: ?"),
+        (Answers(), "object: ?"),
+        (lambda request: None, None),
+    ],
+    ids=["sync", "async", "sync that gives a coroutine", "async object", "None"],
+)
+def test_with_a_handler_the_run_goes_on_at_once(loop: Loop, handler: Callable[..., Any], answer: Any) -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=handler)
+    result = lawful(engine, loop.run(engine))
+    assert (result.status, result.state.answers) == (RunStatus.completed, [answer])
+    (waiting,) = [record for record in result.trace.records if record.kind == "wait"]
+    assert inputs(result.trace) == [{waiting["requests"][0]["id"]: answer}]
+
+
+def test_a_sync_handler_keeps_neither_the_loop_nor_other_tools_waiting(loop: Loop) -> None:
+    went_on = threading.Event()
+
+    async def asks() -> Any:
+        return await ask("?")
+
+    async def works() -> str:
+        await anyio.sleep(0.001)
+        went_on.set()
+        return "worked"
+
+    engine = Engine(acting({"asks": asks, "works": works}), on_wait=lambda request: went_on.wait(30))
+    assert lawful(engine, loop.run(engine)).state.notes[0] == [True, "worked"]
+
+
+def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
+    async def handler(request: WaitRequest) -> str:
+        emit("heard")
+        return await perform(str.upper, "free")
+
+    engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=handler)
+    result = lawful(engine, loop.run(engine))
+    assert result.state.answers == ["FREE"]
+    assert result.trace.steps[0].effects == ()
+    assert result.trace.steps[0].events == []
+
+
+def test_what_the_handler_leaves_open_can_be_answered_later(loop: Loop) -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: ...)
+    first = lawful(engine, loop.run(engine))
+    assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
+    assert lawful(engine, loop.resume(engine, first.trace, "later")).state.answers == ["later"]
+
+
+def test_a_resumed_run_asks_the_handler_again(loop: Loop) -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?")]))
+    first = loop.run(engine)
+    told = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: "told")
+    result = lawful(told, loop.resume(told, first.trace))
+    assert result.state.answers == ["told"]
+    assert sum(record.kind == "wait" for record in result.trace.records) == 1, "it is one and the same request"
+
+
+def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(
+    loop: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
+    def handler(request: WaitRequest) -> str:
+        raise ConnectionError("the chat is down")
+
+    async def decide(state: Notes) -> Decision:
+        try:
+            answer = await ask("?")
+        except Exception as error:
+            answer = repr(error)
+        return Decision.final(answer)
+
+    for module in (scripted([Decision.wait(prompt="?")]), Deciding(decide)):
+        engine = Engine(module, on_wait=handler)
+        first = lawful(engine, loop.run(engine))
+        assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
+        (event,) = [record for record in first.trace.records if record.kind == "event"]
+        assert event["name"] == "on_wait_failed"
+        assert event["data"] == {"request": first.waiting[0].id, "problem": "ConnectionError: the chat is down"}
+        assert "the chat is down" in caplog.text
+        assert lawful(engine, loop.resume(engine, first.trace, "by hand")).status is RunStatus.completed
+        caplog.clear()
+
+
+def test_an_answer_of_the_handler_that_does_not_fit_leaves_the_request_open(
+    loop: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Engine(scripted([Decision.wait(prompt="How many?", schema=int)]), on_wait=lambda request: "three")
+    with caplog.at_level(logging.WARNING, "refold"):
+        first = lawful(engine, loop.run(engine))
+    assert first.status is RunStatus.waiting
+    (event,) = [record for record in first.trace.records if record.kind == "event"]
+    assert (event["name"], event["data"]["problem"]) == ("answer_refused", "'three' is not of type 'integer'")
+    assert "'How many?'" in caplog.text
+    assert lawful(engine, loop.resume(engine, first.trace, 3)).state.answers == [3]
+
+
+def test_a_handler_that_is_no_function_is_refused_at_once() -> None:
+    with pytest.raises(Exception, match="on_wait must be a function"):
+        Engine(scripted([]), on_wait="yes")  # type: ignore[arg-type]
+
+
+# ask: where it can be called
+
+
+async def asks_for(prompt: str) -> Any:
+    return await ask(prompt)
+
+
+def sync_asks_for(prompt: str) -> Any:
+    return ask_sync(prompt)
+
+
+async def performs(prompt: str) -> Any:
+    return await perform(asks_for, prompt)
+
+
+def sync_performs(prompt: str) -> Any:
+    return perform_sync(sync_asks_for, prompt)
+
+
+@effect(idempotent=True)
+async def performs_deep(prompt: str) -> Any:
+    return await perform(performs, prompt)
+
+
+ASKERS: dict[str, Callable[[str], Any]] = {
+    "async": asks_for,
+    "sync": sync_asks_for,
+    "performed": performs,
+    "sync performed": sync_performs,
+    "two deep": performs_deep,
+}
+
+
+@pytest.fixture(params=ASKERS)
+def asker(request: pytest.FixtureRequest) -> Callable[[str], Any]:
+    return ASKERS[request.param]
+
+
+async def called(asker: Callable[[str], Any], prompt: str) -> Any:
+    given = await anyio.to_thread.run_sync(bind(partial(asker, prompt))) if "sync" in asker.__name__ else asker(prompt)
+    return await given if isinstance(given, Awaitable) else given
+
+
+class Everywhere(AgentModule[Notes]):
+    """Asks in `init_state`, `decide`, `act` and a tool."""
+
+    def __init__(self, asker: Callable[[str], Any]) -> None:
+        self._asker = asker
+        self.tools = {"tool": partial(asker, "tool?")}
+
+    async def init_state(self, task: str, **inputs: Any) -> Notes:
+        return Notes(notes=[await called(self._asker, "init?")])
+
+    async def decide(self, state: Notes) -> Decision:
+        if state.current_step:
+            return Decision.final("done")
+        return Decision.act(Action("tool"), rationale=await called(self._asker, "decide?"))
+
+    async def act(self, state: Notes, decision: Decision) -> Observation:
+        value = await called(self._asker, "act?")
+        observation = await super().act(state, decision)
+        return Observation(observation.results, value)
+
+    def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+        if decision.mode == "act":
+            state.notes += [decision.rationale, observation.value, observation.results[0].output]
+
+
+def test_asked_in_every_hook_and_in_tools_and_in_effects(loop: Loop, asker: Callable[[str], Any]) -> None:
+    engine = Engine(Everywhere(asker))
+    result = loop.run(engine)
+    asked = []
+    while result.waiting:
+        lawful(engine, result)
+        (request,) = result.waiting
+        asked.append(request.prompt)
+        result = loop.resume(engine, result.trace, f"for {request.prompt}")
+    assert asked == ["init?", "decide?", "act?", "tool?"]
+    assert lawful(engine, result).state.notes == [f"for {prompt}" for prompt in asked]
+    at_once = Engine(Everywhere(asker), on_wait=lambda request: f"for {request.prompt}")
+    assert lawful(at_once, loop.run(at_once)).state.notes == result.state.notes
+
+
+def test_a_request_says_where_it_was_asked_and_shows_the_details() -> None:
+    async def pay(amount: int) -> Any:
+        return await ask("Pay?", bool, details={"amount": amount})
+
+    module = Deciding(lambda state: Decision.act(Action("pay", {"amount": 5})), {"pay": pay})
+    first = Engine(module).run("t")
+    assert first.waiting[0].details == {"in": "pay", "details": {"amount": 5}}
+    assert first.waiting[0].kind == "ask"
+
+
+def test_the_details_are_part_of_what_is_asked() -> None:
+    ids = set()
+    for amount in (5, 6):
+
+        async def pay(amount: int = amount) -> Any:
+            return await ask("Pay?", details=amount)
+
+        engine = Engine(acting({"pay": pay}), seed=1)
+        result = engine.run("t")
+        ids.add(result.waiting[0].id)
+    assert len(ids) == 2
+
+
+def test_no_asking_in_reduce_nor_outside_of_a_run() -> None:
+    raised: list[Exception] = []
+
+    class Asks(Deciding):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            try:
+                ask_sync("?")
+            except EffectNotAllowed as error:
+                raised.append(error)
+
+    assert Engine(Asks(lambda state: Decision.final("x"))).run("t").error is None
+    assert len(raised) == 1
+    with pytest.raises(NoRunError, match="call it in decide"):
+        ask_sync("?")
+    with pytest.raises(NoRunError):
+        anyio.run(ask, "?")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ((5,), "as text, got int"),
+        (("?", None, -1), "seconds must be"),
+        (("?", None, "soon"), "seconds must be"),
+        (("?", {"type": "nothing"}), "no JSON Schema"),
+        (("?", {"$ref": "https://example.org/schema"}), "nothing is fetched"),
+        (("?", object()), "schema"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, ...], match: str) -> None:
+    async def asks() -> Any:
+        return await ask(*arguments)
+
+    def sync_asks() -> Any:
+        return ask_sync(*arguments)
+
+    engine = Engine(acting({"asks": asks, "sync_asks": sync_asks}))
+    result = lawful(engine, engine.run("t"))
+    for note in result.state.notes[0]:
+        assert note.startswith("DecisionError: ")
+        assert match in note
+    with pytest.raises(DecisionError):
+        Decision.wait(prompt=arguments[0], schema=(*arguments, None)[1], seconds=(*arguments, None, None)[2])
+
+
+# several at once
+
+
+def test_several_are_open_at_once_and_answered_one_by_one_in_any_order(loop: Loop) -> None:
+    tools = {name: partial(asks_for, name) for name in ("a", "b", "c")}
+    engine = Engine(acting(tools))
+    result = lawful(engine, loop.run(engine))
+    assert sorted(map(str, prompts(result))) == ["a", "b", "c"]
+    with pytest.raises(WaitAnsweredError, match="waits for 3 answers; say which"):
+        loop.resume(engine, result.trace, "which?")
+    ids = {request.prompt: request.id for request in result.waiting}
+    for prompt, left in (("b", ["a", "c"]), ("c", ["a"]), ("a", [])):
+        result = lawful(engine, loop.resume(engine, result.trace, prompt.upper(), request=ids[prompt]))
+        assert sorted(map(str, prompts(result))) == left
+    assert (result.status, result.state.notes[0]) == (RunStatus.completed, ["A", "B", "C"])
+
+
+def test_several_are_answered_by_a_mapping_all_or_some(loop: Loop) -> None:
+    tools = {name: partial(asks_for, name) for name in ("a", "b", "c")}
+    engine = Engine(acting(tools))
+    first = loop.run(engine)
+    ids = {request.prompt: request.id for request in first.waiting}
+    second = lawful(engine, loop.resume(engine, first.trace, {ids["a"]: 1, ids["c"]: 3}))
+    assert prompts(second) == ["b"]
+    with pytest.raises(WaitAnsweredError, match="no request"):
+        loop.resume(engine, second.trace, 1, request=ids["a"])
+    last = lawful(engine, loop.resume(engine, second.trace, {ids["b"]: 2}))
+    assert last.state.notes[0] == [1, 2, 3]
+
+
+def test_a_mapping_with_one_answer_that_does_not_fit_gives_none_of_them() -> None:
+    async def counts() -> Any:
+        return await ask("How many?", int)
+
+    engine = Engine(acting({"a": partial(asks_for, "a"), "counts": counts}))
+    first = engine.run("t")
+    a, number = (request.id for request in first.waiting)
+    with pytest.raises(WaitAnsweredError, match="How many"):
+        engine.resume(first.trace, {a: 1, number: "many"})
+    again = engine.resume(first.trace)
+    assert (again.waiting, again.trace.data) == (first.waiting, first.trace.data)
+
+
+def test_the_same_question_twice_at_once_is_two_requests() -> None:
+    engine = Engine(acting({"a": partial(asks_for, "?"), "b": partial(asks_for, "?")}))
+    first = engine.run("t")
+    assert prompts(first) == ["?", "?"]
+    one, other = first.waiting
+    assert one.id != other.id
+    assert lawful(engine, engine.resume(first.trace, {other.id: 2, one.id: 1})).state.notes[0] == [1, 2]
+
+
+def test_an_object_that_looks_like_no_request_answers_the_one_that_is_open() -> None:
+    engine = Engine(scripted([Decision.wait(prompt="?")]))
+    assert engine.resume(engine.run("t").trace, {"ran": 1}).state.answers == [{"ran": 1}]
+
+
+def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool(loop: Loop) -> None:
+    async def tool() -> list[Any]:
+        found: dict[str, Any] = {"first": await ask("first")}
+
+        async def one(name: str) -> None:
+            found[name] = await ask(name)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(one, "left")
+            group.start_soon(one, "right")
+        return [found["first"], found["left"], found["right"], await ask("last")]
+
+    engine = Engine(acting({"tool": tool}))
+    result = lawful(engine, loop.run(engine))
+    seen = []
+    while result.waiting:
+        seen.append(sorted(map(str, prompts(result))))
+        request = result.waiting[-1]
+        result = lawful(engine, loop.resume(engine, result.trace, str(request.prompt).upper(), request=request.id))
+    assert seen[0] == ["first"]
+    assert seen[1] == ["left", "right"]
+    assert len(seen[2]) == 1
+    assert seen[3] == ["last"]
+    assert result.state.notes[0] == [["FIRST", "LEFT", "RIGHT", "LAST"]]
+
+
+# re-entry
+
+
+def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_journal(loop: Loop) -> None:
+    done: list[str] = []
+
+    def note(what: str) -> str:
+        done.append(what)
+        return what
+
+    async def tool(name: str) -> str:
+        done.append(f"enter {name}")
+        emit("entered", tool=name)
+        before = await perform(note, f"before {name}")
+        approved = await ask(f"{name}?")
+        after = await perform(note, f"after {name}")
+        return f"{before}, {approved}, {after}"
+
+    async def other() -> str:
+        return await perform(note, "other")
+
+    module = acting({"x": partial(tool, "x"), "y": partial(tool, "y"), "other": other})
+    engine = Engine(module)
+    first = lawful(engine, loop.run(engine))
+    assert [request.kind for request in first.waiting] == ["ask", "ask"], "no fate is unknown"
+    x, y = sorted(first.waiting, key=lambda request: str(request.prompt))
+    second = lawful(engine, loop.resume(engine, first.trace, "yes", request=y.id))
+    last = lawful(engine, loop.resume(engine, second.trace, "no", request=x.id))
+    assert last.state.notes[0] == ["before x, no, after x", "before y, yes, after y", "other"]
+    effects = [what for what in done if not what.startswith("enter")]
+    assert sorted(effects) == ["after x", "after y", "before x", "before y", "other"], "each effect ran once"
+    assert done.count("enter x") == 3
+    assert done.count("enter y") == 2, "a tool that has ended is not entered again"
+    events = [record["data"]["tool"] for record in last.trace.records if record.kind == "event"]
+    assert sorted(events) == ["x", "y"], "an event is written once"
+
+
+def test_what_ended_beside_an_open_ask_is_not_done_again() -> None:
+    ran: list[int] = []
+
+    def counts(n: int) -> int:
+        ran.append(n)
+        return n
+
+    actions = [Action("counts", {"n": n}) for n in range(3)] + [Action("asks_for", {"prompt": "?"})]
+    module = Deciding(
+        lambda state: Decision.act(actions) if not state.notes else Decision.final("x"),
+        {"counts": counts, "asks_for": asks_for},
+    )
+    engine = Engine(module)
+    first = lawful(engine, engine.run("t"))
+    assert sorted(ran) == [0, 1, 2], "the run is suspended only once nothing but the ask is left"
+    last = lawful(engine, engine.resume(first.trace, "!"))
+    assert last.state.notes[0] == [0, 1, 2, "!"]
+    assert sorted(ran) == [0, 1, 2]
+
+
+def test_decide_is_entered_again_too_and_its_recorded_decision_is_used_once_it_is_made() -> None:
+    entered: list[int] = []
+
+    async def decide(state: Notes) -> Decision:
+        entered.append(state.current_step)
+        if state.notes:
+            return Decision.final("x")
+        return Decision.wait(prompt=await ask("what to ask?"))
+
+    engine = Engine(Deciding(decide))
+    first = engine.run("t")
+    second = engine.resume(first.trace, "how old are you?")
+    assert prompts(second) == ["how old are you?"]
+    assert entered == [0, 0]
+    last = lawful(engine, engine.resume(second.trace, 99, on_divergence="fail"))
+    assert last.state.notes[0] == 99
+
+
+def test_actions_that_go_one_after_the_other_ask_one_after_the_other() -> None:
+    engine = Engine(acting({"a": partial(asks_for, "a"), "b": partial(asks_for, "b")}, parallel=False))
+    first = engine.run("t")
+    assert prompts(first) == ["a"]
+    second = engine.resume(first.trace, 1)
+    assert prompts(second) == ["b"]
+    assert lawful(engine, engine.resume(second.trace, 2)).state.notes[0] == [1, 2]
+
+
+def test_a_suspended_thread_is_told_that_its_run_is_over(loop: Loop) -> None:
+    raised: list[str] = []
+    over = threading.Event()
+
+    def tool() -> Any:
+        try:
+            return ask_sync("?")
+        except Exception as error:
+            raised.append(type(error).__name__)
+            raise
+        finally:
+            over.set()
+
+    engine = Engine(acting({"tool": tool}))
+    first = lawful(engine, loop.run(engine))
+    assert over.wait(30)
+    assert raised == ["RunClosed"]
+    assert lawful(engine, loop.resume(engine, first.trace, 7)).state.notes[0] == [7]
+
+
+# what sees waits
+
+
+def test_observers_and_the_stream_see_waits_and_answers(loop: Loop) -> None:
+    observed: list[str] = []
+    engine = Engine(scripted([Decision.wait(prompt="?")]), observers=[lambda record: observed.append(record.kind)])
+
+    async def streamed() -> tuple[list[str], RunResult]:
+        async with engine.stream("t") as run:
+            kinds = [record.kind async for record in run]
+        return kinds, run.result
+
+    kinds, first = anyio.run(streamed, backend=loop.backend)
+    assert kinds == observed == ["header", "snapshot", "decide", "wait", "end"]
+    assert first.status is RunStatus.waiting
+    observed.clear()
+    loop.resume(engine, first.trace, 1)
+    assert observed[:3] == ["resume", "input", "commit"]
+    assert observed[-1] == "end"
+
+
+def test_a_bigger_budget_and_the_answer_may_come_together() -> None:
+    from refold import RuntimeBudget
+
+    engine = Engine(scripted([Decision.wait(prompt="?")] * 3), budget=RuntimeBudget(max_steps=2))
+    result = engine.resume(engine.run("t").trace, 0)
+    result = engine.resume(result.trace, 1, budget=RuntimeBudget(max_steps=9))
+    result = lawful(engine, engine.resume(result.trace, 2))
+    assert (result.status, result.state.answers) == (RunStatus.completed, [0, 1, 2])
+
+
+@pytest.fixture(autouse=True)
+def no_threads_left_waiting() -> Iterator[None]:
+    """A thread that was left waiting for an answer would wait for ever."""
+    yield
+    waiting = [thread for thread in threading.enumerate() if thread.name == "asks"]
+    assert waiting == []
