@@ -1,1 +1,22 @@
 """Tool modes: how tools are told to a model, how its calls are read, and how their results go back."""
+
+from .api import FALLBACK, choose_mode, mode_after_error
+from .conversation import TEXT_MODES, Answer, Prompt, feedback_on, prompt_for, read_answer
+from .mode import FoundCall, Problem, Reading, TextMode, ToolMode
+
+__all__ = [
+    "FALLBACK",
+    "TEXT_MODES",
+    "Answer",
+    "FoundCall",
+    "Problem",
+    "Prompt",
+    "Reading",
+    "TextMode",
+    "ToolMode",
+    "choose_mode",
+    "feedback_on",
+    "mode_after_error",
+    "prompt_for",
+    "read_answer",
+]

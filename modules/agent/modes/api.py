@@ -1,0 +1,42 @@
+"""Which mode `auto` stands for, and when native calls give way to text."""
+
+from .mode import ToolMode
+
+_TOO_MANY = ("array_above_max_length", "maximum length 128")
+_NO_CALLS = (
+    "does not support tools",
+    "does not support function calling",
+    "tools is not supported",
+    "tools are not supported",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "function calling is not supported",
+    "function calling is not enabled",
+    "tool choice requires",
+)
+FALLBACK: ToolMode = "json-in-xml"
+"""The mode for models without native calls."""
+
+
+def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolMode:
+    """What `auto` stands for: `api` where the generator says that it has native calls, else `json-in-xml`.
+
+    Any other mode is itself.
+    """
+    if mode != "auto":
+        return mode
+    return "api" if supports_function_calling else FALLBACK
+
+
+def mode_after_error(mode: ToolMode, error: str, *, configured: ToolMode = "auto") -> ToolMode | None:
+    """The mode to ask again in, once, after a request in `mode` has failed with this error; None if it is not that.
+
+    A request with more tools than the API takes is made as text, whatever mode was `configured`; one that the API
+    refuses since it has no native calls, only where that was `auto`.
+    """
+    if mode != "api":
+        return None
+    said = error.lower()
+    if any(sign in said for sign in _TOO_MANY) or ("tools" in said and "array too long" in said):
+        return FALLBACK
+    return FALLBACK if configured == "auto" and any(sign in said for sign in _NO_CALLS) else None

@@ -1,0 +1,96 @@
+"""Elements within a text that need be no XML: which hold elements, and which hold text."""
+
+import re
+from dataclasses import dataclass, field
+
+from .markup import ANY_TAG, Tag, tags
+
+ITEM, ENTRY = "item", "entry"
+"""The elements of a list's items, and of members whose names no element can have."""
+
+TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
+"""The types of JSON, as an element's `type` says them."""
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+@dataclass
+class Element:
+    """An element of a text: its tag, what stands between its tags, and the elements in it.
+
+    `has_text` says that something else stands beside the elements; then it is all text.
+    """
+
+    tag: Tag
+    source: str
+    start: int
+    end: int
+    children: "list[Element]" = field(default_factory=list)
+    has_text: bool = False
+
+    @property
+    def body(self) -> str:
+        """What stands between its tags."""
+        return self.source[self.start : self.end]
+
+    @property
+    def elements(self) -> "list[Element]":
+        """The elements that it consists of; none where there is text."""
+        return [] if self.has_text else self.children
+
+    @property
+    def key(self) -> str:
+        """The name of the argument or member: that of the element, or an entry's attribute `key`."""
+        if self.tag.name == ENTRY and "key" in self.tag.attributes:
+            return self.tag.attributes["key"]
+        return self.tag.name
+
+    @property
+    def type(self) -> str | None:
+        """The JSON type that the element says it is of."""
+        said = self.tag.attributes.get("type")
+        return said if said in TYPES else None
+
+    @property
+    def members(self) -> dict[str, str]:
+        """What the attributes hold that are neither a type nor an entry's key."""
+        skipped = {"type"} if self.type else set()
+        skipped |= {"key"} if self.tag.name == ENTRY else set()
+        return {name: value for name, value in self.tag.attributes.items() if name not in skipped}
+
+
+def element_of(tag: Tag, body: str) -> Element:
+    """The element of a tag with this body, and all in it, read in one pass.
+
+    A tag that nothing closes, or that closes nothing, is text.
+    """
+    root = Element(tag, body, 0, len(body))
+    open_, opened = [root], dict[str, int]()
+    at = 0
+    for found in tags(body, ANY_TAG):
+        _note_text(open_[-1], body[at : found.start])
+        at = found.end
+        if found.is_empty:
+            open_[-1].children.append(Element(found, body, found.end, found.end))
+        elif not found.closes:
+            open_.append(Element(found, body, found.end, len(body)))
+            opened[found.name] = opened.get(found.name, 0) + 1
+        elif not opened.get(found.name):
+            open_[-1].has_text = True
+        else:
+            closed = open_.pop()
+            while closed.tag.name != found.name:
+                opened[closed.tag.name] -= 1
+                open_[-1].has_text = True
+                closed = open_.pop()
+            opened[found.name] -= 1
+            closed.end = found.start
+            open_[-1].children.append(closed)
+    _note_text(open_[-1], body[at:])
+    root.has_text |= len(open_) > 1
+    return root
+
+
+def _note_text(element: Element, text: str) -> None:
+    if not element.has_text and _COMMENT.sub("", text).strip():
+        element.has_text = True

@@ -1,0 +1,207 @@
+"""Calls between `<tool-call>` tags: the two modes that put JSON into an element."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from ..calls import ToolCall, ToolDefinition
+from .jsontext import arguments_json, call_in, call_object, decode, dumped, listed, matching_brace
+from .markup import Tag, escape_attribute, tag_of, tag_pattern, unescape
+from .mode import FoundCall, Problem, Reading
+from .spans import cut
+
+_TAG = tag_pattern(r"tool[-_]call")
+_LAYOUT = re.compile(r"(?:\s|<!\[CDATA\[|```[\w-]*(?=\s))*")
+_LAYOUT_END = re.compile(r"(?:\s|\]\]>|```)*")
+_HALF_TAG = re.compile(r"<tool[-_]call\s+name\s*=[^<>]*\Z")
+_CLOSING = "</tool-call"
+
+
+@dataclass(frozen=True)
+class Body:
+    """What stands in an element, up to `end`, where the element ends; `value` is its JSON, if that is what it is."""
+
+    text: str
+    end: int
+    value: Any = None
+    is_json: bool = False
+    is_open: bool = False
+
+
+def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
+    """The body of the element that a tag opens: a JSON value as a whole, whatever stands in its strings.
+
+    Else it goes up to the tag that follows, if that closes it, or to the end of the text. None for a tag that is only
+    mentioned: before any closes it another one is opened.
+    """
+    if opening.is_empty:
+        return Body("", opening.end)
+    layout = _LAYOUT.match(text, opening.end)
+    start = layout.end() if layout else opening.end
+    try:
+        value, at = decode(text, start)
+    except ValueError:
+        pass
+    else:
+        after = _LAYOUT_END.match(text, at)
+        at = after.end() if after else at
+        closing = _TAG.match(text, at)
+        if closing is not None and closing["slash"]:
+            return Body(text[start:at], closing.end(), value, is_json=True)
+        if at == len(text):
+            return Body(text[start:at], at, value, is_json=True, is_open=True)
+    if following is None:
+        return Body(text[start:], len(text), is_open=True)
+    if not following.closes:
+        return None
+    raw = re.sub(r"(?:\s|\]\]>|```)*\Z", "", text[start : following.start])
+    try:
+        value, end = decode(unescape(raw))
+    except ValueError:
+        return Body(raw, following.end)
+    return Body(raw, following.end, value, is_json=end == len(unescape(raw)))
+
+
+Read = Callable[[Tag, Body], list[FoundCall | Problem] | None]
+
+
+def read_elements(text: str, read: Read) -> Reading:
+    """The calls in the elements of a text, each read by `read`, which gives None for a tag that is only mentioned."""
+    calls: list[FoundCall] = []
+    problems: list[Problem] = []
+    spans: list[tuple[int, int]] = []
+    tags = [tag_of(match) for match in _TAG.finditer(text)]
+    at = 0
+    for opening, following in zip_longest(tags, tags[1:]):
+        if opening.start < at or opening.closes or _is_quoted(text, opening):
+            continue
+        body = body_of(text, opening, following)
+        found = read(opening, body) if body is not None else None
+        if body is None or found is None:
+            continue
+        good = [item for item in found if isinstance(item, FoundCall)]
+        calls += good
+        problems += [item for item in found if isinstance(item, Problem)]
+        if good:
+            spans.append((opening.start, body.end))
+        at = body.end
+    half = _HALF_TAG.search(text, at)
+    if half is not None:
+        problems.append(Problem("the call was cut off in its first tag", half[0]))
+    return Reading(cut(text, spans), tuple(calls), tuple(problems))
+
+
+def _is_quoted(text: str, tag: Tag) -> bool:
+    return text[tag.start - 1 : tag.start] == text[tag.end : tag.end + 1] == "`"
+
+
+class JsonInXmlMode:
+    """A call is an element that names its tool, around a JSON object of arguments."""
+
+    stop: tuple[str, ...] = ()
+
+    def describe(self, tools: Sequence[ToolDefinition]) -> str:
+        """See TextMode."""
+        return (
+            "You can call these tools, each given with a JSON Schema of its parameters:\n\n"
+            f"{listed(tools)}\n\n"
+            "To call a tool, write an element that names it, with a JSON object of its arguments inside:\n\n"
+            '<tool-call name="the tool\'s name">{"parameter": "value"}</tool-call>\n\n'
+            "Write one element for each call; there may be several in one answer. Inside the element there is JSON "
+            "alone, without code fences."
+        )
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """See TextMode."""
+        return "\n".join(map(self._element, calls))
+
+    def _element(self, call: ToolCall) -> str:
+        arguments = arguments_json(call)
+        body = _safe(arguments) if arguments is not None else call.arguments.replace(_CLOSING, "&lt;/tool-call")
+        id_ = f" id={escape_attribute(call.id)}" if call.id else ""
+        return f"<tool-call name={escape_attribute(call.name)}{id_}>{body}</tool-call>"
+
+    def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
+        """See TextMode."""
+        return read_elements(text, self._read)
+
+    def _read(self, opening: Tag, body: Body) -> list[FoundCall | Problem] | None:
+        name = opening.attributes.get("name", "")
+        if not name:
+            return _without_name(body)
+        id_ = opening.attributes.get("id") or None
+        if body.is_json and isinstance(body.value, dict):
+            return [FoundCall(name, dumped(body.value), id_)]
+        if body.is_open:
+            return [_cut_off(name, body)] if not body.text.strip() or body.text.startswith("{") else None
+        return [FoundCall(name, body.text if body.text.strip() else "{}", id_)]
+
+
+class JsonWithTagMode:
+    """A call is an element around a JSON object with a name and arguments."""
+
+    stop: tuple[str, ...] = ()
+
+    def describe(self, tools: Sequence[ToolDefinition]) -> str:
+        """See TextMode."""
+        return (
+            "You can call these tools, each given with a JSON Schema of its parameters:\n\n"
+            f"{listed(tools)}\n\n"
+            "To call a tool, write a JSON object with its name and its arguments between two tags:\n\n"
+            '<tool-call>{"name": "the tool\'s name", "arguments": {"parameter": "value"}}</tool-call>\n\n'
+            "Write one pair of tags for each call; there may be several in one answer. Between the tags there is JSON "
+            "alone, without code fences."
+        )
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """See TextMode."""
+        return "\n".join(f"<tool-call>{_safe(call_object(call))}</tool-call>" for call in calls)
+
+    def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
+        """See TextMode."""
+        return read_elements(text, self._read)
+
+    def _read(self, opening: Tag, body: Body) -> list[FoundCall | Problem] | None:
+        name = opening.attributes.get("name")
+        if name and not (isinstance(body.value, dict) and "name" in body.value):
+            return JsonInXmlMode()._read(opening, body)
+        return _without_name(body)
+
+
+def _without_name(body: Body) -> list[FoundCall | Problem] | None:
+    """The calls in an element that names no tool itself: objects that do, one or a list of them."""
+    raw = body.text
+    if not body.is_json:
+        if not raw.lstrip().startswith(("{", "[")):
+            return None if body.is_open or not raw.strip() else [_not_json(raw)]
+        return [_cut_off("", body) if body.is_open and matching_brace(raw, 0) is None else _not_json(raw)]
+    values = body.value if isinstance(body.value, list) and body.value else [body.value]
+    found: list[FoundCall | Problem] = []
+    for value in values:
+        call = call_in(value, ("arguments", "parameters"), raw) if isinstance(value, dict) else None
+        found.append(call or Problem('the object in it needs "name" and "arguments"', raw))
+    return found
+
+
+def _cut_off(name: str, body: Body) -> Problem:
+    what = f"the call to {name}" if name else "the call"
+    return Problem(f"{what} was cut off: there is no closing </tool-call>", body.text)
+
+
+def _not_json(raw: str) -> Problem:
+    try:
+        decode(raw)
+        why = "there is more after its JSON value"
+    except json.JSONDecodeError as error:
+        why = f"{error.msg} at line {error.lineno}, column {error.colno}"
+    except ValueError as error:
+        why = str(error)
+    return Problem(f"what stands between the tags is not valid JSON: {why}", raw)
+
+
+def _safe(text: str) -> str:
+    """JSON text in which no string closes the element; in JSON, a slash may stand behind a backslash."""
+    return re.sub(r"</(?=tool[-_]call)", r"<\\/", text)
