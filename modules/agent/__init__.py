@@ -24,6 +24,7 @@ from .generators import (
     register_generator,
 )
 from .messages import Message, Role
+from .modes import ToolMode
 from .summarizing import Summary, find_summarization_boundary, summarize_conversation
 from .tools import (
     DEFAULT_CATCH_EXCEPTIONS,
@@ -102,6 +103,7 @@ __all__ = [
     "ToolDefinition",
     "ToolDefinitionError",
     "ToolMethod",
+    "ToolMode",
     "ToolOutcome",
     "ToolResponse",
     "ToolSignal",
