@@ -54,7 +54,7 @@ class CassetteFile:
 
     def key(self, model: str, messages: Sequence[Message], params: GenerateParams) -> str:
         """What identifies a request."""
-        return _digest([model, self._chat(messages)[0], _digest(params.given())])
+        return _digest([model, self.links(messages)[0], _digest(params.given())])
 
     def chat(self, key: str | None) -> list[dict[str, Any]]:
         """The messages of a chat, by its key."""
@@ -63,6 +63,10 @@ class CassetteFile:
             key, message = self._messages[key]
             found.append(message)
         return found[::-1]
+
+    def before(self, key: str) -> str | None:
+        """The chat that a chat follows, by their keys."""
+        return self._messages[key][0]
 
     def params(self, key: str) -> dict[str, Any]:
         """The parameters of a key."""
@@ -78,7 +82,7 @@ class CassetteFile:
         error: ContextOverflowError | None = None,
     ) -> None:
         """Appends an answer, or a prompt that was too long."""
-        chat, links = self._chat(messages)
+        chat, links = self.links(messages)
         asked, key = _digest(params.given()), self.key(model, messages, params)
         with self._lock:
             lines: list[dict[str, Any]] = [] if self.path.exists() else [{"cassette": FORMAT, "model": model}]
@@ -108,7 +112,7 @@ class CassetteFile:
         for line in lines:
             self._take(line)
 
-    def _chat(self, messages: Sequence[Message]) -> tuple[str | None, list[tuple[str, str | None, dict[str, Any]]]]:
+    def links(self, messages: Sequence[Message]) -> tuple[str | None, list[tuple[str, str | None, dict[str, Any]]]]:
         """The key of a chat, and its messages with the keys of the chats that they end and that they follow."""
         after: str | None = None
         links: list[tuple[str, str | None, dict[str, Any]]] = []
@@ -159,7 +163,7 @@ def difference(file: CassetteFile, model: str, messages: Sequence[Message], para
 
     The nearest is the one whose messages share the longest beginning with these, and then the one most alike.
     """
-    _, links = file._chat(messages)
+    _, links = file.links(messages)
     asked = _lines(model, [document for _, _, document in links], params.given())
     place = {key: i + 1 for i, (key, _, _) in enumerate(links)}
     best: tuple[tuple[float, ...], list[str]] | None = None
@@ -178,7 +182,7 @@ def _shared(file: CassetteFile, chat: str | None, place: Mapping[str, int]) -> f
     while chat is not None:
         if chat in place:
             return place[chat]
-        chat = file._messages[chat][0]
+        chat = file.before(chat)
     return 0
 
 

@@ -82,13 +82,15 @@ class _Asked:
 
 
 async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
-    """The generator's answer within the time that the parameters give it."""
-    if params.timeout is None:
+    """The generator's answer within the time that the parameters give it, or else its own."""
+    own = getattr(generator, "params", None)
+    timeout = params.timeout if params.timeout is not None or own is None else own.timeout
+    if timeout is None:
         return await _answer(generator, chat, params)
-    with anyio.move_on_after(params.timeout) as scope:
+    with anyio.move_on_after(timeout) as scope:
         return await _answer(generator, chat, params)
     if scope.cancelled_caught:
-        raise TransientGeneratorError(f"no answer within {params.timeout:g} s", provider_error="Timeout")
+        raise TransientGeneratorError(f"no answer within {timeout:g} s", provider_error="Timeout")
     raise FatalGeneratorError("the generator was cancelled from inside")
 
 

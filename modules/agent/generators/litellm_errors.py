@@ -23,13 +23,13 @@ _PASSING = frozenset({408, 409, 425})
 _TOO_LARGE = 413
 
 
-def litellm_error(error: Exception) -> GeneratorError:
-    """The error in one of this package's classes; one that already is stays as it is."""
-    if isinstance(error, GeneratorError):
-        return error
+def litellm_error(error: Exception, secret: str | None = None) -> GeneratorError:
+    """The error in one of this package's classes, without the key, which some providers repeat in their messages."""
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
     message = " ".join(str(getattr(error, "message", None) or error or type(error).__name__).split())
+    if secret:
+        message = message.replace(secret, "<redacted:api_key>")
     facts: dict[str, Any] = {
         "status": status,
         "retry_after": _retry_after(error),

@@ -11,7 +11,7 @@ from ..messages import Message
 from ..usage import Usage
 from .aside import Aside, aside
 from .caching import mark_for_caching
-from .errors import TransientGeneratorError
+from .errors import GeneratorError, TransientGeneratorError
 from .generation import CallDelta, Delta, Generation
 from .litellm_errors import litellm_error
 from .litellm_loading import litellm_version, load_litellm
@@ -98,11 +98,14 @@ class LiteLLMGenerator:
         else:
             request.pop("tool_choice", None)
             request.pop("parallel_tool_calls", None)
-        if self._api_key is not None:
-            request["api_key"] = self._api_key.get_secret_value()
+        if (key := self._key()) is not None:
+            request["api_key"] = key
         extra = given.get("extra", {})
         # What litellm thinks that a provider does not take is dropped, but for what was asked for by name.
         return {**request, "allowed_openai_params": list(extra), **extra}
+
+    def _key(self) -> str | None:
+        return self._api_key.get_secret_value() if self._api_key is not None else None
 
     # in the other thread
 
@@ -111,8 +114,10 @@ class LiteLLMGenerator:
         try:
             response = await litellm.acompletion(**self.request(messages, params))
             return self._read(litellm, response)
-        except Exception as error:
-            raise litellm_error(error) from error
+        except GeneratorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key
+            raise litellm_error(error, self._key()) from None
 
     async def _streamed(
         self, messages: Sequence[Message], params: GenerateParams, put: Callable[[Delta], None]
@@ -130,8 +135,10 @@ class LiteLLMGenerator:
             if not getattr(stream, "received_finish_reason", True):
                 raise TransientGeneratorError("the answer broke off: its end never came", provider_error="CutOff")
             return self._read(litellm, litellm.stream_chunk_builder(chunks, messages=request["messages"]))
-        except Exception as error:
-            raise litellm_error(error) from error
+        except GeneratorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key
+            raise litellm_error(error, self._key()) from None
 
     async def _described(self) -> Capabilities:
         listed = load_litellm().model_cost

@@ -236,6 +236,17 @@ def test_a_deadline_cuts_off_a_silent_server_and_a_slow_one(reply: Reply) -> Non
     assert "0.5" in error.message
 
 
+def test_a_generators_own_deadline_holds_too_and_a_key_is_in_no_error() -> None:
+    with ModelServer(Says("slow, word by word", pause=0.3)) as server:
+        own = get_generator(f"openai/x,api_key=k,timeout=0.5,api_base={server.url}")
+        assert isinstance(own, LiteLLMGenerator)
+        with pytest.raises(TransientGeneratorError, match=r"no answer within 0\.5 s"):
+            ask(own, shown=[])
+    error, _ = failure(Fails(401, "Incorrect API key provided: sk-not-a-key."))
+    assert "provided: <redacted:api_key>." in str(error)
+    assert "sk-not-a-key" not in repr(error.__cause__)
+
+
 def test_a_server_that_is_not_there_may_come_but_a_key_that_is_missing_will_not() -> None:
     with ModelServer() as server:
         gone = model(server)
