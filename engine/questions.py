@@ -13,11 +13,11 @@ from .answers import schema_problem
 from .errors import StateValueError, WaitAnsweredError
 from .frozen import thaw
 from .journal import unknown
+from .jsonable import json_result
 from .leaves import first_problem
 from .marks import spec_of
 from .redact import Redactor
 from .result import WaitRequest
-from .state import json_value
 
 NOTHING_SAID = ...
 FATE_SCHEMA: dict[str, Any] = {
@@ -93,10 +93,10 @@ class Answers:
 
     def _clean(self, given: dict[str, Any]) -> dict[str, Any]:
         try:
-            exact = json_value(given, "the answer")
+            exact = {name: json_result(answer, None, "the answer") for name, answer in given.items()}
         except StateValueError as error:
             raise WaitAnsweredError(f"the answer cannot be written as JSON: {error}") from None
-        cleaned: dict[str, Any] = thaw(exact) if self._redactor is None else thaw(self._redactor.value(exact))
+        cleaned: dict[str, Any] = thaw(exact if self._redactor is None else self._redactor.value(exact))
         return cleaned
 
     def _check(self, request: WaitRequest, answer: Any) -> None:
