@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ....engine import Usage, charge
 from ..calls import ToolCall
@@ -17,7 +17,9 @@ from .errors import (
     ErrorModel,
     ToolSignal,
     catches,
+    ends_the_run,
     expected,
+    leaves,
     refused_json,
     refused_values,
 )
@@ -68,17 +70,27 @@ def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict
 
     No text at all stands for no arguments, where the tool needs none.
     """
+    schema, parameters = tool.parameters_schema, tool.parameters
+    adapter = adapter_for(schema) if parameters is None else parameters.adapter
+    try:
+        values = adapter.validate_json(text)
+    except ValidationError:
+        values = _read_leniently(tool, adapter, text)
+    return call_arguments(tool.signature if parameters is None else parameters.signature, values)
+
+
+def _read_leniently(tool: "Tool[..., Any]", adapter: TypeAdapter[Any], text: str) -> Any:
+    """The values of arguments that do not fit as they stand; raises ArgumentsRefused where they don't at all."""
     schema = tool.parameters_schema
     try:
-        text = arguments_text(text if text.strip() or schema.get("required") else "{}")
+        strict = arguments_text(text if text.strip() or schema.get("required") else "{}")
     except (ValueError, RecursionError) as error:
         raise ArgumentsRefused(error, refused_json(error, text, expected(tool.wire_name, schema))) from error
     try:
-        values = (tool.adapter or adapter_for(schema)).validate_json(text)
+        return adapter.validate_json(strict)
     except ValidationError as error:
         told = refused_values(error, schema.get("properties", {}), expected(tool.wire_name, schema))
         raise ArgumentsRefused(error, told) from error
-    return call_arguments(tool.signature, values)
 
 
 def _ended(tool: "Tool[..., Any]", value: Any) -> ToolOutcome:
@@ -96,10 +108,14 @@ def _ended(tool: "Tool[..., Any]", value: Any) -> ToolOutcome:
 
 def _failed(tool: "Tool[..., Any]", error: Exception) -> ToolOutcome:
     """What the model is told of an error; raises it where `catch` leaves it."""
-    if isinstance(error, ToolSignal):
-        return outcome_of_signal(error)
     raised = error.error if isinstance(error, ArgumentsRefused) else error
-    if not catches(tool.catch, raised):
+    parts = leaves(raised)
+    for part in parts:
+        if ends_the_run(part):
+            raise part
+        if isinstance(part, ToolSignal):
+            return outcome_of_signal(part)
+    if not all(catches(tool.catch, part) for part in parts):
         raise raised
     told = ErrorModel.from_exception(raised)
     if isinstance(error, ArgumentsRefused):

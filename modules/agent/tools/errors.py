@@ -63,7 +63,14 @@ class ErrorModel(BaseModel):
 
     @classmethod
     def from_exception(cls, exception: BaseException) -> Self:
-        """The exception's class and message; an effect's error stands for the one that the effect raised."""
+        """The exception's class and message; an effect's error stands for the one that the effect raised.
+
+        A group of one error stands for that one, a group of several has a line for each.
+        """
+        if isinstance(exception, ExceptionGroup):
+            several = [cls.from_exception(leaf) for leaf in leaves(exception)]
+            told = "\n".join(f"{error.type}: {error.content}" for error in several)
+            return several[0] if len(several) == 1 else cls(type=type(exception).__name__, content=told)
         if isinstance(exception, EffectError):
             return cls(type=exception.error_type, content=exception.message)
         return cls(type=type(exception).__name__, content=_message(exception))
@@ -129,14 +136,24 @@ def catch_policy(catch: Any) -> bool | frozenset[type[Exception]]:
     return frozenset(classes)
 
 
-def catches(catch: bool | frozenset[type[Exception]], error: Exception) -> bool:
-    """Whether a tool with this `catch` tells the model of the error, rather than let it end the run.
+def leaves(error: Exception) -> list[Exception]:
+    """The errors that a group of errors is made of, as task groups raise them; an error that is no group is itself."""
+    if not isinstance(error, ExceptionGroup):
+        return [error]
+    return [leaf for inner in error.exceptions for leaf in leaves(inner)]
 
-    What ends a run (a budget, a cancellation) is never kept back. The error of an effect counts as the error that the
-    effect raised, which is known by its class's name alone: so it is the same when the run is resumed.
+
+def ends_the_run(error: Exception) -> bool:
+    """Whether an error is the engine's own way to end a run, such as a budget's: no tool keeps it back."""
+    return isinstance(error, _PASSED_ON)
+
+
+def catches(catch: bool | frozenset[type[Exception]], error: Exception) -> bool:
+    """Whether a tool with this `catch` tells the model of the error.
+
+    The error of an effect counts as the one that the effect raised, which is known by its class's name alone: so it is
+    the same when the run is resumed.
     """
-    if isinstance(error, _PASSED_ON):
-        return False
     if isinstance(catch, bool):
         return catch
     if isinstance(error, tuple(catch)):

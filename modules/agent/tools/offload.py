@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
@@ -62,7 +63,7 @@ def offloaded(outcome: ToolOutcome, tool_call_id: str, tool_name: str) -> ToolOu
         metadata["output_file"] = path.relative_to(cache_folder()).as_posix()
         return summary
 
-    return with_texts(outcome, short).model_copy(update={"metadata": metadata})
+    return replace(with_texts(outcome, short), metadata=metadata)
 
 
 def truncated(outcome: ToolOutcome, length: int) -> ToolOutcome:
@@ -74,9 +75,9 @@ def with_texts(outcome: ToolOutcome, change: Callable[[str], str]) -> ToolOutcom
     """The outcome with other texts."""
     content = outcome.content
     if isinstance(content, str):
-        return outcome.model_copy(update={"content": change(content)})
+        return replace(outcome, content=change(content))
     parts = [p.model_copy(update={"text": change(p.text)}) if isinstance(p, ContentText) else p for p in content]
-    return outcome.model_copy(update={"content": parts})
+    return replace(outcome, content=parts)
 
 
 def _texts(outcome: ToolOutcome) -> list[str]:

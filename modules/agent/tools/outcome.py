@@ -1,9 +1,11 @@
 """What came of a tool call, as JSON: what the model is told, and whether the run goes on."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from ....engine import ActionResult, StateModel
-from ..content import Content
+from ....engine import ActionResult
+from ..content import Content, content_part
 from ..messages import Message
 from .errors import ErrorModel
 from .truncation import cut_middle
@@ -12,18 +14,19 @@ _ERROR_SHOWN = 2_000
 _ERROR_TOLD = 30_000
 
 
-class ToolOutcome(StateModel):
+@dataclass(frozen=True)
+class ToolOutcome:
     """What came of a tool call.
 
     `content` is what the model is told: a text, or parts. `stop` says whether the run ends after this step, `signal`
-    what else a tool has asked of the Agent. `metadata` goes into the message: `error` and `error_type` where the call
-    failed, `output_file` where the whole output is, and what the tool's own message had.
+    what else a tool has asked of the Agent, as JSON. `metadata` goes into the message: `error` and `error_type` where
+    the call failed, `output_file` where the whole output is, and what the tool's own message had.
     """
 
     content: str | list[Content] = ""
     stop: bool = False
-    signal: dict[str, Any] | None = None
-    metadata: dict[str, Any] = {}
+    signal: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def error(self) -> str | None:
@@ -45,14 +48,28 @@ class ToolOutcome(StateModel):
         """The text of the content."""
         return self.message("").content
 
-    def to_json(self) -> dict[str, Any]:
-        """The JSON form, without what is as it mostly is; `from_dict` takes it."""
-        return {name: value for name, value in self.to_dict().items() if value not in (False, None, {})}
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, without what is as it mostly is."""
+        content = self.content if isinstance(self.content, str) else [part.to_dict() for part in self.content]
+        doc: dict[str, Any] = {"content": content}
+        if self.stop:
+            doc["stop"] = True
+        if self.signal is not None:
+            doc["signal"] = dict(self.signal)
+        if self.metadata:
+            doc["metadata"] = dict(self.metadata)
+        return doc
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "ToolOutcome":
+        """The outcome of a JSON form."""
+        content = doc["content"]
+        parts = content if isinstance(content, str) else [content_part(part) for part in content]
+        return cls(parts, doc.get("stop", False), doc.get("signal"), doc.get("metadata") or {})
 
     def message(self, tool_call_id: str) -> Message:
         """The message that answers the call."""
-        body = self.content if isinstance(self.content, str) else list(self.content)
-        return Message("tool", body, tool_call_id=tool_call_id or None, metadata=self.metadata)
+        return Message("tool", self.content, tool_call_id=tool_call_id or None, metadata=self.metadata)
 
     @classmethod
     def of_error(cls, error: ErrorModel) -> "ToolOutcome":

@@ -1,19 +1,18 @@
 """A tool: a function, what a model is told of it, and what happens to its results."""
 
 import inspect
-import json
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from copy import deepcopy
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, ParamSpec, Self, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr
 
 from ....engine import NoRunError, call_info, effect, perform
 from ..calls import FunctionDefinition, ToolCall, ToolDefinition
 from ..messages import Message
-from .actions import RAW_ARGUMENTS, action_for
+from .actions import action_for, text_of_args
 from .calling import awaited, called, marks_of
 from .docstrings import description_of
 from .errors import catch_policy
@@ -100,11 +99,12 @@ class Tool(BaseModel, Generic[P, R]):
             return super().__new__(_AsyncTool if cls is Tool and is_async(kwargs.get("fn")) else cls)
 
         def __getattr__(self, name):
-            if name == "__signature__":
-                return visible(self.signature)
-            marks = getattr(self.__dict__.get("fn"), "__dict__", {})
-            if name.startswith("__") and name != "__wrapped__" and name in marks:
-                return marks[name]  # what decorators have said of the function
+            if name.startswith("__"):
+                if name == "__signature__":
+                    return visible(self.signature)
+                marks = getattr(self.__dict__.get("fn"), "__dict__", {})
+                if name != "__wrapped__" and name in marks:
+                    return marks[name]  # what decorators have said of the function
             return super().__getattr__(name)
 
         def __setattr__(self, name, value):
@@ -200,9 +200,9 @@ class Tool(BaseModel, Generic[P, R]):
             return Signature([Parameter("arguments", Parameter.VAR_KEYWORD)])
 
     @property
-    def adapter(self) -> TypeAdapter[Any] | None:
-        """What makes values out of a model's arguments; None where the schema is all that is known of them."""
-        return None if self._parameters is None else self._parameters.adapter
+    def parameters(self) -> Parameters | None:
+        """What has been read of the function's parameters; None where the schema is all that is known."""
+        return self._parameters
 
     def clone(self) -> "Tool[P, R]":
         """The same tool once more: a change to the one is none to the other."""
@@ -242,17 +242,16 @@ class Tool(BaseModel, Generic[P, R]):
         name = self.wire_name
 
         def read(arguments: dict[str, Any]) -> ToolCall:
-            raw = arguments.get(RAW_ARGUMENTS)
-            return ToolCall.of(tool_call_id or _key(), name, raw if isinstance(raw, str) else json.dumps(arguments))
+            return ToolCall.of(tool_call_id or _key(), name, text_of_args(arguments))
 
         if is_async(self.fn):
 
             async def action(**arguments: Any) -> dict[str, Any]:
-                return (await awaited(self, read(arguments))).to_json()
+                return (await awaited(self, read(arguments))).to_dict()
         else:
 
             def action(**arguments: Any) -> dict[str, Any]:  # type: ignore[misc]
-                return called(self, read(arguments)).to_json()
+                return called(self, read(arguments)).to_dict()
 
         action.__name__ = action.__qualname__ = name
         marks = marks_of(self.fn)

@@ -168,6 +168,25 @@ async def test_a_stop_ends_the_run_whether_raised_or_returned_and_whatever_is_ca
         assert "error" not in message.metadata
 
 
+async def test_errors_of_a_task_group_are_told_one_by_one() -> None:
+    @tool
+    def several(kinds: list[str]) -> None:
+        raise ExceptionGroup("of a task group", [ExceptionGroup("inner", [ValueError(k) for k in kinds])])
+
+    @tool
+    def stops() -> None:
+        raise ExceptionGroup("of a task group", [ValueError("x"), Stop("enough")])
+
+    one, _ = await several.handle_tool_call(call("several", {"kinds": ["a"]}))
+    assert one.content == '<error type="ValueError">a</error>'
+    two, _ = await several.handle_tool_call(call("several", {"kinds": ["a", "b"]}))
+    assert two.metadata == {"error": "ValueError: a\nValueError: b", "error_type": "ExceptionGroup"}
+    assert (await several.with_(catch=[ValueError]).handle_tool_call(call("several", {"kinds": ["a"]})))[0] == one
+    with pytest.raises(ExceptionGroup):
+        await several.with_(catch=[KeyError]).handle_tool_call(call("several", {"kinds": ["a"]}))
+    assert (await stops.handle_tool_call(call()))[1] is True
+
+
 async def test_a_signal_of_ones_own_passes_every_catch() -> None:
     class Handover(ToolSignal):
         stop = True

@@ -106,10 +106,10 @@ def test_json_is_told_as_that_json(value: Any) -> None:
 @given(st.from_type(object))
 def test_every_value_is_told_and_the_outcome_is_json(value: Any) -> None:
     outcome = outcome_of(value)
-    assert ToolOutcome.from_dict(json.loads(json.dumps(outcome.to_json()))) == outcome
+    assert ToolOutcome.from_dict(json.loads(json.dumps(outcome.to_dict()))) == outcome
 
 
 def test_the_json_form_holds_what_is_there_to_say() -> None:
-    assert ToolOutcome(content="x").to_json() == {"content": "x"}
-    assert ToolOutcome().to_json() == {"content": ""}
+    assert ToolOutcome(content="x").to_dict() == {"content": "x"}
+    assert ToolOutcome().to_dict() == {"content": ""}
     assert ToolOutcome.from_dict({"content": "x", "stop": True}).stop

@@ -1,10 +1,12 @@
 """Tools as the engine runs them: each call journaled once, with the same outcome live, verified and resumed."""
 
+import asyncio
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from refold import (
@@ -193,8 +195,6 @@ def test_marks_of_the_function_hold_whichever_decorator_is_on_top() -> None:
     @effect(timeout=0.05)
     @tool
     async def slow() -> str:
-        import anyio
-
         await anyio.sleep(5)
         return "never"
 
@@ -216,8 +216,16 @@ def test_a_budget_ends_the_run_whatever_a_tool_catches() -> None:
             charge(tokens_in=60)
         return "spent"
 
-    result = Engine(Caller([spend], call("spend")), budget=RuntimeBudget(max_tokens=100)).run("x")
-    assert result.stop_reason == "budget_tokens"
+    @tool(catch=True)
+    async def spend_together() -> str:
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(spend)
+        return "spent"
+
+    for made in (spend, spend_together):
+        result = Engine(Caller([made], call(made.name)), budget=RuntimeBudget(max_tokens=100)).run("x")
+        assert result.stop_reason == "budget_tokens"
 
 
 def test_sync_tools_run_in_threads_and_calls_at_the_same_time() -> None:
@@ -229,6 +237,16 @@ def test_sync_tools_run_in_threads_and_calls_at_the_same_time() -> None:
         return who
 
     assert answers(*(call("meet", {"who": n}, f"c{n}") for n in range(3)), tools=[meet]) == ["0", "1", "2"]
+
+
+def test_a_tool_may_run_another_program() -> None:
+    @tool
+    async def shout(text: str) -> str:
+        process = await asyncio.create_subprocess_exec("echo", text, stdout=asyncio.subprocess.PIPE)
+        printed, _ = await asyncio.wait_for(process.communicate(), timeout=30)
+        return printed.decode().strip().upper()
+
+    assert answers(call("shout", {"text": "hello"}), tools=[shout]) == ["HELLO"]
 
 
 def test_a_toolset_serves_a_run() -> None:
