@@ -176,6 +176,8 @@ def _parameter(name: str, schema: dict[str, Any], root: Any, *, is_required: boo
     if schema.get("description"):
         facts.append(f"description={escape_attribute(str(schema['description']))}")
     rest = {k: v for k, v in schema.items() if k not in ("title", "description", "type", "default")}
+    if rest.keys() == {"anyOf"} and all(option.keys() == {"type"} for option in rest["anyOf"]):
+        rest = {}  # the types say it all
     if "default" in schema and schema["default"] is not None:
         facts.append(f"default={escape_attribute(json.dumps(schema['default']))}")
     if not rest:
