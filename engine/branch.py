@@ -33,8 +33,9 @@ class Node:
     stop_reason: StopReason | None = None
     """Why the run ended here; None where it can go on."""
     lost: str | None = None
-    """Why the candidate's run failed; such a node has its parent's state."""
+    """Why the candidate's run failed; such a node has its parent's state, and nothing can be tried from it."""
     score: float | None = None
+    """What `Branch.rate` has found."""
 
     @property
     def depth(self) -> int:
@@ -55,21 +56,25 @@ class Branch(Protocol):
 
     async def grow(
         self,
-        node: Node,
+        *nodes: Node,
         candidates: Iterable[int] | None = None,
-        *,
         steps: int | None = None,
         to_next_branch: bool = True,
     ) -> list[Node]:
-        """Runs candidates of a node (by default all) as child runs, several at a time, and gives where they led.
+        """Runs the candidates of one or several nodes as child runs, several at a time, and gives where they led.
 
-        A child stops at its next branch decision, so that its node can grow; else (`to_next_branch=False`) it decides
-        such branches itself, by the engine's strategy. It also stops after `steps` steps. A place grows once: asked
-        again, it gives what is there.
+        They come in the order of the nodes and their candidates, whatever ended first; `candidates` are the numbers of
+        those to run, by default all. A child stops at its next branch decision, so that its node can grow; else
+        (`to_next_branch=False`) it decides such branches itself, by the engine's strategy. It also stops after `steps`
+        steps. A place grows once: asked again, it gives what is there.
         """
 
-    async def rate(self, node: Node, score: Score) -> float:
-        """The node's score, `score(node.state)`; kept as `node.score`. Raises DecisionError for what is no number."""
+    async def rate(self, *nodes: Node, score: Score) -> list[float]:
+        """The nodes' scores, `score(node.state)` each; async scores are asked several at a time.
+
+        A node is rated once: the score is kept as `node.score`. One that is lost has minus infinity, and nobody is
+        asked. Raises DecisionError for what is no finite number.
+        """
 
     async def weigh(self, node: Node, score: Score) -> list[float]:
         """`score(node.state, candidate)` for each candidate of a node, none of which is run."""
@@ -78,7 +83,9 @@ class Branch(Protocol):
 class BranchStrategy(Protocol):
     """Decides branches. A strategy holds its settings and nothing else: one instance serves many runs at once.
 
-    It must be deterministic: the same scores, and the same `branch.rng`, give the same choice.
+    It must be deterministic: the same scores, and the same `branch.rng`, give the same choice. Where a budget cuts it
+    short, it is left, and the best finished child is taken: by the scores that it has given, and for the rest by its
+    attribute `score`, if it has one.
     """
 
     async def choose(self, branch: Branch) -> int | Node:

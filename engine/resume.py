@@ -44,6 +44,8 @@ class Resumption:
     requests: list[WaitRequest] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
     """What the step under way has asked, and what was answered."""
+    on_divergence: Literal["fail", "ignore"] = "fail"
+    """What is done where the code no longer does what a child run recorded."""
 
     @property
     def run_id(self) -> str:
@@ -65,6 +67,8 @@ class Resumption:
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
         account.warned.update(r["data"]["what"] for r in events)
         runner.held.state = self.state
+        runner.on_divergence = self.on_divergence
+        runner.snapshot_bytes, runner.patch_bytes = _weights(trace)
         run.waits.restore(self.requests, self.answers)
         link = trace.header["parent"] or {}
         run.path = link.get("path", "")
@@ -178,6 +182,7 @@ class _Preparation:
             self.written,
             answers.requests,
             answers.answers,
+            "ignore" if on_divergence == "ignore" else "fail",
         )
 
     def _wait(self, requests: list[WaitRequest]) -> Resumption:
@@ -217,6 +222,17 @@ class _Preparation:
             self.said = True
             self._write("resume", members)
         return state
+
+
+def _weights(trace: Trace) -> tuple[int, int]:
+    """The bytes of the last snapshot, and of the commits after it."""
+    commits = 0
+    for record in reversed(trace.records):
+        if record.kind == "commit":
+            commits += len(record.raw)
+        elif record.kind == "snapshot":
+            return len(record.raw), commits
+    return 0, commits
 
 
 def _seconds(trace: Trace) -> float:

@@ -3,10 +3,11 @@
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from time import perf_counter
 from types import CoroutineType
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import anyio
 import orjson
@@ -27,6 +28,7 @@ from .module import AgentModule
 from .reasons import RunStatus, StopReason, status_of
 from .result import RunError, WaitRequest
 from .scheduler import later, soon
+from .several import several
 from .start import first_state
 from .state import StateSchema, dump
 from .workers import in_thread
@@ -78,8 +80,14 @@ class Runner:
         self.candidates: tuple[Decision, ...] = ()
         """What the branch decision offers that the run stopped at."""
         self.nest = 0
-        self._snapshot_bytes = 0
-        self._patch_bytes = 0
+        self.snapshot_bytes = 0
+        """How many bytes lead to the state that the last snapshot holds."""
+        self.patch_bytes = 0
+        """How many bytes of patches came after it."""
+        self.asks_at_once = 16
+        """How many candidates `decide` is asked for at a time."""
+        self.on_divergence: Literal["fail", "ignore"] = "fail"
+        """What is done where the code no longer does what a child's trace recorded."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
         self._own_act = type(module).act is not AgentModule.act
 
@@ -111,6 +119,9 @@ class Runner:
                 return Outcome(StopReason(run.stopping.reason), status_of(StopReason(run.stopping.reason)))
             return Outcome(StopReason.budget_time, RunStatus.stopped)
         except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as raised:
+            if run.stopping is not None:  # the budget of the run that explores this one
+                reason = StopReason(run.stopping.reason)
+                return Outcome(reason, status_of(reason), None, raised)
             return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
         except BaseException as raised:  # noqa: BLE001 - every end is written; what is not an Exception is raised on
             return self._failed(raised)
@@ -276,19 +287,17 @@ class Runner:
     async def _expanded(self, want: Choose) -> Decision:
         """The branch decision with its candidates: where it says how many, `decide` is asked so often."""
         self.run.phase = "decide"
-        several = want.decision.candidates
-        if not isinstance(several, int):
+        count = want.decision.candidates
+        if not isinstance(count, int):
             return want.decision
-        found: list[Decision | None] = [None] * several
+        found: dict[int, Decision] = {}
 
         async def ask(number: int) -> None:
             found[number] = await self._asked(want.state, number)
 
-        async with anyio.create_task_group() as group:
-            for number in range(several):
-                group.start_soon(ask, number)
-        candidates = tuple(each for each in found if each is not None)
-        return self._write_decision(replace(want.decision, candidates=candidates), asked=several)
+        await several([partial(ask, number) for number in range(count)], self.asks_at_once)
+        candidates = tuple(found[number] for number in range(count))
+        return self._write_decision(replace(want.decision, candidates=candidates), asked=count)
 
     async def _act(self, want: Act) -> Observation:
         run = self.run
@@ -367,15 +376,15 @@ class Runner:
         run.waits.committed()
         self.again, self.nest = False, 0
         run.hold(self.held)
-        self._patch_bytes += size
-        if self._patch_bytes > self._snapshot_bytes:
+        self.patch_bytes += size
+        if self.patch_bytes > self.snapshot_bytes:
             self._snapshot(dump(want.state))
         run.warn_time()
 
     def _snapshot(self, data: bytes) -> None:
         self.run.write("snapshot", self.run.step, {"state": orjson.Fragment(data)})
-        self._snapshot_bytes = len(data)
-        self._patch_bytes = 0
+        self.snapshot_bytes = len(data)
+        self.patch_bytes = 0
 
     async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any], prefix: bytes = b"") -> Any:
         run = self.run

@@ -25,8 +25,7 @@ def _best(nodes: list[Node]) -> Node:
 async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
     """The nodes that are not lost, each with its score."""
     kept = [node for node in nodes if node.lost is None]
-    for node in kept:
-        await branch.rate(node, score)
+    await branch.rate(*kept, score=score)
     return kept
 
 
@@ -64,7 +63,8 @@ class BestOfN:
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
         nodes = await branch.grow(branch.root, steps=self.steps, to_next_branch=False)
-        return _best(await _rated(branch, nodes, self.score))
+        kept = await _rated(branch, nodes, self.score)
+        return _best(kept) if kept else branch.root
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,8 @@ class BeamSearch:
         for _ in range(self.depth):
             if not any(node.candidates for node in beam):
                 break
-            found: list[Node] = []
-            for node in beam:
-                if node.candidates:
-                    found += await _rated(branch, await branch.grow(node), self.score)
-                else:
-                    found.append(node)
+            grown = await _rated(branch, await branch.grow(*beam), self.score)
+            found = [node for node in beam if not node.candidates] + grown
             if not found:
                 break
             beam = sorted(found, key=lambda node: -(node.score or 0.0))[: self.width]
@@ -187,7 +183,7 @@ class _Rollouts:
                 living = [i for i, child in tried.items() if child.place not in self._dead]
                 number = max(living, key=lambda i: self._bound(node, tried[i]))
             if number not in tried:
-                tried[number] = (await self._branch.grow(node, [number]))[0]
+                (tried[number],) = await self._branch.grow(node, candidates=[number])
             child = tried[number]
             if child.lost is not None:
                 self._bury(child)
@@ -195,7 +191,7 @@ class _Rollouts:
             way.append(child)
             node = child
         end = way[-1]
-        value = await self._branch.rate(end, self._strategy.score)
+        (value,) = await self._branch.rate(end, score=self._strategy.score)
         if end not in self.reached:
             self.reached.append(end)
         for each in way:

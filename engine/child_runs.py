@@ -1,0 +1,312 @@
+"""Child runs: each carries out a candidate, from a state of another run, and has a trace of its own.
+
+The trace begins with that state by reference, and the child with the state itself: nothing is copied. What a child is
+called depends on its place in the tree alone, so that a run that is resumed finds the children it had.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from ..tasks import Environment, Task, use_environment
+from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter, branches_folder
+from .budget import Account
+from .decision import Decision
+from .ending import finish
+from .errors import BudgetExceeded
+from .header import header_of
+from .live import STATES, LiveRun
+from .reasons import RunStatus, StopReason
+from .redact import Redactor
+from .result import RunError, RunResult, WaitRequest
+from .resume import prepare_resume
+from .runner import Limit, Runner
+from .state import StateSchema
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+_LONGEST_ID = 160
+ExplorerOf = Callable[["Engine", Runner, Environment | None], object]
+"""Makes what decides the branches of a run."""
+_BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
+
+
+class EndedFromAbove(BudgetExceeded):
+    """The run that explores has used up the budget of the family, and ends its children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """A state that a run has come to, as child runs begin with it."""
+
+    run_id: str
+    step: int
+    """How many steps of that run led to it."""
+    state: StateSchema
+    hash: str | None
+    """The hash of the record that it came with."""
+    path: str
+    """The run's fork path, which randomness depends on."""
+    weight: int
+    """How many bytes of traces lead to it."""
+    redactor: Redactor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """A child run that is to be: what it begins with, the candidate it carries out, and how far it goes."""
+
+    run_id: str
+    stand: Stand
+    candidate: Decision
+    number: int
+    path: str
+    limit: Limit
+    environment: Environment | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnd:
+    """Where a child run has come to."""
+
+    stand: Stand
+    candidates: tuple[Decision, ...]
+    """What the branch offers that it stopped at."""
+    reason: StopReason
+    error: str | None = None
+    cut: StopReason | None = None
+    """Why the family's budget ended it, if it did."""
+    waiting: tuple[WaitRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What earlier attempts at a step have left: the children they opened, and whether the run had failed."""
+
+    opened: frozenset[str] = frozenset()
+    failed: bool = False
+
+    @classmethod
+    def of(cls, trace: Trace) -> "Earlier":
+        """What a trace has of the step under way."""
+        step = trace.unfinished
+        records = step.records if step is not None else ()
+        opened = [r["opened"]["children"] for r in records if r.kind == "branch" and "opened" in r]
+        failed = any(r.kind == "end" and r["status"] == RunStatus.failed for r in records)
+        return cls(frozenset(name for names in opened for name in names), failed)
+
+
+def child_id(parent: str, place: str) -> str:
+    """The id of the child of a run at a place, such as `run~3.0`; one that grows too long is cut to a digest."""
+    name = f"{parent}~{place}"
+    if len(name) <= _LONGEST_ID:
+        return name
+    root = parent.partition("~")[0][: _LONGEST_ID - 25]
+    return f"{root}~{blake2b(name.encode(), digest_size=12).hexdigest()}"
+
+
+class ChildRuns:
+    """Brings the child runs of one run to their ends."""
+
+    def __init__(self, engine: "Engine", runner: Runner, earlier: Earlier, explorer: "ExplorerOf") -> None:
+        self._engine = engine
+        self._explorer = explorer
+        self._run = runner.run
+        self._task: Task = runner.task
+        self._document = runner.task.to_dict()
+        self._on_divergence = runner.on_divergence
+        self._earlier = earlier
+        self._trace: Trace | None = None
+        self._live: dict[str, LiveRun] = {}
+
+    async def bring(self, birth: Birth) -> ChildEnd:
+        """Runs a child as far as it shall go; one that is there goes on from where it is."""
+        waits = self._run.waits
+        waits.busy += 1
+        try:
+            trace = self._begun(birth.run_id)
+            if trace is None:
+                end = await self._begin(birth)
+            else:
+                end = self._ended(trace, birth) or await self._go_on(birth, {})
+            while end.waiting:
+                end = await self._go_on(birth, await self._answers(birth.run_id, end.waiting))
+            return end
+        finally:
+            waits.busy -= 1
+            waits.changed()
+            self._live.pop(birth.run_id, None)
+
+    def stop(self, why: EndedFromAbove) -> None:
+        """Ends those that are at work, and theirs."""
+        for child in list(self._live.values()):
+            child.stop(why)
+
+    # where a child stands
+
+    def _path(self, run_id: str) -> Path | None:
+        path = self._run.writer.path
+        return None if path is None else branches_folder(path) / f"{run_id}{SUFFIX}"
+
+    def _begun(self, run_id: str) -> Trace | None:
+        """The child's trace, if an earlier attempt has begun one; what holds no whole record was not begun."""
+        if run_id not in self._earlier.opened:
+            return None
+        path = self._path(run_id)
+        if path is not None and not path.exists():
+            return None
+        if self._trace is None:
+            self._trace = self._run.writer.trace()  # kept: what its relatives begin with is folded once
+        try:
+            found = self._trace.relative(run_id)
+        except TraceNotFoundError:
+            return None
+        if not len(found.records):
+            if found.path is not None:
+                found.path.unlink()
+            return None
+        return found
+
+    def _ended(self, trace: Trace, birth: Birth) -> ChildEnd | None:
+        """Where a child of an earlier attempt has come to, if it is done.
+
+        One that failed is done too, unless that failed the run: then, as with any run that failed, it is tried again.
+        """
+        status = trace.status
+        again = status == RunStatus.failed and (self._earlier.failed or trace.first_state is None)
+        if status not in (RunStatus.completed, RunStatus.stopped, RunStatus.failed) or again:
+            return None
+        if status == RunStatus.stopped and trace.stop_reason in _BUDGETS:
+            return None
+        return end_in(trace, self._engine, birth.stand)
+
+    # a child at work
+
+    async def _begin(self, birth: Birth) -> ChildEnd:
+        engine, run, stand = self._engine, self._run, birth.stand
+        link = {"run": stand.run_id, "step": stand.step, "candidate": birth.number, "hash": stand.hash}
+        path = self._path(birth.run_id)
+        with TraceWriter.create(path, durability=engine.durability, parent=run.writer) as writer:
+            child = self._child(birth, writer)
+            header = header_of(
+                birth.run_id,
+                engine.module,
+                self._document,
+                run.account.budget,
+                run.seed,
+                {**link, "path": birth.path},
+            )
+            child.write("header", 0, header)
+            return await self._drive(self._runner(child), birth)
+
+    async def _go_on(self, birth: Birth, answers: dict[str, Any]) -> ChildEnd:
+        engine, run = self._engine, self._run
+        resumption = await prepare_resume(
+            engine.module,
+            self._path(birth.run_id) or run.writer.trace().relative(birth.run_id),
+            run.account.budget,
+            engine.durability,
+            answers or ...,
+            None,
+            self._on_divergence,
+            engine.clock,
+            birth.stand.redactor,
+            engine.on_wait is not None,
+            child=True,
+        )
+        with resumption.writer as writer:
+            if resumption.done is not None:
+                return end_in(resumption.done.trace, engine, birth.stand)
+            child = self._child(birth, writer)
+            runner = self._runner(child)
+            resumption.enter(child, runner)
+            return await self._drive(runner, birth)
+
+    def _child(self, birth: Birth, writer: TraceWriter) -> LiveRun:
+        run = self._run
+        account = Account(run.account.budget, lambda what, used, limit: None, run.account)
+        redactor = birth.stand.redactor.copy() if birth.stand.redactor is not None else None
+        on_wait = self._engine.on_wait
+        child = LiveRun(birth.run_id, run.seed, writer, account, run.clock, redactor, (), on_wait, birth.path)
+        child.waits.parent = run.waits
+        self._live[birth.run_id] = child
+        return child
+
+    def _runner(self, child: LiveRun) -> Runner:
+        return Runner(self._engine.module, self._task, child, self._engine.stop, None)
+
+    async def _drive(self, runner: Runner, birth: Birth) -> ChildEnd:
+        """Runs the child to its end, which is written; a cancellation is raised on."""
+        child, stand = runner.run, birth.stand
+        if runner.held.state is None:
+            child.write("snapshot", 0, {"base": {"run": stand.run_id, "step": stand.step}})
+            runner.held.state = stand.state
+        runner.snapshot_bytes = max(runner.snapshot_bytes, stand.weight)
+        if child.step == 0 and runner.recorded_decision is None:
+            runner.candidate = (birth.candidate, birth.number)
+        runner.limit = birth.limit
+        self._explorer(self._engine, runner, birth.environment)
+        with use_environment(birth.environment):
+            outcome = await runner.work()
+            result = await finish(child, self._task, runner.held.state, outcome, None, evaluate=False)
+        if outcome.raised is not None:
+            raise outcome.raised
+        return _end_of(runner, outcome.reason, result)
+
+    async def _answers(self, run_id: str, requests: tuple[WaitRequest, ...]) -> dict[str, Any]:
+        """The answers to what a child waits for, asked on its behalf by this run."""
+        run, given = self._run, dict[str, Any]()
+
+        async def ask(request: WaitRequest) -> None:
+            shown = replace(request, details={**request.details, "run": run_id})
+            value = await run.waits.answer(shown)
+            if request.deadline is None or request.deadline > run.clock.time():
+                given[request.id] = value
+
+        run.waits.busy -= 1
+        try:
+            async with anyio.create_task_group() as group:
+                for request in requests:
+                    group.start_soon(ask, request)
+        finally:
+            run.waits.busy += 1
+        return given
+
+
+def _end_of(runner: Runner, reason: StopReason, result: RunResult) -> ChildEnd:
+    """Where a child at work has come to."""
+    run, error, cut = runner.run, None, None
+    if result.status is RunStatus.failed:
+        error = str(result.error or reason)
+    if reason in _BUDGETS and (run.stopping is not None or run.account.used_up() is not None):
+        cut = reason
+    weight = runner.snapshot_bytes + runner.patch_bytes
+    stand = Stand(run.run_id, run.step, runner.held.state, run.state_hash, run.path, weight, run.redactor)
+    return ChildEnd(stand, runner.candidates, reason, error, cut, tuple(result.waiting))
+
+
+def end_in(trace: Trace, engine: "Engine", before: Stand) -> ChildEnd:
+    """Where a child's trace ends; `before` is what the child began with."""
+    step = trace.unfinished
+    decision = step.decision if step is not None else None
+    several = decision.get("candidates") if decision is not None and decision["mode"] == "branch" else None
+    error = None
+    if trace.status == RunStatus.failed:
+        told = trace.end.get("error")
+        error = str(RunError.from_dict(told) if told else trace.stop_reason)
+    state = engine.module.state_class.from_dict(trace.state(-1))
+    hashes = [r.hash for r in trace.records if r.kind in STATES]
+    weight, path = before.weight + trace.size, trace.header["parent"]["path"]
+    return ChildEnd(
+        Stand(trace.run_id, trace.step_count, state, hashes[-1] if hashes else None, path, weight, before.redactor),
+        tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else (),
+        StopReason(trace.stop_reason or StopReason.waiting),
+        error,
+        None,
+        tuple(WaitRequest.from_dict(each) for each in trace.waiting),
+    )
