@@ -1,6 +1,7 @@
 """Carries out a decision's actions: each a journaled call of a tool, at the same time, with results in their order."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -9,7 +10,7 @@ import orjson
 from pydantic import PydanticUserError
 
 from .arguments import ArgumentError, signature_of
-from .calls import replayed
+from .calls import Call, replayed
 from .context import Frame, frame_or_none
 from .decision import Action, ActionResult, Decision, Observation, made
 from .effects import carry_out, reserve, started
@@ -32,21 +33,20 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
         )
     actions = decision.actions
     if len(actions) == 1:
-        return made(Observation, {"results": (await _run(frame, tools, actions[0]),)})
+        return made(Observation, {"results": (await _run(_begin(frame, tools, actions[0])),)})
     frames = [_own(frame) for _ in actions]
     _number(frame, frames, actions)
+    if not decision.parallel:
+        return Observation(tuple([await _run(_begin(frames[i], tools, actions[i])) for i in range(len(actions))]))
+    begun = [_begin(frames[i], tools, actions[i]) for i in range(len(actions))]  # in their order on any event loop
     results: list[ActionResult | None] = [None] * len(actions)
 
     async def run_into(i: int) -> None:
-        results[i] = await _run(frames[i], tools, actions[i])
+        results[i] = await _run(begun[i])
 
-    if decision.parallel:
-        async with anyio.create_task_group() as group:
-            for i in range(len(actions)):
-                group.start_soon(run_into, i)
-    else:
+    async with anyio.create_task_group() as group:
         for i in range(len(actions)):
-            await run_into(i)
+            group.start_soon(run_into, i)
     return Observation(tuple(r for r in results if r is not None))
 
 
@@ -61,7 +61,18 @@ def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> N
         own.counts[digest] = n
 
 
-async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
+@dataclass(slots=True)
+class _Begun:
+    """A tool's call with its arguments, ready to be made or served."""
+
+    action: Action
+    fn: Callable[..., Any]
+    kwargs: dict[str, Any]
+    call: Call
+
+
+def _begin(frame: Frame, tools: Tools, action: Action) -> _Begun | ActionResult:
+    """The call of an action; where there can be none, the result that says why."""
     fn = tools.get(action.name)
     name, id_ = action.name, action.id or action.name
     if fn is None:
@@ -75,15 +86,21 @@ async def _run(frame: Frame, tools: Tools, action: Action) -> ActionResult:
         kwargs = signature_of(name, fn).check(action.args)
     except ArgumentError as error:
         return ActionResult(id_, name, None, str(error), "ArgumentError")
-    spec = spec_of(fn, name)
-    call = frame.host.begin(frame, spec, None, action)
+    return _Begun(action, fn, kwargs, frame.host.begin(frame, spec_of(fn, name), None, action))
+
+
+async def _run(begun: _Begun | ActionResult) -> ActionResult:
+    if isinstance(begun, ActionResult):
+        return begun
+    call, kwargs = begun.call, begun.kwargs
+    name, id_ = begun.action.name, begun.action.id or begun.action.name
     try:
         if call.recorded is not None:
             held, _, outcome = replayed(call)
         else:
             if not started(call, (), kwargs):
                 await reserve(call, (), kwargs)
-            held, _, outcome = await carry_out(call, fn, kwargs)
+            held, _, outcome = await carry_out(call, begun.fn, kwargs)
     except EffectError as error:
         return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)
     return made(ActionResult, {"id": id_, "name": name, "output": held, "_outcome": outcome})

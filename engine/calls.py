@@ -1,6 +1,6 @@
 """One journaled call: an intent before it starts, an outcome when it ends, and what its caller is given."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NoReturn, Protocol
@@ -79,6 +79,7 @@ class Call:
     __slots__ = (
         "charged",
         "coroutine",
+        "deliver",
         "frame",
         "intent",
         "key",
@@ -112,6 +113,8 @@ class Call:
         self.pending: dict[str, Any] = {}
         self.charged: Usage | None = None
         self.coroutine: Any = None
+        self.deliver: Callable[[], Any] | None = None
+        """Writes an outcome that was recorded elsewhere; called when it is given."""
         self.reserved = 0
         self.started = perf_counter()
 
@@ -202,6 +205,8 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
     """What a recorded outcome gives: the value in JSON form, or the EffectError raised again."""
     recorded = call.recorded
     assert recorded is not None
+    if call.deliver is not None:
+        call.deliver()
     if recorded.error is not None:
         raise EffectError(recorded.error["type"], recorded.error["message"], recorded.error.get("data"))
     data = dump(recorded.result)

@@ -32,11 +32,12 @@ from .forking import Edit, Origin, origin_of
 from .header import header_of
 from .live import LiveRun, Observer, new_seed
 from .module import AgentModule
+from .questions import Answers
 from .reasons import RunStatus, StopReason
 from .redact import Redactor, make_redactor, redacted_task
 from .result import RunError, RunResult
 from .resume import Resumption, prepare_resume
-from .reuse import Reuse
+from .reuse import Settled
 from .run_ids import new_run_id
 from .runner import Runner
 from .signals import run_with_signals
@@ -131,7 +132,7 @@ class Engine:
         A run that fails returns a result that says so. Cancellation and Ctrl-C write the end and are raised on, with
         `.result` on the exception.
         """
-        return await self._start(as_task(task), self.observers)
+        return await self._start(as_task(task), self.observers, self.traces)
 
     @asynccontextmanager
     async def stream(self, task: Task | str) -> AsyncIterator[RunStream]:
@@ -148,7 +149,7 @@ class Engine:
 
             async def work() -> None:
                 try:
-                    stream.result_or_none = await self._start(as_task(task), (*self.observers, stream.put))
+                    stream.result_or_none = await self._start(as_task(task), (*self.observers, stream.put), self.traces)
                 except Exception as error:  # noqa: BLE001 - raised on below, outside of the task group
                     stream.error = error
                 finally:
@@ -196,8 +197,9 @@ class Engine:
 
         Raises:
             DivergenceError: the code no longer does what the trace recorded. `on_divergence="ignore"` goes on with it
-                nevertheless; "fork" leaves it and forks it from the state before the first step that differs, with
-                what was recorded after that for as long as the new code asks for the same.
+                nevertheless; "fork" leaves it as it is and gives the result of a fork, beside it or in `traces`, from
+                the state before the first step that differs: it takes what was recorded after that, and `value`, for
+                as long as the new code asks for the same.
             WaitAnsweredError: no open request takes this answer.
             TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
         """
@@ -218,11 +220,23 @@ class Engine:
         except DivergenceError as error:
             if on_divergence != "fork":
                 raise
-            forked = await self.afork(source, error.divergences[0].step, reuse_effects=True, budget=budget)
-            if value is ... or len(forked.waiting) != 1:
-                return forked
-            return await self.aresume(forked.trace, value)
+            return await self._leave(source, error.divergences[0].step, value, request, budget)
         return await self._continue(resumption)
+
+    async def _leave(
+        self, source: Trace | Path, at: int, value: Any, request: str | None, budget: RuntimeBudget | None
+    ) -> RunResult:
+        """Forks a run that the code no longer goes along with, beside it; what is told of its last step goes along."""
+        trace = Trace.load(source) if isinstance(source, Path) else source
+        settled = Settled()
+        Answers(trace, settled.write, self._redactor, self.module.tools, self.clock.time()).take(value, request)
+        origin = origin_of(
+            trace, at, None, self.module.state_class, budget, self._redactor, reuse_effects=True, settled=settled
+        )
+        folder = self.traces
+        if folder is None and trace.path is not None:
+            folder = trace.path.parent
+        return await self._start(origin.task, self.observers, folder, origin)
 
     def fork(
         self,
@@ -250,21 +264,26 @@ class Engine:
         Args:
             trace: the run to fork; its trace is not changed.
             at: which of its states, from 0 to its number of steps; by default the last. Negative ones count back.
-            edit: changes the state's draft, as `reduce` does, or values by JSON Pointer. None changes nothing.
+            edit: changes the state's draft, as `reduce` does, or values by JSON Pointer, set in their order ("/notes/-"
+                adds to a list). None changes nothing.
             reuse_effects: takes the outcomes and answers that the run recorded, while the requests are the same, and
                 runs live from the first that is not (`result.live_from`).
             budget: in place of the run's; tokens, money and time are counted anew, steps go on.
 
         The fork has the run's seed, so that two forks with the same edit and the same answers are equal. Files that
-        the run wrote are not rewound.
+        the run wrote are not rewound. Its trace is kept as `run` keeps one.
 
         Raises:
             EngineUsageError: there is no such state, or it cannot be edited so.
+            EngineOwnedFieldError: the edit sets a field that the engine alone writes.
+            StateValueError, StateMigrationError: the state, edited or not, does not fit the module's class.
         """
-        source = self._trace_source(trace)
+        source = trace if isinstance(trace, Trace) else self._trace_source(trace)
         loaded = source if isinstance(source, Trace) else Trace.load(source)
-        origin = origin_of(loaded, at, edit, self.module, budget, reuse_effects)
-        return await self._start(origin.task, self.observers, origin)
+        origin = origin_of(
+            loaded, at, edit, self.module.state_class, budget, self._redactor, reuse_effects=reuse_effects
+        )
+        return await self._start(origin.task, self.observers, self.traces, origin)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
         """Runs the hooks of a trace again, with its outcomes served; gives where they differ, [] if nowhere."""
@@ -296,27 +315,29 @@ class Engine:
         run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers, self.on_wait)
         return run
 
-    async def _start(self, task: Task, observers: Sequence[Observer], origin: Origin | None = None) -> RunResult:
+    async def _start(
+        self, task: Task, observers: Sequence[Observer], folder: Path | None, origin: Origin | None = None
+    ) -> RunResult:
         if self._redactor is not None:
             task = redacted_task(task, self._redactor)
         run_id = new_run_id(task.id)
-        path = self.traces / f"{run_id}{SUFFIX}" if self.traces is not None else None
-        budget = self.budget.under(task.budget) if origin is None else origin.budget
-        parent = origin.source if origin is not None else None
-        seed = self.seed
-        if seed is None:
-            seed = origin.seed if origin is not None else new_seed()
-        with TraceWriter.create(path, durability=self.durability, parent=parent) as writer:
+        path = folder / f"{run_id}{SUFFIX}" if folder is not None else None
+        if origin is not None:
+            budget, seed, link, source = origin.budget, origin.seed, origin.parent, origin.source
+        else:
+            budget, seed, link, source = self.budget.under(task.budget), self._new_seed(), None, None
+        with TraceWriter.create(path, durability=self.durability, parent=source) as writer:
             run = self._live(run_id, seed, writer, budget, observers)
             runner = Runner(self.module, task, run, self.stop, budget.max_runtime_seconds)
-            link = origin.parent if origin is not None else None
             run.write("header", 0, header_of(run_id, self.module, task.to_dict(), budget, seed, link))
             if origin is not None:
                 run.path = origin.parent["path"]
-                runner.begin(origin.state)
-                if origin.parent.get("reuse_effects"):
-                    run.reuse = Reuse(origin.source, origin.at, run.tell_live)
+                run.reuse = origin.reuse(run.tell_live)
+                runner.begin(origin.state, origin.data)
             return await self._drive(runner, task, fresh=origin is None)
+
+    def _new_seed(self) -> int:
+        return self.seed if self.seed is not None else new_seed()
 
     async def _continue(self, resumption: Resumption) -> RunResult:
         with resumption.writer as writer:
@@ -336,7 +357,7 @@ class Engine:
         result: RunResult | None = None
         with counted_live():
             try:
-                outcome = await self._preflight(task)
+                outcome = await self._preflight(task, begun=runner.held.state is not None)
                 if outcome is None:
                     async with AsyncExitStack() as stack:
                         environment = await stack.enter_async_context(
@@ -365,9 +386,11 @@ class Engine:
             raise outcome.raised
         return result
 
-    async def _preflight(self, task: Task) -> Outcome | None:
-        wrong = check_task(task) if not task.resources else await self._check_resources(task)
-        issues = [*wrong, *input_issues(self.module, task)]
+    async def _preflight(self, task: Task, *, begun: bool) -> Outcome | None:
+        """What is wrong with the task; of its inputs only while `init_state` is still to take them."""
+        issues = check_task(task) if not task.resources else await self._check_resources(task)
+        if not begun:
+            issues = [*issues, *input_issues(self.module, task)]
         if not issues:
             return None
         error = RunError.of_issues("TaskInvalidError", issues, "preflight")

@@ -1,95 +1,155 @@
 """Where a fork begins: a state of another run, edited, and the link that says so."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from ..tasks import Task
-from ..traces import PatchError, Trace, TraceError, apply_patch, split_pointer
+from ..traces import PatchError, Trace, TraceError, patched, split_pointer
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget
 from .commit import fold_step
-from .errors import EngineOwnedFieldError, EngineUsageError
-from .module import AgentModule
+from .context import NOWHERE, reset_frame, set_frame
+from .errors import EngineOwnedFieldError, EngineUsageError, ReduceError, StateValueError
+from .jsonable import json_result
+from .redact import Redactor
+from .reuse import Reuse, Settled, Tell
 from .state import StateSchema, assemble, dump
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]
 """Changes the draft of a state, as `reduce` does; or values to set, by their JSON Pointers."""
+Patch = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run begins that forks another: `parent` is its header's link."""
+    """Where a run begins that forks another: at `state`, whose JSON is `data`; `parent` is its header's link."""
 
     source: Trace
     at: int
     state: StateSchema
+    data: bytes
     task: Task
     budget: RuntimeBudget
     seed: int
     parent: dict[str, Any]
+    settled: Settled = field(default_factory=Settled)
+    """What was told of the source's unfinished step by whoever forks it."""
+
+    def reuse(self, tell: Tell) -> Reuse | None:
+        """What the fork takes from its source, if it does."""
+        return Reuse(self.source, self.at, tell, self.settled) if "reuse_effects" in self.parent else None
 
 
 def origin_of(
     source: Trace,
     at: int | None,
     edit: Edit | None,
-    module: AgentModule[Any],
+    cls: type[StateSchema],
     budget: RuntimeBudget | None,
-    reuse_effects: bool,
+    redactor: Redactor | None,
+    *,
+    reuse_effects: bool = False,
+    settled: Settled | None = None,
 ) -> Origin:
-    """State `at` of a run (by default the last one), edited, as the first state of another.
+    """State `at` of a run (by default the last one), edited, as the first state of another; `cls` is its class.
 
-    Raises EngineUsageError for a state or an edit that there cannot be.
+    Raises EngineUsageError for a state or an edit that there cannot be, EngineOwnedFieldError for a field that the
+    engine alone writes, StateValueError for a state that does not fit its class, StateMigrationError for one of a
+    schema version that no migration leads from.
     """
     header = source.header
-    steps = source.step_count
-    index = steps if at is None else at + steps + 1 if at < 0 else at
-    if not 0 <= index <= steps:
-        raise EngineUsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
+    index = _index(source, at)
     try:
         document = source.state(index)
+        record = source.state_record(index)
     except TraceError as error:
         raise EngineUsageError(f"run {source.run_id} cannot be forked: {error}") from error
-    before = module.state_class.from_dict(document)
-    state = _edited(before, edit, module.state_class) if edit is not None else before
+    state, patch = _edited(cls, document, edit)
     budget = budget or RuntimeBudget(**source.budget)
     limit = max(budget.max_steps, state.current_step, 1)
     if state.max_steps != limit:
-        state = assemble(type(state), {**state.__dict__, "max_steps": limit}, ("max_steps",))
-    parent: dict[str, Any] = {"run": source.run_id, "step": index, "hash": source.state_record(index).hash}
-    if state is not before or before.schema_version != document.get("schema_version", 1):
-        parent["edit"] = make_patch(document, orjson.loads(dump(state)))
-    if reuse_effects:
-        parent["reuse_effects"] = True
+        state = assemble(cls, {**state.__dict__, "max_steps": limit}, ("max_steps",))
+        patch.append({"op": "replace", "path": "/max_steps", "value": limit})
+    data = dump(state)
+    if redactor is not None and (cleaned := redactor.json(data)) is not data:
+        state, data = cls.from_dict(orjson.loads(cleaned)), cleaned
+    parent: dict[str, Any] = {"run": source.run_id, "step": index, "hash": record.hash}
+    if (change := _proven(patch, document, data)) or edit is not None:
+        parent["edit"] = change
     parent["path"] = (header.get("parent") or {}).get("path", "")
-    return Origin(source, index, state, Task.from_dict(header["task"]), budget, int(header["seed"]), parent)
+    if reuse_effects:
+        parent["reuse_effects"] = Reuse.link(source, index)
+    task = Task.from_dict(header["task"])
+    return Origin(source, index, state, data, task, budget, int(header["seed"]), parent, settled or Settled())
 
 
-def _edited(state: StateSchema, edit: Edit, cls: type[StateSchema]) -> StateSchema:
-    if not isinstance(edit, Mapping):
-        if not callable(edit):
-            raise EngineUsageError(
-                f"edit must be a function of a draft, or paths and values, got {type(edit).__name__}"
-            )
-        return fold_step(state, edit, {})[0]
-    document = orjson.loads(dump(state))
+def _index(source: Trace, at: int | None) -> int:
+    steps = source.step_count
+    if at is None:
+        return steps
+    if isinstance(at, bool) or not isinstance(at, int):
+        raise EngineUsageError(f"at is the number of a state, 0 to {steps} or negative from the end, got {at!r}")
+    index = at + steps + 1 if at < 0 else at
+    if not 0 <= index <= steps:
+        raise EngineUsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
+    return index
+
+
+def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None) -> tuple[StateSchema, Patch]:
+    """The state of a document, edited, and what was done to it."""
+    if isinstance(edit, Mapping):
+        patch = _operations(cls, edit)
+        changed = cls.migrate(document)
+        for op in patch:
+            try:
+                op["op"] = _operation(changed, split_pointer(op["path"]))
+                changed = patched(changed, [op])
+            except PatchError as error:
+                raise EngineUsageError(f"{op['path']} cannot be set: {error.reason}") from None
+        return cls.from_dict(changed), patch
+    state = cls.from_dict(document)
+    if edit is None:
+        return state, []
+    if not callable(edit) or inspect.iscoroutinefunction(edit):
+        given = "an async function" if callable(edit) else type(edit).__name__
+        raise EngineUsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {given}")
+    token = set_frame(NOWHERE)
+    try:
+        edited, patch, _ = fold_step(state, edit, {})
+    except ReduceError as error:
+        raise EngineUsageError(str(error).replace("reduce()", "edit")) from None
+    finally:
+        reset_frame(token)
+    return edited, patch
+
+
+def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
+    """The values to set as operations, whose kinds are still to be found."""
+    found: Patch = []
     for path, value in edit.items():
-        tokens = split_pointer(path)
-        if not tokens:
+        try:
+            tokens = split_pointer(path)
+        except (PatchError, AttributeError):
+            raise EngineUsageError(
+                f"{path!r} is no path of the state; a path begins with '/', such as /notes/0"
+            ) from None
+        if not tokens or tokens == [""]:
             raise EngineUsageError("an edit sets parts of the state: name one by its path, such as /notes/0")
         if tokens[0] in cls.__refold_engine_fields__:
             raise EngineOwnedFieldError(tokens[0])
         try:
-            document = apply_patch(document, [{"op": _operation(document, tokens), "path": path, "value": value}])
-        except PatchError as error:
+            exact = orjson.loads(dump(json_result(value, None, "the value")))
+        except StateValueError as error:
             raise EngineUsageError(f"{path} cannot be set: {error}") from None
-    return cls.from_dict(document)
+        found.append({"op": "add", "path": path, "value": exact})
+    return found
 
 
-def _operation(document: Any, tokens: list[str]) -> str:
+def _operation(document: Any, tokens: Sequence[str]) -> str:
     """Items of lists are replaced (new ones are added at "-"), members are set."""
     for token in tokens[:-1]:
         if isinstance(document, dict):
@@ -97,3 +157,14 @@ def _operation(document: Any, tokens: list[str]) -> str:
         elif isinstance(document, list) and token.isdecimal() and int(token) < len(document):
             document = document[int(token)]
     return "replace" if isinstance(document, list) and tokens[-1] != "-" else "add"
+
+
+def _proven(patch: Patch, document: dict[str, Any], data: bytes) -> Patch:
+    """The patch that leads from a state's document to the JSON that the fork begins with: this one if it does."""
+    try:
+        patch = orjson.loads(dump(patch))
+        if orjson.dumps(patched(document, patch)) == data:
+            return patch
+    except PatchError:
+        pass
+    return make_patch(document, orjson.loads(data))

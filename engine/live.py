@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -160,10 +161,9 @@ class LiveRun:
             members = {"phase": frame.phase, "name": spec.name, "args": orjson.Fragment(data)}
         digest, n = frame.match(spec.name, data)
         recorded = self.journal.take(frame.phase, digest, n) if self.journal is not None else None
+        found: Recorded | None = None
         if recorded is None and self.reuse is not None:
             found = self.reuse.take(frame.step, frame.phase, digest, n, spec.name, data, self._refs.state)
-            if found is not None:
-                recorded = self._reused(frame, members | {"digest": digest, "n": n}, found)
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{digest}|{n}"
         key = blake2b(place.encode(), digest_size=16).hexdigest()
         call = Call(self, frame, spec, (digest, n), key, recorded)
@@ -173,36 +173,52 @@ class LiveRun:
             members["digest"] = digest
             if n:
                 members["n"] = n
-            members["key"] = key
+            if found is None:
+                members["key"] = key
             if frame.parent is not None:
                 members["parent"] = frame.parent
-            if spec.marks.idempotent:
+            if spec.marks.idempotent or found is not None:
                 members["idempotent"] = True
+            if found is not None:
+                return self._reused(call, members, found)
             call.pending = members
         return call
 
-    def _reused(self, frame: Frame, members: dict[str, Any], found: Recorded) -> Recorded:
-        """Writes a call that another run made as one of this run, and gives its outcome."""
-        if frame.parent is not None:
-            members["parent"] = frame.parent
-        intent = self.write("intent", frame.step, {**members, "reused": found.intent})
-        outcome: dict[str, Any] = {"intent": intent}
+    def _reused(self, call: Call, members: dict[str, Any], found: Recorded) -> Call:
+        """Writes the intent of a call that another run made, for its outcome to be given as this run's.
+
+        Nothing was begun here, so that whoever finds no outcome may make the call: it is marked idempotent.
+        """
+        call.intent = self.write("intent", call.frame.step, {**members, "reused": found.intent})
+        call.recorded = Recorded(call.intent, None, found.result, found.error, found.order)
+        call.deliver = partial(self._deliver, call, found)
+        return call
+
+    def _deliver(self, call: Call, found: Recorded) -> None:
+        """Writes the outcome of a call that another run made."""
+        if self.closed or self.suspended:
+            raise RunClosed(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
+        outcome: dict[str, Any] = {"intent": call.intent}
         if found.error is not None:
             outcome["error"] = found.error
         else:
             data = orjson.dumps(found.result)
             large = len(data) >= BLOB_FROM or is_blob(found.result)
             outcome["result"] = self.writer.put_blob(data) if large else found.result
-        seq = self.write("outcome", frame.step, {**outcome, "reused": found.outcome})
-        return Recorded(intent, seq, found.result, found.error, seq)
+        call.outcome = self.write("outcome", call.frame.step, {**outcome, "reused": found.outcome})
+        call.deliver = None
+        call.recorded = Recorded(call.intent, call.outcome, found.result, found.error, found.order)
 
-    def tell_live(self, step: int, phase: str, name: str, args: Any) -> None:
+    def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """Writes where a run that took another's outcomes goes on by itself."""
-        data = {"step": step, "phase": phase, "name": name, "args": args}
-        self.write("event", step, {"name": "live_from", "data": data})
+        shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
+        data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
+        self.write("event", step, {"name": "live_from", "data": data, "reused": True})
 
     async def turn(self, call: Call) -> None:
-        """See Host.turn: a live run gives what its journal has at once."""
+        """See Host.turn: a live run gives what its journal has at once, what another run did in its order there."""
+        if call.deliver is not None and self.reuse is not None and call.recorded is not None:
+            await self.reuse.turn(call.recorded, call.frame.phase)
 
     def open(self, call: Call) -> None:
         """Writes the intent; from here on the call's fate must be told."""
@@ -303,7 +319,7 @@ class LiveRun:
     def warn_time(self) -> None:
         """Warns once when 80 % of the steps, or of the seconds, are used."""
         budget = self.account.budget
-        self.account.warn("steps", self.step, budget.max_steps)
+        self.account.warn("steps", self.first_step + self.step, budget.max_steps)
         if budget.max_runtime_seconds is not None:
             self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
-from ..traces.compare import escape
+from ..traces.compare import key_token
 from .frozen import FrozenDict, FrozenList
 from .held import Held
 from .shape import INT_MAX, INT_MIN
@@ -49,7 +49,7 @@ class StateRefs:
             if len(self._pointers) >= _INDEX_LIMIT:
                 return
             if isinstance(value, FrozenList | FrozenDict | StateModel) and id(value) not in self._pointers:
-                self._index(value, f"{path}/{escape(str(name))}")
+                self._index(value, f"{path}/{key_token(name)}")
 
 
 def json_args(args: Mapping[str, Any], refs: StateRefs, on_secret: Callable[[str, str], None]) -> dict[str, Any]:

@@ -102,9 +102,17 @@ class RunResult:
 
     @property
     def live_from(self) -> dict[str, Any] | None:
-        """Where a fork with `reuse_effects` first asked for something else: `step`, `phase`, `name`, `args`.
+        """Where a fork with `reuse_effects` went on by itself; None where it did not, or took nothing from another run.
 
-        None where it did not, or took nothing from another run.
+        `step`, `phase`, `name` and `args` are those of the first request that was not as recorded; `why` says so.
         """
-        events = (r for r in self.trace.records if r.kind == "event" and r["name"] == "live_from")
-        return next((dict(event["data"]) for event in events), None)
+        return live_from(self.trace)
+
+
+def live_from(trace: Trace) -> dict[str, Any] | None:
+    """See RunResult.live_from."""
+    if "reuse_effects" not in (trace.header.get("parent") or {}):
+        return None
+    events = (r for r in trace.records if r.kind == "event" and "reused" in r and r["name"] == "live_from")
+    data = next((event["data"] for event in events), None)
+    return None if data is None else {**data, "args": trace.value(data["args"])}

@@ -16,12 +16,12 @@ from .ending import unfinished
 from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
 from .header import versions
 from .journal import Journal
-from .live import LiveRun
+from .live import STATES, LiveRun
 from .module import AgentModule
 from .questions import NOTHING_SAID, Answers
 from .reasons import RunStatus, StopReason
 from .redact import Redactor
-from .result import RunError, RunResult, WaitRequest
+from .result import RunError, RunResult, WaitRequest, live_from
 from .reuse import Reuse
 from .runner import Runner
 from .state import StateSchema
@@ -65,16 +65,16 @@ class Resumption:
         account = run.account
         account.restore(used_so_far(trace))
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
-        account.warned.update(r["data"]["what"] for r in events)
+        account.warned.update(str(r["data"].get("what")) for r in events)
         runner.held.state = self.state
         runner.on_divergence = self.on_divergence
         runner.snapshot_bytes, runner.patch_bytes = _weights(trace)
+        run.state_hash = next((r.hash for r in reversed(trace.records) if r.kind in STATES), None)
         run.waits.restore(self.requests, self.answers)
         link = trace.header["parent"] or {}
         run.path = link.get("path", "")
-        told = any(r.kind == "event" and r["name"] == "live_from" for r in trace.records)
-        if link.get("reuse_effects") and not told:
-            run.reuse = Reuse(trace.relative(link["run"]), link["step"], run.tell_live)
+        if "reuse_effects" in link and live_from(trace) is None:
+            run.reuse = Reuse.found(link["reuse_effects"], trace, run.tell_live)
         step = trace.unfinished
         if step is not None:
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)

@@ -215,10 +215,11 @@ class Runner:
             reset_frame(token)
         self.begin(state)
 
-    def begin(self, state: StateSchema) -> None:
-        """Takes a state as the first of this run, and writes it."""
-        data = dump(state)
-        if self.run.redactor is not None and (cleaned := self.run.redactor.json(data)) is not data:
+    def begin(self, state: StateSchema, data: bytes | None = None) -> None:
+        """Takes a state as the first of this run, and writes it; its JSON, without secrets, may be given."""
+        redactor = self.run.redactor if data is None else None
+        data = dump(state) if data is None else data
+        if redactor is not None and (cleaned := redactor.json(data)) is not data:
             state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned
         self.held.state = state
         self._snapshot(data)
@@ -333,7 +334,8 @@ class Runner:
             deadline=None if seconds is None else run.clock.time() + seconds,
         )
         timer = seconds is not None and decision.prompt is None and decision.schema is None
-        reused = run.reuse.answer(run.step, request) if run.reuse is not None else None
+        known = run.reuse is None or request.id in run.waits.answers
+        reused = run.reuse.answer(run.step, request) if run.reuse is not None and not known else None
         if reused is not None:
             return Observation((), run.waits.give(request, reused[0]))
         return Observation((), await run.waits.answer(request, timer=timer))

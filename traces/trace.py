@@ -24,6 +24,7 @@ from .store import MemoryStore, trace_name
 from .tail import Ending, read_ending
 
 State = TypeVar("State", covariant=True)
+_RESUME = b'\n{"kind":"resume",'
 
 
 class FromDocument(Protocol[State]):
@@ -130,7 +131,7 @@ class Trace:
     @property
     def budget(self) -> dict[str, Any]:
         """The budget in force: the header's, or that of the last resume."""
-        last = self._lines.data.rfind(b'\n{"kind":"resume",', 0, self._lines.end)
+        last = self._lines.data.rfind(_RESUME, 0, self._lines.end)
         budget: dict[str, Any] = (self.record_at(last + 1) if last >= 0 else self.header)["budget"]
         return budget
 
@@ -184,13 +185,23 @@ class Trace:
         return doc if cls is None else cls.from_dict(doc)
 
     def state_record(self, step: int) -> Record:
-        """Give the record that state `step` came with: the commit before it, or the first snapshot."""
+        """Give the record that state `step` came with: the commit before it, the first snapshot, or a resume that changed
+        it.
+        """
+        lines = self._lines
         if step:
-            return self._lines.record_at(commit_offset(self._lines, step - 1))
-        first = next((record for record in self.records if record.kind == "snapshot"), None)
-        if first is None:
-            raise TraceError("the trace has no state: the run ended before init_state gave one")
-        return first
+            record = lines.record_at(commit_offset(lines, step - 1))
+        else:
+            first = next((record for record in self.records if record.kind == "snapshot"), None)
+            if first is None:
+                raise TraceError("the trace has no state: the run ended before init_state gave one")
+            record = first
+        stop = commit_offset(lines, step) if step < self.step_count else lines.end
+        while (at := lines.data.rfind(_RESUME, 0, stop) + 1) and (resumed := lines.record_at(at)).seq > record.seq:
+            if resumed.get("patch"):
+                return resumed
+            stop = at
+        return record
 
     @property
     def final_state(self) -> dict[str, Any]:
