@@ -47,7 +47,7 @@ def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
         try:
             value, end = decode(text, at)
         except ValueError as error:
-            is_open = _is_cut_off(error, text)
+            is_open = is_cut_off(error, text)
             unending += is_open
             end = at + 1
             if _looks_like_call(text, at, names):
@@ -59,7 +59,8 @@ def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
         at = text.find("{", end)
 
 
-def _is_cut_off(error: ValueError, text: str) -> bool:
+def is_cut_off(error: ValueError, text: str) -> bool:
+    """Whether a text that could not be decoded is JSON up to its end."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip())

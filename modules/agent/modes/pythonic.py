@@ -15,6 +15,7 @@ from .mode import FoundCall, Problem, Reading
 from .spans import cut
 
 _NAME = re.compile(r"""\s*([^\s\[\](){}'",=#]+)\s*\(""")
+_GIVEN_BY_NAME = re.compile(r"\s*(?:\w+\s*=|\*\*)")
 _BETWEEN = re.compile(r"\s*(?:,\s*)?")
 _COMMENTS = re.compile(r"(?:\s*#[^\n]*\n)*\s*")
 _WORDS = {"true": True, "false": False, "null": None}
@@ -65,6 +66,8 @@ class PythonicMode:
             if block is not None and read is not None:
                 last = block, read
             unending += block is not None and block.end is None
+            if block is not None and block.end is None and read is not None:
+                break  # what follows is inside of a call that was not written to its end
             at = text.find("[", at + 1 if block is None or block.end is None else block.end)
         if last is None:
             return Reading(text)
@@ -145,7 +148,8 @@ def _calls(block: _Block, parameters: dict[str, list[str]], raw: str) -> list[Fo
     """The calls of a block; None where it only looks like one: it names no tool, and gives nothing by name."""
 
     def is_likely(name: str, written: str) -> bool:
-        return name in parameters or "=" in written or "**" in written or not (parameters or written.strip())
+        given = _GIVEN_BY_NAME.search(written) if block.end is not None else _GIVEN_BY_NAME.match(written)
+        return name in parameters or given is not None or not (parameters or written.strip())
 
     if not any(is_likely(name, written) for name, written in block.calls):
         return None

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ..calls import ToolCall, ToolDefinition
-from .jsontext import arguments_json, call_in, call_object, decode, dumped, listed, matching_brace
+from .jsontext import arguments_json, call_in, call_object, decode, dumped, is_cut_off, listed, matching_brace
 from .markup import Tag, escape_attribute, tag_of, tag_pattern, unescape
 from .mode import FoundCall, Problem, Reading
 from .spans import cut
@@ -43,8 +43,9 @@ def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
     start = layout.end() if layout else opening.end
     try:
         value, at = decode(text, start)
-    except ValueError:
-        pass
+    except ValueError as error:
+        if text.startswith("{", start) and is_cut_off(error, text):
+            return Body(text[start:], len(text), is_open=True)
     else:
         after = _LAYOUT_END.match(text, at)
         at = after.end() if after else at

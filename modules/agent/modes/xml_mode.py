@@ -16,6 +16,7 @@ from .spans import cut
 _CALL = tag_pattern("rg-tool-call")
 _HALF_TAG = re.compile(r"<rg-tool-call\s+name\s*=[^<>]*\Z")
 _END = "</rg-tool-call>"
+_BEGINS_WITH_ARGUMENT = re.compile(r"\s*<(?!/?rg-tool-call\b)[A-Za-z_!]")
 _SAFE_KEY = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
@@ -56,8 +57,10 @@ class XmlMode:
         spans: list[tuple[int, int]] = []
         at = 0
         for opening, closing, is_last in _pairs(list(tags(text, _CALL))):
-            if opening.start < at or (closing is None and not is_last):
-                continue  # inside of another, or only mentioned: nothing closes it, and another one follows
+            if opening.start < at:
+                continue  # it is inside of another
+            if closing is None and not is_last and not _BEGINS_WITH_ARGUMENT.match(text, opening.end):
+                continue  # it is only mentioned: nothing closes it, and another one follows
             inner_end, end = (len(text), len(text)) if closing is None else (closing.start, closing.end)
             body = "" if opening.is_empty else text[opening.end : inner_end]
             found = _call(opening, body, schemas, is_open=closing is None)

@@ -41,11 +41,14 @@ def refuse_generators(fn: Callable[..., Any], name: str) -> None:
 
 
 def names_around(frame: FrameType | None) -> dict[str, Any]:
-    """The local names of a frame, which annotations may use; of a class body also those around the class."""
+    """The local names of a frame, which annotations may use; of a class body also those around the class.
+
+    `__name__` is the frame's module: functions of another know nothing of these names.
+    """
     if frame is None:
         return {}
-    names = dict(frame.f_locals)
+    names = {**frame.f_locals, "__name__": frame.f_globals.get("__name__")}
     while frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals:
         frame = frame.f_back
-        names = {**frame.f_locals, **names} if frame is not None else names
+        names = names if frame is None else {**frame.f_locals, **names}
     return names

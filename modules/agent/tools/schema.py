@@ -118,9 +118,11 @@ def marker_of(parameter: Parameter) -> Context | None:
 
 def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], method: bool) -> Signature:
     """The signature with its annotations evaluated."""
+    behind = target_of(fn)
+    local = dict(names) if names.get("__name__") == getattr(behind, "__module__", None) else {}
     try:
         signature = inspect.signature(fn)
-        hints = get_type_hints(target_of(fn), localns=dict(names), include_extras=True)
+        hints = get_type_hints(behind, localns=local, include_extras=True)
     except NameError as error:
         raise ToolDefinitionError(
             name, f"its annotations name {error.name!r}, which is not known where the function is defined"

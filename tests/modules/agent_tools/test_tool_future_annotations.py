@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Annotated
 
 from pydantic import BaseModel
@@ -12,6 +13,13 @@ from refold.modules.agent.calls import ToolCall
 
 class Outer(BaseModel):
     n: int = 1
+
+
+def test_names_of_the_caller_are_nothing_to_functions_of_other_modules() -> None:
+    elsewhere = ModuleType("elsewhere")
+    exec("def count(thing: 'int'): ...", elsewhere.__dict__)
+    int = Outer  # noqa: F841
+    assert tool(elsewhere.count).parameters_schema["properties"]["thing"]["type"] == "integer"
 
 
 async def test_local_classes_are_found_in_functions_and_toolsets() -> None:
