@@ -1,0 +1,49 @@
+"""What happens to an agent, as events: each with its own attributes, a form to be shown, and one to be kept."""
+
+from .base import AgentEvent, AgentStatus, AgentStep, AgentStopReason
+from .event_json import EventFormatError, event_from_dict, event_to_dict
+from .generations import (
+    CompactionEvent,
+    GenerationContent,
+    GenerationEnd,
+    GenerationError,
+    GenerationRetry,
+    GenerationStart,
+    GenerationStep,
+)
+from .lifecycle import AgentEnd, AgentError, AgentStalled, AgentStart, Heartbeat, UserInputRequired
+from .metrics import Metric, MetricSeries
+from .model_name import NamedGenerator
+from .react import ReactStep
+from .tool_events import ToolEnd, ToolError, ToolStart, ToolStep
+
+__all__ = [
+    "AgentEnd",
+    "AgentError",
+    "AgentEvent",
+    "AgentStalled",
+    "AgentStart",
+    "AgentStatus",
+    "AgentStep",
+    "AgentStopReason",
+    "CompactionEvent",
+    "EventFormatError",
+    "GenerationContent",
+    "GenerationEnd",
+    "GenerationError",
+    "GenerationRetry",
+    "GenerationStart",
+    "GenerationStep",
+    "Heartbeat",
+    "Metric",
+    "MetricSeries",
+    "NamedGenerator",
+    "ReactStep",
+    "ToolEnd",
+    "ToolError",
+    "ToolStart",
+    "ToolStep",
+    "UserInputRequired",
+    "event_from_dict",
+    "event_to_dict",
+]

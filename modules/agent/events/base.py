@@ -1,0 +1,150 @@
+"""The bases: an event is something that happened to an agent, a step is one that adds to the conversation."""
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, TypeAlias
+from uuid import UUID, uuid4
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..calls import ToolCall
+from ..messages import Message
+from ..recorded_errors import error_text
+from ..usage import Usage
+from .fields import Document, Messages, Metrics, Moment, OptionalError, OptionalGenerator, StepUsage
+from .masking import MASK, masked_arguments
+from .sinks import Sink, write_document
+
+AgentStatus: TypeAlias = Literal["running", "finished", "errored", "stalled"]
+AgentStopReason: TypeAlias = Literal["finished", "max_steps_reached", "error", "stalled", "cancelled"]
+
+
+class AgentEvent(BaseModel):
+    """Something that happened in the life of an agent.
+
+    Events are told, not obeyed: no run depends on them. What a hook writes into one (`metrics`, `policy_decision`) is
+    for those who look at it afterwards. Two events are equal when their documents are.
+
+    Attributes:
+        timestamp: when it happened (UTC).
+        agent_id: the id of the agent that it happened to.
+        agent_name: that agent's name.
+        status: what the agent was doing then.
+        metrics: numbers that scorers and conditions have attached, by name.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
+
+    known: ClassVar[dict[str, type["AgentEvent"]]] = {}
+    """The classes of events by name, those of one's own among them."""
+
+    timestamp: Moment = Field(default_factory=lambda: datetime.now(UTC))
+    agent_id: UUID = Field(default_factory=uuid4)
+    agent_name: str | None = None
+    status: AgentStatus | None = None
+    metrics: Metrics = Field(default_factory=dict)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        AgentEvent.known[cls.__name__] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as JSON, whole: what `event_to_dict` gives. `as_dict` is for showing it."""
+        document = self.model_dump(mode="json")
+        fields = type(self).model_fields
+        kept = {
+            name: value for name, value in document.items() if value is not None or fields[name].default is not None
+        }
+        if not kept.get("metrics"):
+            del kept["metrics"]
+        return {"_type": type(self).__name__, **kept}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as JSON for those who show it: arguments of tools are masked, messages reduced to what was said."""
+        return {
+            "type": type(self).__name__.lower(),
+            "timestamp": self.timestamp.isoformat(),
+            "agent_id": str(self.agent_id),
+            "agent_name": self.agent_name,
+            "status": self.status,
+            "data": self.data(),
+        }
+
+    def data(self) -> dict[str, Any]:
+        """What `as_dict` says of the event itself."""
+        return {}
+
+    def emit(self, span: Sink = None) -> None:
+        """Writes what `as_dict` gives: to the trace of the run in context, or to `span`.
+
+        `span` is a path or an open text file, which gets a line of JSON, or a function that is called with the dict.
+        With None and no run in context, nothing happens.
+        """
+        write_document(self.as_dict(), span)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AgentEvent):
+            return NotImplemented
+        return self is other or (type(self) is type(other) and self.to_dict() == other.to_dict())
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+AgentEvent.known["AgentEvent"] = AgentEvent
+
+
+class AgentStep(AgentEvent):
+    """A piece of work that carries the agent on: an event with messages that become part of the conversation.
+
+    Attributes:
+        generator: what the agent asked, or, in an event that was loaded, the name of its model.
+        step: the number of the agent's step, from 1.
+        messages: what the step adds to the conversation.
+        usage: what it used; nothing, unless a model was asked.
+        error: what went wrong.
+        stop: whether it asks for the end of the run.
+    """
+
+    generator: OptionalGenerator = None
+    step: int = 0
+    messages: Messages = Field(default_factory=list)
+    usage: StepUsage = Field(default_factory=Usage)
+    error: OptionalError = None
+    stop: bool | None = None
+
+    @property
+    def estimated_cost(self) -> float | None:
+        """US dollars; None where the price is not known. Generators know their prices, so no catalogue is loaded."""
+        return self.usage.cost_usd
+
+    def data(self) -> dict[str, Any]:
+        """Its number, what was said, and what went wrong."""
+        return {"step": self.step, "content": last_text(self.messages), **told(error=self.error, stop=self.stop)}
+
+
+def last_text(messages: list[Message]) -> str | None:
+    """The text of the last message, or None where there is none."""
+    return messages[-1].content if messages else None
+
+
+def told(**values: Any) -> dict[str, Any]:
+    """The values that are not None; errors as text."""
+    return {
+        name: error_text(value) if isinstance(value, Exception) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def shown_call(call: ToolCall, *, arguments: bool = True, hidden: bool = False) -> dict[str, Any]:
+    """A call as it is shown: its secrets masked, or all of its arguments."""
+    shown = {"id": call.id, "name": call.name}
+    if arguments:
+        shown["arguments"] = MASK if hidden else masked_arguments(call.arguments)
+    return shown
+
+
+def shown_usage(usage: Usage, *, cost: bool = False) -> dict[str, Any]:
+    """Usage as it is shown."""
+    shown: Document = {"input": usage.input_tokens, "output": usage.output_tokens, "total": usage.total_tokens}
+    return {**shown, "cost_usd": usage.cost_usd} if cost else shown

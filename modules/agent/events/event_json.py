@@ -1,0 +1,45 @@
+"""Events to JSON and back, without loss."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ....errors import RefoldError
+from ..agent_warning import AgentWarning
+from .base import AgentEvent
+
+
+class EventFormatError(RefoldError, ValueError):
+    """A document is no event; `type` is the class that it names, the message says what does not fit."""
+
+    def __init__(self, type: str, problem: str) -> None:
+        super().__init__(f"this is no {type}: {problem}")
+        self.type = type
+
+
+def event_to_dict(event: AgentEvent) -> dict[str, Any]:
+    """The event as JSON, its class as `_type`; `event_from_dict` gives an equal one back."""
+    return event.to_dict()
+
+
+def event_from_dict(data: Mapping[str, Any]) -> AgentEvent:
+    """The event of a document that `event_to_dict` gave.
+
+    Errors come back by class and text, reactions whole, a generator as the name of its model. A class that is not
+    known, such as one of a module that is not imported, gives an AgentEvent with what all events have, and a warning.
+
+    Raises EventFormatError for a document that does not fit the class it names.
+    """
+    values = dict(data)
+    name = values.pop("_type", "AgentEvent")
+    cls = AgentEvent.known.get(name)
+    if cls is None:
+        warnings.warn(f"there is no event {name!r}; all but its time, agent and status is lost", AgentWarning, 2)
+        cls = AgentEvent
+        values = {name: value for name, value in values.items() if name in AgentEvent.model_fields}
+    try:
+        return cls(**values)
+    except (ValidationError, ValueError, TypeError, RefoldError) as error:
+        raise EventFormatError(str(name), str(error)) from error

@@ -1,0 +1,116 @@
+"""Events of a run as a whole: its start and its end, and what holds it up."""
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from ..recorded_errors import error_cause, error_text, error_type
+from .base import AgentEvent, AgentStatus, AgentStopReason
+from .fields import Document, Error, ErrorOrText
+
+
+class AgentStart(AgentEvent):
+    """A run has begun.
+
+    Attributes:
+        inputs: what it was given, such as its `goal`.
+        params: how the agent is configured.
+    """
+
+    inputs: Document = Field(default_factory=dict)
+    params: Document = Field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        """Inputs and parameters."""
+        return {"inputs": self.inputs, "params": self.params}
+
+
+class AgentEnd(AgentEvent):
+    """A run has ended.
+
+    Attributes:
+        stop_reason: why.
+        error: what went wrong, if that is why; a text where somebody said so in words.
+    """
+
+    stop_reason: AgentStopReason
+    error: ErrorOrText = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_status(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "status" not in values:
+            failed = values.get("stop_reason") == "error" or values.get("error") is not None
+            return {**values, "status": "errored" if failed else "finished"}
+        return values
+
+    def data(self) -> dict[str, Any]:
+        """The reason and the error."""
+        return {"stop_reason": self.stop_reason, **shown_error(self.error)}
+
+
+class AgentError(AgentEvent):
+    """Something went wrong that no step can answer for, and that ends the run.
+
+    Attributes:
+        error: what it was.
+    """
+
+    error: Error
+
+    def data(self) -> dict[str, Any]:
+        """The error."""
+        return shown_error(self.error)
+
+
+class AgentStalled(AgentEvent):
+    """The model makes no calls, and no stop condition is met."""
+
+    status: AgentStatus | None = "stalled"
+
+    def data(self) -> dict[str, Any]:
+        """What it means."""
+        return {"reason": "the model made no tool calls, and no stop condition was met"}
+
+
+class UserInputRequired(AgentEvent):
+    """A person is asked; the run waits until somebody answers.
+
+    Attributes:
+        request_id: the id that the answer is bound to.
+        question: what is asked.
+        options: the answers to choose from, if there are any.
+    """
+
+    request_id: str
+    question: str
+    options: list[str] | None = None
+
+    def data(self) -> dict[str, Any]:
+        """The request."""
+        return {"request_id": self.request_id, "question": self.question, "options": self.options}
+
+
+class Heartbeat(AgentEvent):
+    """The run goes on, though nothing has been heard of it for a while. It is live only, and no part of the record.
+
+    Attributes:
+        message: what is going on.
+    """
+
+    message: str = "Processing..."
+
+    def data(self) -> dict[str, Any]:
+        """The message."""
+        return {"message": self.message}
+
+
+def shown_error(error: Exception | str | None) -> dict[str, Any]:
+    """An error as it is shown: its text, with the cause if there is one, and its class."""
+    if error is None:
+        return {"error": None, "error_type": None}
+    if isinstance(error, str):
+        return {"error": error, "error_type": None}
+    cause = error_cause(error)
+    text = error_text(error)
+    return {"error": f"{text} (caused by {cause})" if cause else text, "error_type": error_type(error)}

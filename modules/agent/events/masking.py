@@ -1,0 +1,57 @@
+"""Hides secrets in the arguments of tool calls before they are shown."""
+
+import json
+import re
+from typing import Any
+
+MASK = "***"
+
+_SECRET = (
+    r"pass(?:word|wd|phrase|code)?|pwd|secrets?|tokens?|api[-_]?keys?|private[-_]?keys?|access[-_]?keys?|auth"
+    r"|authorization|credentials?|cookies?|hash(?:es)?|nthash|lmhash|bearer|jwt|otp|pin"
+)
+_NAME = re.compile(rf"(?:^|[-_.\s])(?:{_SECRET})(?:$|[-_.\s\d])", re.IGNORECASE)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FLAG = re.compile(rf"^--?(?:[\w-]+[-_])?(?:{_SECRET})$", re.IGNORECASE)
+_IN_TEXT = re.compile(rf"(?<!\S)(--?(?:[\w-]+[-_])?(?:{_SECRET}))(=|\s+)('[^']*'|\"[^\"]*\"|\S+)", re.IGNORECASE)
+_IN_BROKEN = re.compile(rf"(\"[\w.-]*(?:{_SECRET})[\w.-]*\"\s*:\s*)(\"(?:[^\"\\]|\\.)*\"?|[^,}}\]\s]+)", re.IGNORECASE)
+
+
+def masked_arguments(arguments: str) -> str:
+    """The text of a call's arguments without the values that its names call secret.
+
+    Names such as `password`, `api_key` and `token` have their values replaced by `***`, and so has what follows a flag
+    such as `--password`, in a list of arguments or in a command. Text that is no JSON is searched as text.
+    """
+    try:
+        document = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return _in_text(_IN_BROKEN.sub(rf'\1"{MASK}"', arguments))
+    cleaned = masked(document)
+    return arguments if cleaned == document else json.dumps(cleaned, ensure_ascii=False)
+
+
+def masked(value: Any) -> Any:
+    """A JSON value without the secrets in it; see `masked_arguments`."""
+    if isinstance(value, str):
+        return _in_text(value)
+    if isinstance(value, dict):
+        return {
+            name: MASK if is_secret(name) and item not in (None, "", [], {}) else masked(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            MASK if i and isinstance(value[i - 1], str) and _FLAG.match(value[i - 1]) else masked(item)
+            for i, item in enumerate(value)
+        ]
+    return value
+
+
+def is_secret(name: str) -> bool:
+    """Whether a value of this name is a secret, in any spelling: `api_key`, `apiKey`, `API-KEY`."""
+    return _NAME.search(_CAMEL.sub("_", name)) is not None
+
+
+def _in_text(text: str) -> str:
+    return _IN_TEXT.sub(rf"\1\2{MASK}", text) if "-" in text else text

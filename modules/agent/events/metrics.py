@@ -1,0 +1,67 @@
+"""Numbers that scorers and conditions attach to an event, in the order in which they came."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number, the step it belongs to, and what else is to be said of it, as JSON values."""
+
+    value: float
+    step: int = 0
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The number as JSON."""
+        document: dict[str, Any] = {"value": self.value}
+        if self.step:
+            document["step"] = self.step
+        return document | ({"attributes": dict(self.attributes)} if self.attributes else {})
+
+
+@dataclass(slots=True)
+class MetricSeries:
+    """The numbers of one name."""
+
+    points: list[Metric] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, value: Any) -> "MetricSeries":
+        """A series from a series, a number, or a list of numbers, metrics and documents of them."""
+        if isinstance(value, MetricSeries):
+            return value
+        made = cls()
+        for item in value if isinstance(value, list | tuple) else [value]:
+            made.append(**item) if isinstance(item, Mapping) else made.append(item)
+        return made
+
+    def append(self, value: "float | Metric", *, step: int = 0, attributes: Mapping[str, Any] | None = None) -> None:
+        """Adds a number."""
+        if isinstance(value, Metric):
+            self.points.append(value)
+        elif isinstance(value, bool | int | float):
+            self.points.append(Metric(float(value), step, dict(attributes or {})))
+        else:
+            raise TypeError(f"a metric is a number, got {type(value).__name__}")
+
+    @property
+    def values(self) -> list[float]:
+        """The numbers alone."""
+        return [point.value for point in self.points]
+
+    @property
+    def last(self) -> float | None:
+        """The latest number, or None."""
+        return self.points[-1].value if self.points else None
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self.points)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The series as JSON."""
+        return [point.to_dict() for point in self.points]

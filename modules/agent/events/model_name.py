@@ -1,0 +1,45 @@
+"""A model's name in the place of its generator, in events that were loaded."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..generators.errors import FatalGeneratorError
+from ..generators.generation import Generation
+from ..generators.params import GenerateParams
+from ..messages import Message
+
+
+class NamedGenerator:
+    """Stands for a generator of which only the model's name is known; it can't be asked."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
+        """Raises FatalGeneratorError."""
+        raise FatalGeneratorError(f"this is only the name of {self.model}; get_generator({self.model!r}) can be asked")
+
+    def __repr__(self) -> str:
+        return f"NamedGenerator({self.model!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedGenerator) and self.model == other.model
+
+    def __hash__(self) -> int:
+        return hash(self.model)
+
+
+def generator_from(value: Any) -> Any:
+    """A generator from a generator, a model's name, or the document of one; raises ValueError for anything else."""
+    if isinstance(value, Mapping):
+        value = value.get("model")
+    if isinstance(value, str):
+        return NamedGenerator(value)
+    if value is None or isinstance(getattr(value, "model", None), str):
+        return value
+    raise ValueError(f"a generator has a `model`, the name of what it asks; got {type(value).__name__}")
+
+
+def model_of(generator: Any) -> str | None:
+    """The name of a generator's model."""
+    return None if generator is None else generator.model

@@ -1,0 +1,36 @@
+"""The event of a hook that stepped in."""
+
+from typing import Any
+
+from ..recorded_errors import error_text
+from .base import AgentStep
+from .fields import OptionalReaction
+
+
+class ReactStep(AgentStep):
+    """A hook has reacted, and its reaction is the one that counts; `messages` are what it adds to the conversation.
+
+    Hooks can't react to it.
+
+    Attributes:
+        hook_name: the hook's name.
+        reaction: its reaction.
+    """
+
+    hook_name: str | None = None
+    reaction: OptionalReaction = None
+
+    def data(self) -> dict[str, Any]:
+        """The hook and the reaction."""
+        return {"hook_name": self.hook_name, "reaction": self._shown(), "step": self.step}
+
+    def _shown(self) -> dict[str, Any] | None:
+        if self.reaction is None:
+            return None
+        document = self.reaction.to_dict()
+        error = getattr(self.reaction, "error", None)
+        if error is not None:
+            document["error"] = error_text(error)
+        if isinstance(document.get("messages"), list):
+            document["messages"] = len(document["messages"])
+        return document

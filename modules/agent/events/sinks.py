@@ -1,0 +1,33 @@
+"""Where an event can be written: the trace of a run, a file, or whatever takes a dict."""
+
+import json
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from ....engine import emit
+
+
+class _Writable(Protocol):
+    def write(self, text: str, /) -> Any: ...
+
+
+Sink: TypeAlias = str | PathLike[str] | _Writable | Callable[[dict[str, Any]], Any] | None
+
+
+def write_document(document: dict[str, Any], sink: Sink) -> None:
+    """Writes a document to a sink; see `AgentEvent.emit`."""
+    if sink is None:
+        emit("agent_event", **document)
+    elif isinstance(sink, str | PathLike):
+        with Path(sink).open("a", encoding="utf-8") as file:
+            file.write(_line(document))
+    elif callable(sink):
+        sink(document)
+    else:
+        sink.write(_line(document))
+
+
+def _line(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False) + "\n"
