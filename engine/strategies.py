@@ -1,8 +1,10 @@
 """How branches are decided: by selecting a candidate, or by running candidates and adopting the best state."""
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import log, sqrt
+from typing import Any
 
 from .branch import Branch, Node, Score
 from .errors import EngineUsageError
@@ -15,6 +17,14 @@ def _at_least_one(strategy: object, *names: str) -> None:
             raise EngineUsageError(
                 f"{name} of {type(strategy).__name__} must be a whole number of at least 1, got {value!r}"
             )
+
+
+def _check_score(strategy: Any) -> None:
+    score = strategy.score
+    if not callable(score):
+        raise EngineUsageError(
+            f"the score of {type(strategy).__name__} must be a function of a state, got {type(score).__name__}"
+        )
 
 
 def _best(nodes: list[Node]) -> Node:
@@ -44,6 +54,9 @@ class SelectBest:
 
     score: Score
 
+    def __post_init__(self) -> None:
+        _check_score(self)
+
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
         scores = await branch.weigh(branch.root, self.score)
@@ -58,6 +71,7 @@ class BestOfN:
     steps: int | None = None
 
     def __post_init__(self) -> None:
+        _check_score(self)
         _at_least_one(self, "steps")
 
     async def choose(self, branch: Branch) -> int | Node:
@@ -79,6 +93,7 @@ class BeamSearch:
     score: Score
 
     def __post_init__(self) -> None:
+        _check_score(self)
         _at_least_one(self, "width", "depth")
 
     async def choose(self, branch: Branch) -> int | Node:
@@ -108,6 +123,7 @@ class BestFirst:
     max_expansions: int = 100
 
     def __post_init__(self) -> None:
+        _check_score(self)
         _at_least_one(self, "max_expansions")
 
     async def choose(self, branch: Branch) -> int | Node:
@@ -134,6 +150,7 @@ class MonteCarloTreeSearch:
 
     `score(state)` rates where a rollout ended. `exploration` weighs what was tried little against what scored well
     (UCB1), in the scale of the scores: 1.4 fits scores from 0 to 1. A rollout goes at most `max_depth` branches deep.
+    As a place grows once, no rollout goes a second time to the same end; the search is over when all have been reached.
     (L. Kocsis and Cs. Szepesvári, Bandit based Monte-Carlo Planning, 2006.)
     """
 
@@ -143,14 +160,18 @@ class MonteCarloTreeSearch:
     max_depth: int = 50
 
     def __post_init__(self) -> None:
+        _check_score(self)
         _at_least_one(self, "rollouts", "max_depth")
+        if not 0 <= self.exploration < float("inf"):
+            raise EngineUsageError(f"exploration must be a number, 0 or more, got {self.exploration!r}")
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
         search = _Rollouts(branch, self)
         for _ in range(self.rollouts):
-            if not await search.roll():
+            if branch.root.place in search.closed:
                 break
+            await search.roll()
         return _best(search.reached) if search.reached else branch.root
 
 
@@ -160,63 +181,52 @@ class _Rollouts:
     def __init__(self, branch: Branch, strategy: MonteCarloTreeSearch) -> None:
         self._branch = branch
         self._strategy = strategy
-        self._visits: dict[str, int] = {}
-        self._sums: dict[str, float] = {}
-        self._children: dict[str, dict[int, Node]] = {}
-        self._dead: set[str] = set()
+        self._visits: Counter[str] = Counter()
+        self._sums: defaultdict[str, float] = defaultdict(float)
+        self._tried: dict[str, dict[int, Node]] = {}
+        self.closed: set[str] = set()
+        """The places that need no further visit: ends, lost ones, and those with nothing else below them."""
         self.reached: list[Node] = []
         """The states at which rollouts ended."""
 
-    async def roll(self) -> bool:
-        """One rollout; False where no way is left."""
-        node = self._branch.root
-        way = [self._branch.root]
-        grown = False
-        while node.candidates and node.depth < self._strategy.max_depth:
-            tried = self._children.setdefault(node.place, {})
-            open_ = [i for i in range(len(node.candidates)) if i not in tried]
-            if grown:
-                number = self._branch.rng.choice([i for i in range(len(node.candidates)) if not self._lost(tried, i)])
-            elif open_:
-                number, grown = open_[0], True
+    async def roll(self) -> None:
+        """One rollout: down to a place where something is untried, and from there to an end at random."""
+        way, fresh = [self._branch.root], False
+        while way[-1].candidates and way[-1].depth < self._strategy.max_depth:
+            node = way[-1]
+            tried = self._tried.setdefault(node.place, {})
+            untried = [number for number in range(len(node.candidates)) if number not in tried]
+            open_ = [number for number, child in tried.items() if child.place not in self.closed]
+            if fresh:
+                number = self._branch.rng.choice(sorted(untried + open_))
             else:
-                living = [i for i, child in tried.items() if child.place not in self._dead]
-                number = max(living, key=lambda i: self._bound(node, tried[i]))
+                number = untried[0] if untried else max(open_, key=lambda n: self._bound(node, tried[n]))
+            fresh = fresh or bool(untried)
             if number not in tried:
                 (tried[number],) = await self._branch.grow(node, candidates=[number])
-            child = tried[number]
-            if child.lost is not None:
-                self._bury(child)
-                return self._branch.root.place not in self._dead
-            way.append(child)
-            node = child
+            way.append(tried[number])
         end = way[-1]
-        (value,) = await self._branch.rate(end, score=self._strategy.score)
-        if end not in self.reached:
+        self._close(way)
+        if end.lost is None:
+            (value,) = await self._branch.rate(end, score=self._strategy.score)
             self.reached.append(end)
-        for each in way:
-            self._visits[each.place] = self._visits.get(each.place, 0) + 1
-            self._sums[each.place] = self._sums.get(each.place, 0.0) + value
-        return True
+            for node in way:
+                self._visits[node.place] += 1
+                self._sums[node.place] += value
 
-    def _lost(self, tried: dict[int, Node], number: int) -> bool:
-        return number in tried and tried[number].place in self._dead
-
-    def _bury(self, node: Node) -> None:
-        """Marks a place from which no way leads on, and those that have no other way."""
-        self._dead.add(node.place)
-        parent = node.parent
-        while parent is not None:
-            tried = self._children[parent.place]
-            if len(tried) < len(parent.candidates) or any(c.place not in self._dead for c in tried.values()):
+    def _close(self, way: list[Node]) -> None:
+        """Closes the end of a way, and the places above it that have no other way left."""
+        self.closed.add(way[-1].place)
+        for node in reversed(way[:-1]):
+            tried = self._tried[node.place]
+            if len(tried) < len(node.candidates) or any(child.place not in self.closed for child in tried.values()):
                 return
-            self._dead.add(parent.place)
-            parent = parent.parent
+            self.closed.add(node.place)
 
     def _bound(self, node: Node, child: Node) -> float:
         """The upper confidence bound UCB1; a place that only other rollouts passed counts as untried."""
-        visits = self._visits.get(child.place, 0)
+        visits = self._visits[child.place]
         if not visits:
             return float("inf")
         mean = self._sums[child.place] / visits
-        return mean + self._strategy.exploration * sqrt(log(self._visits.get(node.place, 1)) / visits)
+        return mean + self._strategy.exploration * sqrt(log(self._visits[node.place]) / visits)
