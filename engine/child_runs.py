@@ -24,6 +24,7 @@ from .reasons import RunStatus, StopReason
 from .redact import Redactor
 from .result import RunError, RunResult, WaitRequest
 from .resume import prepare_resume
+from .reuse import Reuse
 from .runner import Limit, Runner
 from .state import StateSchema
 
@@ -55,6 +56,8 @@ class Stand:
     weight: int
     """How many bytes of traces lead to it."""
     redactor: Redactor | None
+    reuse: Reuse | None
+    """What the run took from another on its way there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Birth:
     path: str
     limit: Limit
     environment: Environment | None
+    model: str | None
+    """The child of another run whose outcomes it takes while it asks for the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,18 +195,15 @@ class ChildRuns:
     async def _begin(self, birth: Birth) -> ChildEnd:
         engine, run, stand = self._engine, self._run, birth.stand
         link = {"run": stand.run_id, "step": stand.step, "candidate": birth.number, "hash": stand.hash}
+        link |= {"path": birth.path}
         path = self._path(birth.run_id)
         with TraceWriter.create(path, durability=engine.durability, parent=run.writer) as writer:
             child = self._child(birth, writer)
-            header = header_of(
-                birth.run_id,
-                engine.module,
-                self._document,
-                run.account.budget,
-                run.seed,
-                {**link, "path": birth.path},
-            )
-            child.write("header", 0, header)
+            if birth.model is not None and stand.reuse is not None:
+                child.reuse = stand.reuse.child(birth.model, child.tell_live)
+                link |= {"reuse_effects": child.reuse.link(path)}
+            budget = run.account.budget
+            child.write("header", 0, header_of(birth.run_id, engine.module, self._document, budget, run.seed, link))
             return await self._drive(self._runner(child), birth)
 
     async def _go_on(self, birth: Birth, answers: dict[str, Any]) -> ChildEnd:
@@ -286,7 +288,7 @@ def _end_of(runner: Runner, reason: StopReason, result: RunResult) -> ChildEnd:
     if reason in _BUDGETS and (run.stopping is not None or run.account.used_up() is not None):
         cut = reason
     weight = runner.snapshot_bytes + runner.patch_bytes
-    stand = Stand(run.run_id, run.step, runner.held.state, run.state_hash, run.path, weight, run.redactor)
+    stand = Stand(run.run_id, run.step, runner.held.state, run.state_hash, run.path, weight, run.redactor, run.reuse)
     return ChildEnd(stand, runner.candidates, reason, error, cut, tuple(result.waiting))
 
 
@@ -301,9 +303,10 @@ def end_in(trace: Trace, engine: "Engine", before: Stand) -> ChildEnd:
         error = str(RunError.from_dict(told) if told else trace.stop_reason)
     state = engine.module.state_class.from_dict(trace.state(-1))
     hashes = [r.hash for r in trace.records if r.kind in STATES]
-    weight, path = before.weight + trace.size, trace.header["parent"]["path"]
+    weight, path, reuse = before.weight + trace.size, trace.header["parent"]["path"], Reuse.of(trace)
+    last = hashes[-1] if hashes else None
     return ChildEnd(
-        Stand(trace.run_id, trace.step_count, state, hashes[-1] if hashes else None, path, weight, before.redactor),
+        Stand(trace.run_id, trace.step_count, state, last, path, weight, before.redactor, reuse),
         tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else (),
         StopReason(trace.stop_reason or StopReason.waiting),
         error,

@@ -230,12 +230,11 @@ class Engine:
         trace = Trace.load(source) if isinstance(source, Path) else source
         settled = Settled()
         Answers(trace, settled.write, self._redactor, self.module.tools, self.clock.time()).take(value, request)
-        origin = origin_of(
-            trace, at, None, self.module.state_class, budget, self._redactor, reuse_effects=True, settled=settled
-        )
         folder = self.traces
         if folder is None and trace.path is not None:
             folder = trace.path.parent
+        cls, redactor = self.module.state_class, self._redactor
+        origin = origin_of(trace, at, None, cls, budget, redactor, folder, reuse_effects=True, settled=settled)
         return await self._start(origin.task, self.observers, folder, origin)
 
     def fork(
@@ -280,9 +279,8 @@ class Engine:
         """
         source = trace if isinstance(trace, Trace) else self._trace_source(trace)
         loaded = source if isinstance(source, Trace) else Trace.load(source)
-        origin = origin_of(
-            loaded, at, edit, self.module.state_class, budget, self._redactor, reuse_effects=reuse_effects
-        )
+        cls, redactor, folder = self.module.state_class, self._redactor, self.traces
+        origin = origin_of(loaded, at, edit, cls, budget, redactor, folder, reuse_effects=reuse_effects)
         return await self._start(origin.task, self.observers, self.traces, origin)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:

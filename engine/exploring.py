@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from orjson import dumps
 
 from ..tasks import Environment
 from .branch import BranchStrategy, Node, Score
@@ -60,7 +61,8 @@ class Explorer:
         """What an earlier attempt chose, before it could commit it."""
         run = self.runner.run
         trace = run.writer.trace().relative(chosen["run"])
-        before = Stand(run.run_id, run.step, self.runner.held.state, run.state_hash, run.path, 0, run.redactor)
+        state = self.runner.held.state
+        before = Stand(run.run_id, run.step, state, run.state_hash, run.path, 0, run.redactor, run.reuse)
         return _adopted(end_in(trace, self.engine, before).stand.state, chosen["stop_reason"])
 
 
@@ -85,12 +87,13 @@ class _Exploration:
         self._run = run = runner.run
         self._stack = stack
         self._nest = f"-{nest}" if nest else ""
-        self._name = f"{run.step}{self._nest}"
+        self._name = f"{run.first_step + run.step}{self._nest}"
         self.root = Node("", state, decision.candidates, run_id=run.run_id, step=run.step)
         self.rng = Random(int.from_bytes(Frame(run, run.step, "branch").derive(f"branch|{self._name}")))
         weight = runner.snapshot_bytes + runner.patch_bytes
         self._nodes: dict[str, Node] = {"": self.root}
-        self._stands = {"": Stand(run.run_id, run.step, state, run.state_hash, run.path, weight, run.redactor)}
+        stand = Stand(run.run_id, run.step, state, run.state_hash, run.path, weight, run.redactor, run.reuse)
+        self._stands = {"": stand}
         self._environments: dict[str, Environment | None] = {"": explorer.environment}
         self._weights: dict[str, float] = {}
         self._growing: dict[str, anyio.Event] = {}
@@ -193,6 +196,8 @@ class _Exploration:
                 opened = {"place": node.place, "run": node.run_id, "children": ids}
                 self._run.write("branch", self._run.step, {"opened": opened})
         await several([partial(self._bring, node, birth) for node, birth in births], self._engine.max_children)
+        for node, birth in births:
+            self._follow(_below(node, birth.number), birth)
         if self._cut is not None:
             raise _Cut
 
@@ -202,7 +207,18 @@ class _Exploration:
         nest = self._nest if node is self.root else ""
         run_id = child_id(stand.run_id, f"{stand.step}{nest}.{number}")
         path = f"{stand.path}/{stand.state.current_step}{nest}.{number}"
-        return Birth(run_id, stand, node.candidates[number], number, path, limit, None)
+        reuse, model = stand.reuse, None
+        if reuse is not None and not reuse.live:
+            model = child_id(reuse.run_id, f"{reuse.at + stand.step}{nest}.{number}")
+        return Birth(run_id, stand, node.candidates[number], number, path, limit, None, model)
+
+    def _follow(self, place: str, birth: Birth) -> None:
+        """Goes on live, with all that comes after, where a child that took another's outcomes did."""
+        run, stand = self._run, self._stands.get(place)
+        went = stand.reuse.live_from if stand is not None and stand.reuse is not None else None
+        if run.reuse is not None and went is not None:
+            args = {"place": place, **{name: went[name] for name in ("step", "phase", "name")}}
+            run.reuse.end(run.step, "branch", birth.run_id, dumps(args), went["why"])
 
     async def _bring(self, node: Node, birth: Birth) -> None:
         """Runs one child and puts its end into the tree."""

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from .context import NOWHERE, reset_frame, set_frame
 from .errors import EngineOwnedFieldError, EngineUsageError, ReduceError, StateValueError
 from .jsonable import json_result
 from .redact import Redactor
-from .reuse import Reuse, Settled, Tell
+from .reuse import Reuse, Settled, Tell, link_to, linked
 from .state import StateSchema, assemble, dump
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]
@@ -41,7 +42,9 @@ class Origin:
 
     def reuse(self, tell: Tell) -> Reuse | None:
         """What the fork takes from its source, if it does."""
-        return Reuse(self.source, self.at, tell, self.settled) if "reuse_effects" in self.parent else None
+        if "reuse_effects" not in self.parent:
+            return None
+        return Reuse(self.source, self.source.run_id, self.at, tell, self.settled)
 
 
 def origin_of(
@@ -51,11 +54,14 @@ def origin_of(
     cls: type[StateSchema],
     budget: RuntimeBudget | None,
     redactor: Redactor | None,
+    home: Path | None,
     *,
     reuse_effects: bool = False,
     settled: Settled | None = None,
 ) -> Origin:
     """State `at` of a run (by default the last one), edited, as the first state of another; `cls` is its class.
+
+    The trace of that other run goes to the folder `home`, or to none.
 
     Raises EngineUsageError for a state or an edit that there cannot be, EngineOwnedFieldError for a field that the
     engine alone writes, StateValueError for a state that does not fit its class, StateMigrationError for one of a
@@ -77,12 +83,13 @@ def origin_of(
     data = dump(state)
     if redactor is not None and (cleaned := redactor.json(data)) is not data:
         state, data = cls.from_dict(orjson.loads(cleaned)), cleaned
-    parent: dict[str, Any] = {"run": source.run_id, "step": index, "hash": record.hash}
-    if (change := _proven(patch, document, data)) or edit is not None:
+    link = link_to(source, source.run_id, index, home / "fork" if home is not None else None)
+    parent: dict[str, Any] = {**link, "hash": record.hash}
+    if (change := _proven(patch, document, data, redactor)) or edit is not None:
         parent["edit"] = change
     parent["path"] = (header.get("parent") or {}).get("path", "")
     if reuse_effects:
-        parent["reuse_effects"] = Reuse.link(source, index)
+        parent["reuse_effects"] = link
     task = Task.from_dict(header["task"])
     return Origin(source, index, state, data, task, budget, int(header["seed"]), parent, settled or Settled())
 
@@ -159,12 +166,35 @@ def _operation(document: Any, tokens: Sequence[str]) -> str:
     return "replace" if isinstance(document, list) and tokens[-1] != "-" else "add"
 
 
-def _proven(patch: Patch, document: dict[str, Any], data: bytes) -> Patch:
+def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redactor | None) -> Patch:
     """The patch that leads from a state's document to the JSON that the fork begins with: this one if it does."""
-    try:
-        patch = orjson.loads(dump(patch))
-        if orjson.dumps(patched(document, patch)) == data:
-            return patch
-    except PatchError:
-        pass
+    form = dump(patch)
+    if redactor is None or redactor.json(form) is form:
+        try:
+            patch = orjson.loads(form)
+            if orjson.dumps(patched(document, patch)) == data:
+                return patch
+        except PatchError:
+            pass
     return make_patch(document, orjson.loads(data))
+
+
+def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
+    """The first state of a fork that was cut off before it had written it; None for a run that is no fork.
+
+    Raises EngineUsageError where the run it forks is not there any more.
+    """
+    link = trace.header.get("parent")
+    if link is None or "candidate" in link:
+        return None
+    try:
+        source = linked(link, trace)
+        if source.step_count >= link["step"] and source.state_record(link["step"]).hash == link["hash"]:
+            return cls.from_dict(patched(source.state(link["step"]), link.get("edit", [])))
+        problem = f"{source.path or 'the trace'} is no longer the one that was forked"
+    except TraceError as error:
+        problem = str(error)
+    raise EngineUsageError(
+        f"the process ended before run {trace.run_id} had its first state, state {link['step']} of run {link['run']}, "
+        f"and {problem}; fork it again"
+    )

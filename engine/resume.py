@@ -14,6 +14,7 @@ from .clock import Clock
 from .decision import Decision
 from .ending import unfinished
 from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
+from .forking import forked_state
 from .header import versions
 from .journal import Journal
 from .live import STATES, LiveRun
@@ -21,7 +22,7 @@ from .module import AgentModule
 from .questions import NOTHING_SAID, Answers
 from .reasons import RunStatus, StopReason
 from .redact import Redactor
-from .result import RunError, RunResult, WaitRequest, live_from
+from .result import RunError, RunResult, WaitRequest
 from .reuse import Reuse
 from .runner import Runner
 from .state import StateSchema
@@ -73,8 +74,9 @@ class Resumption:
         run.waits.restore(self.requests, self.answers)
         link = trace.header["parent"] or {}
         run.path = link.get("path", "")
-        if "reuse_effects" in link and live_from(trace) is None:
-            run.reuse = Reuse.found(link["reuse_effects"], trace, run.tell_live)
+        run.reuse = Reuse.of(trace, run.tell_live)
+        if trace.first_state is None and self.state is not None:
+            runner.begin(self.state)
         step = trace.unfinished
         if step is not None:
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
@@ -199,7 +201,11 @@ class _Preparation:
     def _say(self) -> StateSchema | None:
         """Writes the `resume` record, once; gives the state that the run goes on from."""
         trace, cls = self.trace, self.module.state_class
-        state: StateSchema | None = None
+        begun = trace.first_state is not None
+        state = cls.from_dict(trace.state(self.steps)) if begun else forked_state(trace, cls)
+        if state is not None and state.max_steps != self.budget.max_steps:
+            limit = max(self.budget.max_steps, state.current_step)
+            state = cls.from_dict({**state.to_dict(), "max_steps": max(limit, 1)})
         members: dict[str, Any] = {
             "attempt": 2 + sum(1 for r in trace.records if r.kind == "resume"),
             "versions": versions(),
@@ -208,16 +214,8 @@ class _Preparation:
         }
         if self.writer.torn:
             members["torn"] = len(self.writer.torn)
-        if trace.first_state is not None:
-            before = trace.final_state
-            state = cls.from_dict(trace.state(self.steps))
-            if state.max_steps != self.budget.max_steps:
-                limit = max(self.budget.max_steps, state.current_step)
-                values = {**state.to_dict(), "max_steps": max(limit, 1)}
-                state = cls.from_dict(values)
-            patch = make_patch(before, state.to_dict())
-            if patch:
-                members["patch"] = patch
+        if begun and state is not None and (patch := make_patch(trace.final_state, state.to_dict())):
+            members["patch"] = patch
         if not self.said:
             self.said = True
             self._write("resume", members)

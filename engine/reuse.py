@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import anyio.lowlevel
 import orjson
 
-from ..traces import Effect, Step, Trace, TraceError, split_pointer
+from ..traces import Effect, Step, Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
 from .calls import Recorded
 from .journal import ASK, Journal, Key
-from .result import WaitRequest
+from .result import WaitRequest, live_from
 from .state import StateModel, StateSchema, dump
 
 Tell = Callable[[int, str, str, bytes, str], None]
@@ -23,6 +22,33 @@ _ROUNDS = 200
 """How many rounds of the event loop an outcome waits for those that ended before it."""
 _NOT_ASKED = "it was not asked for there"
 _NOTHING = object()
+
+
+def _untold(step: int, phase: str, name: str, args: bytes, why: str) -> None:
+    """Tells nobody."""
+
+
+def link_to(source: Trace | None, run_id: str, step: int, home: Path | None) -> dict[str, Any]:
+    """State `step` of a run, as the header of a trace at `home` names it: with its file, where it is not near."""
+    link: dict[str, Any] = {"run": run_id, "step": step}
+    if source is not None and source.path is not None:
+        folder = branches_folder(source.path.resolve()).parent
+        if home is None or branches_folder(home.resolve()).parent != folder:
+            link["file"] = str(source.path.resolve())
+    return link
+
+
+def linked(link: Mapping[str, Any], near: Trace) -> Trace:
+    """The trace that a header links to: looked for among the relatives of `near`, then where it was.
+
+    Raises TraceNotFoundError where it is neither here nor there.
+    """
+    try:
+        return near.relative(link["run"])
+    except TraceNotFoundError:
+        if "file" in link and (found := Trace.load(Path(link["file"]))).run_id == link["run"]:
+            return found
+        raise
 
 
 @dataclass
@@ -49,9 +75,16 @@ class Reuse:
     """
 
     def __init__(
-        self, source: Trace | None, at: int, tell: Tell, settled: Settled | None = None, missing: str = ""
+        self,
+        source: Trace | None,
+        run_id: str,
+        at: int,
+        tell: Tell,
+        settled: Settled | None = None,
+        missing: str = "",
     ) -> None:
         """Takes from `source`; None where its trace cannot be had, as `missing` says: then every request is new."""
+        self.run_id = run_id
         self.at = at
         self.source = source
         self._tell = tell
@@ -63,22 +96,22 @@ class Reuse:
         self.live_from: dict[str, Any] | None = None
         """Where it ended: `step`, `phase`, `name`, `why`."""
 
-    @staticmethod
-    def link(source: Trace, at: int) -> dict[str, Any]:
-        """What a header says of it, for `found`."""
-        file = {"file": str(source.path.resolve())} if source.path is not None else {}
-        return {"run": source.run_id, "step": at, **file}
-
     @classmethod
-    def found(cls, link: Mapping[str, Any], near: Trace, tell: Tell) -> "Reuse":
-        """What a header links to, looked for among the relatives of `near`, then where it was."""
+    def of(cls, trace: Trace, tell: Tell = _untold) -> "Reuse | None":
+        """What a run takes from another as its header says it, up to where its trace has come."""
+        link = (trace.header["parent"] or {}).get("reuse_effects")
+        if link is None:
+            return None
         try:
-            return cls(near.relative(link["run"]), link["step"], tell)
+            reuse = cls(linked(link, trace), link["run"], link["step"], tell)
         except TraceError as error:
-            with suppress(TraceError):
-                if "file" in link and (source := Trace.load(Path(link["file"]))).run_id == link["run"]:
-                    return cls(source, link["step"], tell)
-            return cls(None, link["step"], tell, missing=str(error))
+            reuse = cls(None, link["run"], link["step"], tell, missing=str(error))
+        reuse.live_from = live_from(trace)
+        return reuse
+
+    def link(self, home: Path | None) -> dict[str, Any]:
+        """What the header of a trace at `home` says of it."""
+        return link_to(self.source, self.run_id, self.at, home)
 
     @property
     def live(self) -> bool:
@@ -135,11 +168,11 @@ class Reuse:
     def child(self, run_id: str, tell: Tell) -> "Reuse":
         """What a child run takes: the recorded outcomes of the child that explored the same place there."""
         if self.source is None:
-            return Reuse(None, 0, tell, missing=self._missing)
+            return Reuse(None, run_id, 0, tell, missing=self._missing)
         try:
-            return Reuse(self.source.relative(run_id), 0, tell)
+            return Reuse(self.source.relative(run_id), run_id, 0, tell)
         except TraceError as error:
-            return Reuse(None, 0, tell, missing=f"this candidate was not explored there: {error}")
+            return Reuse(None, run_id, 0, tell, missing=f"this candidate was not explored there: {error}")
 
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """From here on the run is live; said once."""

@@ -176,7 +176,7 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
     attempts: dict[Any, list[Record]] = {}
     for intent in intents:
         attempts.setdefault(_call(intent), []).append(intent)
-    calls = {intent.seq: _call(intent) for intent in intents}
+    calls: dict[Any, Any] = {intent.seq: _call(intent) for intent in intents}
     below: dict[Any, list[Any]] = {}
     for call, tries in attempts.items():
         below.setdefault(calls.get(tries[0].get("parent")), []).append(call)

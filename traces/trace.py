@@ -185,9 +185,7 @@ class Trace:
         return doc if cls is None else cls.from_dict(doc)
 
     def state_record(self, step: int) -> Record:
-        """Give the record that state `step` came with: the commit before it, the first snapshot, or a resume that changed
-        it.
-        """
+        """Give the record that state `step` came with: a commit, the first snapshot, or a resume that changed it."""
         lines = self._lines
         if step:
             record = lines.record_at(commit_offset(lines, step - 1))
@@ -301,8 +299,18 @@ class Trace:
 
         In memory those are found whose writers were created with a `parent`. On the disk it is looked for by its file's
         name: in the same folder, in `<own name>.branches` below it, in the folder above if this one is such a folder,
-        and in the other `.branches` there. Raises `TraceNotFoundError`, which says where it was looked for.
+        and in the other `.branches` there; the run that this one was forked from also where it stood then. Raises
+        `TraceNotFoundError`, which says where it was looked for.
         """
+        try:
+            return self._relative(run_id)
+        except TraceNotFoundError:
+            link = self.header.get("parent") or {}
+            if link.get("run") != run_id or "file" not in link or not Path(link["file"]).exists():
+                raise
+            return Trace.load(link["file"])
+
+    def _relative(self, run_id: str) -> "Trace":
         if self.path is None:
             store = self._memory.family.stores.get(run_id) if self._memory is not None else None
             if store is None:
