@@ -56,6 +56,16 @@ class MetricSeries:
         """The latest number, or None."""
         return self.points[-1].value if self.points else None
 
+    @property
+    def total(self) -> float:
+        """The sum of the numbers."""
+        return sum(self.values)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the numbers; None where there are none."""
+        return self.total / len(self.points) if self.points else None
+
     def __len__(self) -> int:
         return len(self.points)
 

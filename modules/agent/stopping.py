@@ -1,0 +1,243 @@
+"""Stop hooks: hooks that finish a run, each by one simple rule.
+
+They are pure: what they count is part of the run's state. So a run that is resumed counts on, a replay comes to the
+same end, and agents can share a hook without sharing its count. The reason of the Finish is the hook's name.
+"""
+
+from collections.abc import Callable
+from re import Pattern
+from typing import Any, Literal, TypeAlias
+
+from .events import (
+    AgentEvent,
+    AgentStart,
+    CompactionEvent,
+    GenerationEnd,
+    GenerationError,
+    GenerationRetry,
+    GenerationStep,
+    ToolEnd,
+    ToolError,
+)
+from .hooks import CountingHook, Hook
+from .matching import matcher
+from .reactions import Finish, Reaction
+
+_Counted: TypeAlias = tuple[bool, Any]
+"""Whether to stop, and what to remember."""
+
+
+def step_count(max_steps: int, *, name: str | None = None) -> Hook:
+    """Stops after so many steps of the agent."""
+    _at_least(1, max_steps=max_steps)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        return event.step >= max_steps, memory
+
+    return _stop(check, (GenerationStep,), name or f"stop_on_step_count({max_steps})")
+
+
+def generation_count(max_generations: int, *, name: str | None = None) -> Hook:
+    """Stops when a model has been asked so often.
+
+    Every request counts: those that failed and were repeated, those that failed for good, and those for a summary.
+    """
+    _at_least(1, max_generations=max_generations)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        asked = (memory or 0) + _requests(event)
+        return asked >= max_generations, asked
+
+    events = (GenerationEnd, GenerationRetry, GenerationError, CompactionEvent)
+    return _stop(check, events, name or f"stop_on_generation_count({max_generations})")
+
+
+def tool_use(tool_name: str, *, count: int = 1, name: str | None = None) -> Hook:
+    """Stops when a tool has been used so often with success; `tool_name` is the name that models know it by."""
+    _at_least(1, count=count)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        used = (memory or 0) + (event.tool_call.name == tool_name and event.error is None)
+        return used >= count, used
+
+    return _stop(check, (ToolEnd,), name or f"stop_on_tool_use({tool_name}, {count})")
+
+
+def any_tool_use(*, count: int = 1, name: str | None = None) -> Hook:
+    """Stops when tools have been used so often, no matter which and how it went; parallel uses count each."""
+    _at_least(1, count=count)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        used = (memory or 0) + 1
+        return used >= count, used
+
+    return _stop(check, (ToolEnd,), name or f"stop_on_any_tool_use({count})")
+
+
+def output(
+    pattern: str | Pattern[str],
+    *,
+    case_sensitive: bool = False,
+    exact: bool = False,
+    regex: bool = False,
+    name: str | None = None,
+) -> Hook:
+    """Stops when the model's last message matches; tools that it called have run by then. See `matcher`."""
+    matches = matcher(pattern, case_sensitive=case_sensitive, exact=exact, regex=regex)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        return bool(event.messages) and matches(event.messages[-1].content), memory
+
+    return _stop(check, (GenerationEnd,), name or f"stop_on_output('{_shown(pattern)}')")
+
+
+def tool_output(
+    pattern: str | Pattern[str],
+    *,
+    tool_name: str | None = None,
+    case_sensitive: bool = False,
+    exact: bool = False,
+    regex: bool = False,
+    name: str | None = None,
+) -> Hook:
+    """Stops when what a tool gave matches; with `tool_name`, what that tool gave. See `matcher`."""
+    matches = matcher(pattern, case_sensitive=case_sensitive, exact=exact, regex=regex)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        asked = tool_name is None or event.tool_call.name == tool_name
+        return asked and event.result is not None and matches(event.result), memory
+
+    return _stop(check, (ToolEnd,), name or f"stop_on_tool_output('{_shown(pattern)}', tool={tool_name or 'any'})")
+
+
+def tool_error(tool_name: str | None = None, *, name: str | None = None) -> Hook:
+    """Stops when a call fails, also where the model was told of it; with `tool_name`, a call of that tool."""
+
+    def check(event: Any, memory: Any) -> _Counted:
+        return (tool_name is None or event.tool_call.name == tool_name) and event.error is not None, memory
+
+    return _stop(check, (ToolEnd, ToolError), name or f"stop_on_tool_error({tool_name or 'any'})")
+
+
+def no_new_tool_used(for_steps: int, *, name: str | None = None) -> Hook:
+    """Stops after so many steps in a row in which no tool was used for the first time."""
+    _at_least(1, for_steps=for_steps)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        seen, new, idle = memory or ([], False, 0)
+        if isinstance(event, ToolEnd):
+            if event.tool_call.name in seen:
+                return False, memory
+            return False, [[*seen, event.tool_call.name], True, idle]
+        idle = 0 if new else idle + 1
+        return idle >= for_steps, [list(seen), False, idle]
+
+    return _stop(check, (ToolEnd, GenerationStep), name or f"stop_on_no_new_tool({for_steps})")
+
+
+def no_tool_calls(for_steps: int = 1, *, name: str | None = None) -> Hook:
+    """Stops after so many steps in a row in which the model called no tool; a call that fails is one, too."""
+    _at_least(1, for_steps=for_steps)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        called, idle = memory or (False, 0)
+        if not isinstance(event, GenerationStep):
+            return False, memory if called else [True, idle]
+        called = called or any(message.tool_calls for message in event.messages)
+        idle = 0 if called else idle + 1
+        return idle >= for_steps, [False, idle]
+
+    events = (ToolEnd, ToolError, GenerationStep)
+    return _stop(check, events, name or f"stop_on_no_tool_calls({for_steps})")
+
+
+def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", name: str | None = None) -> Hook:
+    """Stops when the run has used more tokens than `limit`: altogether, those it sent, or those it was sent."""
+    _at_least(0, limit=limit)
+    fields = {"total": "total_tokens", "in": "input_tokens", "out": "output_tokens"}
+    if mode not in fields:
+        raise ValueError(f"mode is total, in or out; got {mode!r}")
+
+    def check(event: Any, memory: Any) -> _Counted:
+        used = (memory or 0) + getattr(event.usage, fields[mode])
+        return used > limit, used
+
+    return _stop(check, (GenerationEnd,), name or f"stop_on_token_usage({limit}, {mode})")
+
+
+def elapsed_time(max_seconds: float, *, name: str | None = None) -> Hook:
+    """Stops when more than `max_seconds` have passed since the run began; looked at after each step.
+
+    Time on the wall, in which a run that waits or is interrupted grows older as well. It cuts nothing short: for that
+    there is the budget's `max_runtime_seconds`.
+    """
+    _at_least(0, max_seconds=max_seconds)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        now = event.timestamp.timestamp()
+        if isinstance(event, AgentStart) or memory is None:
+            return False, now
+        return now - memory > max_seconds, memory
+
+    events = (AgentStart, GenerationEnd)
+    return _stop(check, events, name or f"stop_on_elapsed_time({max_seconds}s)", clock=True)
+
+
+def estimated_cost(limit: float, *, name: str | None = None) -> Hook:
+    """Stops when the run's generations have cost more than `limit` US dollars, those of its sub-agents included.
+
+    What a model's use costs is not always known; a generation without a price adds nothing here. The budget's
+    `max_cost_usd` says what becomes of such a run.
+    """
+    _at_least(0, limit=limit)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        cost = event.cost_usd if isinstance(event, ToolEnd) else event.usage.cost_usd
+        spent = (memory or 0.0) + (cost or 0.0)
+        return spent > limit, spent
+
+    return _stop(check, (GenerationEnd, ToolEnd), name or f"stop_on_estimated_cost(${limit:.2f})")
+
+
+def consecutive_errors(count: int, *, name: str | None = None) -> Hook:
+    """Stops after so many calls in a row that failed, also where the model was told of it; a good one starts anew."""
+    _at_least(1, count=count)
+
+    def check(event: Any, memory: Any) -> _Counted:
+        failed = 0 if event.error is None else (memory or 0) + 1
+        return failed >= count, failed
+
+    return _stop(check, (ToolEnd, ToolError), name or f"stop_on_consecutive_errors({count})")
+
+
+def _stop(
+    check: Callable[[Any, Any], _Counted], events: tuple[type[AgentEvent], ...], name: str, *, clock: bool = False
+) -> Hook:
+    """A hook that finishes the run when `check(event, memory)` says so; a start makes it forget what it counted."""
+
+    def count(event: Any, memory: Any) -> tuple[Reaction | None, Any]:
+        if isinstance(event, AgentStart) and AgentStart not in events:
+            return None, None
+        stop, memory = check(event, memory)
+        return (Finish(name) if stop else None), memory
+
+    return CountingHook(count, (AgentStart, *events), name=name, clock=clock)
+
+
+def _requests(event: AgentEvent) -> int:
+    """How often a model was asked, by what an event tells: after an overflow, in vain and then for a summary."""
+    if not isinstance(event, CompactionEvent):
+        return 1
+    if event.compaction_status != "completed":
+        return 0
+    return 2 if event.trigger == "overflow_recovery" else 1
+
+
+def _shown(pattern: str | Pattern[str]) -> str:
+    return pattern if isinstance(pattern, str) else pattern.pattern
+
+
+def _at_least(least: int, **given: Any) -> None:
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise ValueError(f"{name} is a number of at least {least}, got {value!r}")
