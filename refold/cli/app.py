@@ -73,9 +73,16 @@ def run(
 def resume(
     trace: o.TraceName,
     value: Annotated[
-        str | None, typer.Option(metavar="JSON", help='The answer to what it waits for, such as {"ran": result}.')
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help="The answer to what it waits for; for several, an object of request ids and answers. "
+            "Without it, a person at a terminal is asked.",
+        ),
     ] = None,
-    request: Annotated[str | None, typer.Option(metavar="ID", help="The request that --value answers.")] = None,
+    request: Annotated[
+        str | None, typer.Option(metavar="ID", help="The request that is answered, where several are open.")
+    ] = None,
     module: o.Module = None,
     traces: o.Traces = RUNS,
     max_steps: o.MaxSteps = None,
@@ -83,7 +90,8 @@ def resume(
     max_tokens: o.MaxTokens = None,
     max_cost: o.MaxCost = None,
     on_divergence: Annotated[
-        Literal["fail", "ignore"], typer.Option(help="What to do where the code no longer does what was recorded.")
+        Literal["fail", "fork", "ignore"],
+        typer.Option(help="What to do where the code no longer does what was recorded."),
     ] = "fail",
     durability: o.Durability = "process",
     workspace: o.Workspace = None,

@@ -1,59 +1,55 @@
-"""Asks the person at the terminal what became of calls whose fate nobody knows."""
+"""Asks the person at the terminal what a run waits for: its questions, and the fates of calls that nobody knows."""
 
 import json
-import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .out import console, is_terminal
-from .text import LONG, clean, cut, value_text
+from rich.text import Text
+
+from .forms import Read, fill
+from .out import console
+from .requests import request_rows
 
 
-def can_ask() -> bool:
-    """Whether somebody is there to answer."""
-    return is_terminal() and sys.stdin.isatty()
-
-
-def ask_fates(requests: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The answers, by request id; {} where there is a question that is no such one, or one was left open."""
-    answers: dict[str, dict[str, Any]] = {}
-    for request in requests:
-        if request.get("kind") != "unknown_effect":
-            return {}
+def ask_person(requests: Sequence[Mapping[str, Any]], read: Read = input) -> dict[str, Any]:
+    """Asks one thing after the other; gives the answers by request id, without those that were left open."""
+    answers: dict[str, Any] = {}
+    out = console()
+    for number, request in enumerate(requests, 1):
+        out.print()
+        of = f"{number} of {len(requests)}: " if len(requests) > 1 else ""
+        for row, (label, text) in enumerate(request_rows(request, time.time())):
+            line = Text(of, "dim").append_text(text) if row == 0 else Text(f"  {label}  ", "dim").append_text(text)
+            out.print(line, soft_wrap=True)
         try:
-            answer = _ask(request)
+            if request.get("kind") == "unknown_effect":
+                answers[str(request["id"])] = _fate(read)
+            else:
+                out.print(Text("  Ctrl-D leaves it open", "dim"))
+                answers[str(request["id"])] = fill(request.get("schema"), out, read)
         except EOFError:
-            answer = None
-        if answer is None:
-            return {}
-        answers[str(request["id"])] = answer
+            out.print(Text("\nleft open", "dim"))
     return answers
 
 
-def _ask(request: Mapping[str, Any]) -> dict[str, Any] | None:
-    details = request.get("details") or {}
-    out = console()
-    out.print()
-    out.print(f"{clean(str(details.get('name')))} was begun, and nobody knows whether it happened.", style="bold cyan")
-    out.print(f"  arguments  {cut(value_text(details.get('args')), LONG)}")
-    out.print(f"  key        {clean(str(details.get('key')))}")
+def _fate(read: Read) -> dict[str, Any]:
+    """What became of a call; raises EOFError where the person leaves it open."""
     while True:
-        said = (
-            input("Did it? [r]an with a result, [f]ailed, [t]ry it again, [q]uit and leave it open: ").strip().lower()
-        )
+        said = read("Did it? [r]an with a result, [f]ailed, [t]ry it again, [q]uit and leave it open: ").strip().lower()
         if said in ("r", "ran"):
-            return {"ran": _result()}
+            return {"ran": _result(read)}
         if said in ("f", "failed"):
-            return {"failed": input("Failed with which text? ")}
+            return {"failed": read("Failed with which text? ")}
         if said in ("t", "try", "retry"):
             return {"retry": True}
         if said in ("q", "quit"):
-            return None
+            raise EOFError
 
 
-def _result() -> Any:
+def _result(read: Read) -> Any:
     while True:
-        text = input("With which result, as JSON? ")
+        text = read("With which result, as JSON? ")
         try:
             return json.loads(text)
         except ValueError as error:

@@ -27,7 +27,7 @@ def read_inputs(given: Sequence[str]) -> dict[str, Any]:
         if key in inputs:
             raise InputError(f"--input {key} is given twice; give it once, a list as --input '{key}=[1, 2]'")
         try:
-            inputs[key] = _strict(value)
+            inputs[key] = strict_json(value)
         except ValueError:
             inputs[key] = value
     return inputs
@@ -36,7 +36,7 @@ def read_inputs(given: Sequence[str]) -> dict[str, Any]:
 def read_json(text: str, option: str) -> Any:
     """The JSON value of an option; raises InputError for anything else."""
     try:
-        return _strict(text)
+        return strict_json(text)
     except ValueError as error:
         raise InputError(f"{option} takes JSON: {error} in {text!r}; put text in quotes: {option} '\"text\"'") from None
 
@@ -74,8 +74,8 @@ def _with(task: Task, inputs: dict[str, Any], budget: dict[str, Any]) -> Task:
     return Task.from_dict(doc)
 
 
-def _strict(text: str) -> Any:
-    """JSON as RFC 8259 has it: without NaN and infinities."""
+def strict_json(text: str) -> Any:
+    """JSON as RFC 8259 has it: without NaN and infinities. Raises ValueError for anything else."""
     return json.loads(text, parse_constant=_refuse)
 
 

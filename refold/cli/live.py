@@ -80,6 +80,12 @@ def _note(record: Record) -> Text | None:
     if record.kind == "resume":
         torn = f"; a torn last record of {record['torn']:,} bytes was cut off" if record.get("torn") else ""
         return Text(f"goes on at step {record.step}, attempt {record['attempt']}{torn}", "dim")
+    if record.kind == "wait":
+        asked = [str(request.get("prompt") or "an answer") for request in record["requests"]]
+        return Text("  waits for: ", "cyan").append(brief("; ".join(asked), 100))
+    if record.kind == "input":
+        passed = record.get("expired")
+        return Text("  the time to answer has passed" if passed else "  answered", "cyan")
     if record.kind == "event":
         return _event(str(record["name"]), record.get("data") or {})
     return None

@@ -30,6 +30,11 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def can_ask() -> bool:
+    """Whether a person is there who can type an answer."""
+    return is_terminal() and sys.stdin.isatty()
+
+
 def say(out: Console, *lines: Text) -> None:
     """Prints lines: broken to a terminal's width; where nobody watches, as they are."""
     for line in lines:

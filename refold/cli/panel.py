@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from .out import is_terminal, say
+from .requests import request_rows
 from .summary import Summary
-from .text import LONG, brief, clean, count_text, cut, seconds_text, value_text
+from .text import LONG, brief, clean, count_text, cut, seconds_text
 from .wording import STATUS_STYLES, status_text
 
 _VERDICTS = {True: ("passed", "green"), False: ("failed", "red"), None: ("not evaluated", "dim")}
@@ -58,15 +59,12 @@ def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Tex
         word, style = _VERDICTS[criterion.get("passed")]
         text = Text(word, style).append(f"  {brief(criterion['criterion'], 100)}", "")
         yield "criterion", text.append(f"  {brief(criterion.get('evidence') or '', 100)}".rstrip(), "dim")
-    for request in summary.waiting:
-        yield "waits for", Text(brief(request.get("prompt") or "an answer", LONG))
-        details = request.get("details") or {}
-        if details:
-            yield (
-                "call",
-                Text(f"{clean(str(details.get('name')))} {brief(value_text(details.get('args')), 200)}", "dim"),
-            )
+    commands = summary.answer_commands()
+    for number, request in enumerate(summary.waiting):
+        yield from request_rows(request)
         yield "request", Text(clean(str(request.get("id"))))
+        if len(summary.waiting) > 1 and commands:
+            yield "answer", Text(clean(commands[number]))
     yield "used", Text(usage_text(summary))
     if summary.trace is not None:
         yield "trace", Text(clean(str(summary.trace)))

@@ -33,6 +33,7 @@ class Progress:
     ended: bool = False
     decision: dict[str, Any] | None = None
     open_calls: dict[int, str] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
     _errors: dict[int, str | None] = field(default_factory=dict)
     _earlier: float = 0.0
     _began: float = 0.0
@@ -54,6 +55,11 @@ class Progress:
             error = record.get("error")
             self._errors[record.seq] = None if error is None else f"{error.get('type')}: {error.get('message')}"
             self._use(record.get("usage") or {})
+        elif record.kind == "wait":
+            self._asked.update(request["id"] for request in record["requests"])
+        elif record.kind == "input":
+            self._asked.difference_update(record["answers"])
+            self._earlier -= record.get("waited") or 0.0
         elif record.kind == "commit":
             done = self._commit(record)
         elif record.kind == "end":
@@ -67,6 +73,8 @@ class Progress:
 
     def doing(self) -> str:
         """What the run does right now, in a few words."""
+        if self._asked:
+            return f"waiting for {'an answer' if len(self._asked) == 1 else f'{len(self._asked)} answers'}"
         if self.open_calls:
             names = list(self.open_calls.values())
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -98,5 +106,6 @@ class Progress:
         done = Done(record.step, self.decision or {}, errors, len(changed), took, self._step_tokens)
         self.steps, self.decision = record.step + 1, None
         self._errors.clear()
+        self._asked.clear()
         self._step_began, self._step_tokens = record.at, 0
         return done

@@ -7,10 +7,9 @@ from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
 from ..traces import Trace
-from .asking import can_ask
 from .failures import INTERRUPTED, InputError
 from .keys import ReadKey, keyboard, stop_process
-from .out import console, say, write_json
+from .out import can_ask, console, say, write_json
 from .pages import Pages, heading
 from .step_view import step_json
 from .stepper import Stepper

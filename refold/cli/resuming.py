@@ -1,17 +1,19 @@
-"""What `refold resume` does: goes on with a run, and asks about calls of unknown fate where somebody is there."""
+"""What `refold resume` does: goes on with a run, and asks for the answers it waits for where somebody is there."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..engine import Engine, RunResult, RuntimeBudget
+from ..engine import AgentModule, Engine, RunResult, RuntimeBudget, WaitAnsweredError
 from ..traces import Durability, Record, Trace
-from .asking import ask_fates, can_ask
-from .failures import INTERRUPTED, InputError
+from .asking import ask_person
+from .failures import INTERRUPTED, InputError, one_line
 from .importing import load_module
-from .out import write_json
+from .out import can_ask, write_json
 from .running import Manner, hushed, tell, watched
+from .summary import Summary
 
 NOTHING_SAID: Any = ...
 
@@ -23,7 +25,7 @@ class Resume:
     value: Any = NOTHING_SAID
     request: str | None = None
     budget: dict[str, Any] = field(default_factory=dict)
-    on_divergence: Literal["fail", "ignore"] = "fail"
+    on_divergence: Literal["fail", "fork", "ignore"] = "fail"
     durability: Durability = "process"
     workspace: Path | None = None
 
@@ -34,31 +36,62 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
     header = trace.header
     with hushed(manner):
         loaded = load_module(*_module_of(header, module))
-    effective = _budget(trace, wanted.budget)
-
-    def going_on(answer: Any) -> Callable[[tuple[Callable[[Record], Any], ...]], RunResult]:
-        def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
-            engine = Engine(loaded, observers=observers, durability=wanted.durability, workspace=wanted.workspace)
-            return engine.resume(
-                path, answer, request=wanted.request, budget=effective, on_divergence=wanted.on_divergence
-            )
-
-        return work
-
-    summary = watched(going_on(wanted.value), manner, trace.records)
-    while summary.waiting and wanted.value is NOTHING_SAID and not manner.mute and can_ask():
-        try:
-            answers = ask_fates(summary.waiting)
-        except KeyboardInterrupt:
-            print()
-            return INTERRUPTED
-        if not answers:
-            break
-        summary = watched(going_on(answers), manner, Trace.load(path).records)
+    going = _Going(path, loaded, wanted, manner, _budget(trace, wanted.budget))
+    summary = going.on(wanted.value, wanted.request if wanted.value is not NOTHING_SAID else None)
+    try:
+        summary = going.while_a_person_answers(summary)
+    except KeyboardInterrupt:
+        print()
+        return INTERRUPTED
     if manner.as_json:
         write_json(summary.to_dict())
     tell(summary, manner)
     return summary.exit_code or 0
+
+
+@dataclass
+class _Going:
+    """One trace that is gone on with, as often as there are answers."""
+
+    path: Path
+    module: AgentModule[Any]
+    wanted: Resume
+    manner: Manner
+    budget: RuntimeBudget | None
+
+    def on(self, answer: Any, request: str | None = None) -> Summary:
+        """Resumes it with an answer, or a mapping of several; where its code has changed, that may be a fork of it."""
+        wanted, path = self.wanted, self.path
+
+        def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
+            engine = Engine(self.module, observers=observers, durability=wanted.durability, workspace=wanted.workspace)
+            return engine.resume(path, answer, request=request, budget=self.budget, on_divergence=wanted.on_divergence)
+
+        summary = watched(work, self.manner, Trace.load(path).records)
+        self.path = summary.trace or path
+        return summary
+
+    def while_a_person_answers(self, summary: Summary) -> Summary:
+        """Asks the person at the terminal, and goes on, until nothing is open but what they have left so."""
+        left: set[str] = set()
+        only = self.wanted.request
+        if self.wanted.value is NOTHING_SAID and only is not None and summary.waiting:
+            left = {str(each["id"]) for each in summary.waiting} - {only}
+            if len(left) == len(summary.waiting):
+                raise InputError(f"no request {only!r} is open in this run; open: {', '.join(sorted(left))}")
+        while self.wanted.value is NOTHING_SAID:
+            asked = [each for each in summary.waiting if each["id"] not in left]
+            if not asked or self.manner.mute or not can_ask():
+                break
+            answers = ask_person(asked)
+            left.update(each["id"] for each in asked if each["id"] not in answers)
+            if answers:
+                try:
+                    summary = self.on(answers)
+                except WaitAnsweredError as error:
+                    print(f"refold: {one_line(str(error))}", file=sys.stderr)
+                    summary = self.on(NOTHING_SAID)
+        return summary
 
 
 def _module_of(header: Record, given: str | None) -> tuple[str, str]:

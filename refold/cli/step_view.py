@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ..traces import Change, Effect, Step
 from .text import LONG, SHORT, clean, cut, seconds_text, value_text
-from .wording import call_text
+from .wording import ASK, call_text, effect_text
 
 _MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
 
@@ -107,15 +107,28 @@ def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Tex
                 cut(value_text(result.get("output")), limit, hint)
             )
         yield line
-    if value is not None:
+    if step.committed and (step.decision or {}).get("mode") == "wait":
+        yield Text("answered" if not _expired(step) else "not answered: the time for it passed", "bold")
+        if not _expired(step):
+            yield Text(f"    {cut(value_text(value), limit, hint)}")
+    elif value is not None:
         yield Text("observed", "bold")
         yield Text(f"    {cut(value_text(value), limit, hint)}")
 
 
+def _expired(step: Step) -> bool:
+    """Whether the time of its wait decision passed."""
+    asked = [request for record in step.records if record.kind == "wait" for request in record["requests"]]
+    passed = [name for record in step.records if record.kind == "input" for name in record.get("expired") or ()]
+    return any(request["kind"] == "wait" and request["id"] in passed for request in asked)
+
+
 def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str) -> Iterator[Text]:
     line = Text("    " * depth).append(f"{effect.phase}  " if depth == 1 else "", "dim")
-    line.append(call_text(effect.name, effect.args, None if limit is None else SHORT, hint))
-    if effect.open:
+    line.append(effect_text(effect.name, effect.args, None if limit is None else SHORT, hint))
+    if _waits(effect):
+        line.append("  waits for an answer", "cyan")
+    elif effect.open:
         line.append("  nobody knows whether it happened", "magenta")
     elif effect.cancelled:
         line.append("  cancelled", "magenta")
@@ -130,6 +143,11 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str) -> I
     yield line
     for child in effect.children:
         yield from _effect_lines(child, depth + 1, limit, hint)
+
+
+def _waits(effect: Effect) -> bool:
+    """Whether it has no outcome because somebody was asked who has not answered yet."""
+    return effect.open and any(each.name == ASK and each.open for each in effect.walk())
 
 
 def _effect_json(effect: Effect) -> Mapping[str, Any]:

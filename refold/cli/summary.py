@@ -77,6 +77,9 @@ class Summary:
         """The JSON form."""
         doc = asdict(self)
         doc["trace"] = str(self.trace) if self.trace is not None else None
+        doc["resume"] = self.resume_command()
+        for request, command in zip(doc["waiting"], self.answer_commands(), strict=False):
+            request["answer"] = command
         return doc
 
     def error_place(self) -> str:
@@ -102,8 +105,15 @@ class Summary:
         if self.status == "stopped":
             option = _MORE.get(self.stop_reason or "")
             return f"{shlex.join(command)} {option} MORE" if option else None
-        if self.waiting:
-            if len(self.waiting) > 1:
-                command += ["--request", str(self.waiting[0].get("id"))]
-            return f"{shlex.join(command)} --value JSON"
+        if len(self.waiting) == 1:
+            return self.answer_commands()[0]
         return shlex.join(command)
+
+    def answer_commands(self) -> list[str]:
+        """What to type to answer each request that is open."""
+        if self.trace is None:
+            return []
+        command = shlex.join(["refold", "resume", str(self.trace)])
+        if len(self.waiting) == 1:
+            return [f"{command} --value JSON"]
+        return [f"{command} --request {shlex.quote(str(each.get('id')))} --value JSON" for each in self.waiting]

@@ -20,6 +20,17 @@ STATUS_STYLES = {
 }
 
 
+ASK = "refold.ask"
+"""What the engine calls the effect of `ask`."""
+
+
+def effect_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
+    """A call as one would write it; a question as what was asked."""
+    if name == ASK and isinstance(args, Mapping) and isinstance(args.get("prompt"), str):
+        return f"ask({cut(value_text(args['prompt']), limit, hint)})"
+    return call_text(name, args, limit, hint)
+
+
 def call_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
     """A call as one would write it, each argument cut to `limit` characters: look(x=1, where="north")."""
     if not isinstance(args, Mapping):
@@ -36,8 +47,16 @@ def decision_text(decision: Mapping[str, Any] | None, limit: int = SHORT) -> str
     mode = decision.get("mode")
     if mode == "act":
         return brief(", ".join(call_text(a["name"], a.get("args"), 40) for a in decision.get("actions") or ()), limit)
-    said = decision.get("answer") if mode == "final" else decision.get("prompt")
+    if mode == "wait":
+        return brief(_wait_text(decision), limit)
+    said = decision.get("answer") if mode == "final" else None
     return brief(f"{mode}: {said}" if said else f"{mode}", limit)
+
+
+def _wait_text(decision: Mapping[str, Any]) -> str:
+    said, seconds = decision.get("prompt") or decision.get("rationale"), decision.get("seconds")
+    text = f"wait, at most {seconds_text(seconds)}" if seconds is not None else "wait"
+    return f"{text}: {said}" if said else text
 
 
 def step_line(done: Done, limit: int = SHORT) -> Text:

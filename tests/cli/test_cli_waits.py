@@ -1,0 +1,575 @@
+"""`refold run` and `resume` with waits: what is asked is shown, answered by option and at a terminal, or left open."""
+
+import io
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, TypeAdapter
+from rich.console import Console
+
+from refold import Trace
+from refold.cli.forms import fill
+from refold.cli.progress import Progress
+from refold.cli.requests import deadline_text
+from refold.cli.schemas import described
+from refold.cli.wording import ASK, decision_text
+from refold.engine.answers import schema_problem
+from refold.engine.journal import ASK as ENGINE_ASK
+from refold.traces import TraceWriter
+
+Command = Callable[..., Any]
+
+WAITERS = """
+from refold import Action, AgentModule, Decision, StateSchema, ask
+from pydantic import BaseModel, Field
+
+class Heard(StateSchema):
+    answers: list = []
+
+class Order(BaseModel):
+    \"\"\"What is to be bought.\"\"\"
+    item: str = Field(description="What to buy")
+    count: int = Field(default=1, ge=1, le=9)
+    note: str | None = None
+
+async def pay(amount: int):
+    return await ask(f"Pay {amount}?", bool, details={"amount": amount, "to": "[bold]Ada[/bold] \\x1b[31m"})
+
+class Waiter(AgentModule[Heard]):
+    tools = {"pay": pay}
+    def init_state(self, task):
+        return Heard()
+    def decide(self, state):
+        if state.current_step:
+            return Decision.final(f"heard {state.answers}")
+        return self.first()
+    def first(self):
+        return Decision.wait("to be sure", prompt="Go on?", schema=bool)
+    def reduce(self, state, decision, observation):
+        if decision.mode == "wait":
+            state.answers.append(observation.value)
+        state.answers += [result.output for result in observation.results]
+
+class Payer(Waiter):
+    def first(self):
+        return Decision.act([Action("pay", {"amount": 5}), Action("pay", {"amount": 7})])
+
+class Choosing(Waiter):
+    def first(self):
+        return Decision.wait(prompt="Which?", schema={"enum": ["red", "green", "blue"]})
+
+class Naming(Waiter):
+    def first(self):
+        return Decision.wait(prompt="Who?", schema={"type": "string", "minLength": 2})
+
+class Ordering(Waiter):
+    def first(self):
+        return Decision.wait(prompt="Order?", schema=Order)
+
+class Late(Waiter):
+    def first(self):
+        return Decision.wait(prompt="Quick?", schema=bool, seconds=0.2)
+
+class Timed(Waiter):
+    def first(self):
+        return Decision.wait(prompt="Quick?", seconds=3600)
+"""
+
+
+@pytest.fixture(autouse=True)
+def waiters(lab: Path) -> None:
+    (lab / "waiters.py").write_text(WAITERS)
+
+
+@pytest.fixture
+def waiting(process: Command, lab: Path) -> Callable[[str], Path]:
+    """The trace of a run of the class that waits."""
+
+    def run(name: str) -> Path:
+        assert process("run", f"waiters:{name}", "wait").returncode == 20
+        (path,) = (lab / "runs").glob("*.trace.jsonl")
+        return path.relative_to(lab)
+
+    return run
+
+
+# what is said of a run that waits
+
+
+def test_a_run_that_waits_says_for_what_and_how_to_answer(refold: Command, lab: Path) -> None:
+    ran = refold("run", "waiters:Waiter", "wait")
+    assert ran.code == 20
+    (path,) = (lab / "runs").glob("*.trace.jsonl")
+    for line in ("status: waiting", "waits for: Go on?", "takes: yes or no"):
+        assert line in ran.lines
+    assert "  waits for: Go on?" in ran.lines, "said when it happens, too"
+    assert ran.lines[-1] == f"resume: refold resume {path.relative_to(lab)} --value JSON"
+    command = ran.lines[-1].removeprefix("resume: refold ").replace("JSON", "true")
+    assert "heard [True]" in refold(*shlex.split(command)).out
+
+
+def test_and_in_json(refold: Command) -> None:
+    doc = refold("run", "waiters:Payer", "wait", "--json").doc
+    assert (doc["status"], doc["exit_code"], len(doc["waiting"])) == ("waiting", 20, 2)
+    one, other = doc["waiting"]
+    assert one["prompt"] == "Pay 5?"
+    assert one["details"] == {"in": "pay", "details": {"amount": 5, "to": "[bold]Ada[/bold] \x1b[31m"}}
+    assert other["answer"] == f"refold resume {doc['trace']} --request {other['id']} --value JSON"
+    assert doc["resume"] == f"refold resume {doc['trace']}"
+    first = refold(*shlex.split(one["answer"])[1:-1], "true", "--json").doc
+    assert [each["id"] for each in first["waiting"]] == [other["id"]]
+    assert first["resume"] == first["waiting"][0]["answer"] == f"refold resume {doc['trace']} --value JSON"
+    last = refold(*shlex.split(first["resume"])[1:-1], "false", "--json").doc
+    assert (last["final_result"], last["waiting"], last["resume"]) == ("heard [True, False]", [], None)
+
+
+def test_several_requests_are_each_shown_with_what_to_type(refold: Command) -> None:
+    ran = refold("run", "waiters:Payer", "wait")
+    assert ran.out.count("asked in: pay") == 2
+    assert ran.out.count("answer: refold resume runs/wait-") == 2
+    assert "amount: 7" in ran.lines
+    assert r"to: [bold]Ada[/bold] \u001b[31m" in ran.lines
+    assert ran.lines[-1].startswith("resume: refold resume runs/wait-")
+    assert "--value" not in ran.lines[-1]
+
+
+def test_quiet_says_so_in_a_line(refold: Command) -> None:
+    ran = refold("run", "waiters:Waiter", "wait", "--quiet")
+    assert (ran.out, ran.code) == ("", 20)
+    assert ran.err.startswith("refold: waiting (waiting); trace runs/wait-")
+
+
+def test_a_mapping_answers_several(refold: Command) -> None:
+    doc = refold("run", "waiters:Payer", "wait", "--json").doc
+    ids = [each["id"] for each in doc["waiting"]]
+    ran = refold("resume", doc["trace"], "--value", f'{{"{ids[0]}": true, "{ids[1]}": false}}')
+    assert "answer: heard [True, False]" in ran.lines
+
+
+def test_what_does_not_fit_is_refused_with_the_reason_and_the_run_waits_on(refold: Command) -> None:
+    trace = refold("run", "waiters:Ordering", "wait", "--json").doc["trace"]
+    before = Path(trace).read_bytes()
+    for value, reason in (
+        ('"a pen"', "'a pen' is not of type 'object'"),
+        ("{}", "'item' is a required property"),
+        ('{"item": "pen", "count": 10}', "at /count: 10 is greater than the maximum of 9"),
+    ):
+        ran = refold("resume", trace, "--value", value)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert reason in ran.err
+        doc = refold("resume", trace, "--value", value, "--json").doc
+        assert (doc["error"]["type"], doc["error"]["exit_code"]) == ("WaitAnsweredError", 2)
+    assert Path(trace).read_bytes() == before
+    assert refold("resume", trace).code == 20
+    assert refold("resume", trace, "--value", '{"item": "pen"}').code == 0
+
+
+def test_an_answer_without_a_name_where_several_are_open(refold: Command) -> None:
+    doc = refold("run", "waiters:Payer", "wait", "--json").doc
+    ran = refold("resume", doc["trace"], "--value", "true")
+    assert (ran.code, "waits for 2 answers" in ran.err) == (2, True)
+    ran = refold("resume", doc["trace"], "--request", "other", "--value", "true")
+    assert (ran.code, "no request 'other' is open" in ran.err) == (2, True)
+    assert refold("resume", doc["trace"], "--request", "other").code == 2
+
+
+def test_a_second_answer_is_told_that_it_is_one(refold: Command) -> None:
+    trace = refold("run", "waiters:Waiter", "wait", "--json").doc["trace"]
+    assert refold("resume", trace, "--value", "true").code == 0
+    ran = refold("resume", trace, "--value", "false")
+    assert (ran.code, "has ended (final); it waits for no answer" in ran.err) == (2, True)
+
+
+def test_a_wait_whose_time_has_passed_goes_on(refold: Command, waiting: Command) -> None:
+    trace = waiting("Late")
+    shown = refold("trace", "show", trace)
+    assert "until " in shown.out
+    time.sleep(max(0.0, Trace.load(trace).waiting[0]["deadline"] - time.time()))
+    ran = refold("resume", trace, "--value", "true")
+    assert (ran.code, "has passed; resume without a value to go on" in ran.err) == (2, True)
+    ran = refold("resume", trace)
+    assert "answer: heard [None]" in ran.lines
+    assert "  the time to answer has passed" in ran.lines
+    assert "not answered: the time for it passed" in refold("replay", trace, "--step", 0).out
+
+
+# listing and replaying
+
+
+def test_a_waiting_run_is_listed_and_replayed_as_one(refold: Command) -> None:
+    trace = refold("run", "waiters:Payer", "wait", "--json").doc["trace"]
+    assert "waiting" in refold("trace", "ls", "runs").out
+    assert refold("trace", "ls", "runs", "--json").doc["traces"][0]["status"] == "waiting"
+    step = refold("replay", trace, "--step", 0).out
+    assert "left unfinished" in step
+    assert "pay(amount=5)  waits for an answer" in step
+    assert 'ask("Pay 5?")  waits for an answer' in step
+    assert "nobody knows" not in step
+    everything = refold("replay", trace, "--all").out
+    assert "waits for  Pay 7?" in everything
+    shown = refold("trace", "show", trace).out
+    assert "waits for  Pay 7?" in shown
+
+
+def test_an_answered_wait_is_replayed_with_its_answer(refold: Command) -> None:
+    trace = refold("run", "waiters:Waiter", "wait", "--json").doc["trace"]
+    assert "wait: Go on?" in refold("trace", "show", trace).out
+    refold("resume", trace, "--value", "true")
+    lines = refold("replay", trace, "--step", 0).lines
+    assert lines[lines.index("answered") + 1] == "    true"
+    assert refold("verify", trace).code == 0
+
+
+def test_the_name_of_ask_is_the_engines() -> None:
+    assert ASK == ENGINE_ASK
+
+
+@pytest.mark.parametrize(
+    ("decision", "text"),
+    [
+        ({"mode": "wait"}, "wait"),
+        ({"mode": "wait", "rationale": "lost"}, "wait: lost"),
+        ({"mode": "wait", "prompt": "Who?", "rationale": "lost"}, "wait: Who?"),
+        ({"mode": "wait", "seconds": 90}, "wait, at most 1 min 30 s"),
+    ],
+)
+def test_a_wait_decision_in_a_line(decision: dict[str, Any], text: str) -> None:
+    assert decision_text(decision) == text
+
+
+def test_progress_says_what_is_waited_for_and_does_not_count_it() -> None:
+    writer, progress = TraceWriter.create(None), Progress()
+
+    def say(kind: str, at: float, **members: Any) -> None:
+        progress.take(writer.append(kind, 0, at, members))
+
+    say("header", 100.0, run_id="r", module="m:M", budget={"max_steps": 3})
+    say("wait", 101.0, requests=[{"id": "a"}, {"id": "b"}])
+    assert progress.doing() == "waiting for 2 answers"
+    say("input", 150.0, answers={"a": 1}, waited=49.0)
+    assert progress.doing() == "waiting for an answer"
+    say("input", 160.0, answers={"b": 1}, waited=10.0)
+    assert progress.doing() == "deciding"
+    assert progress.seconds(161.0) == 2.0
+
+
+def test_a_deadline_in_words() -> None:
+    assert deadline_text(1000.0, 940.0).endswith(", 1 min 00 s from now")
+    assert deadline_text(1000.0, 1001.0).endswith(", which has passed")
+    assert deadline_text(1e30) == "some far day"
+
+
+# forms
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Address(BaseModel):
+    street: str
+    number: int | None = None
+
+
+class Order(BaseModel):
+    """What is to be bought."""
+
+    item: str = Field(title="What", description="Name one thing.")
+    count: int = Field(default=1, ge=1, le=9)
+    colour: Colour = Colour.RED
+    gift: bool = False
+    note: str | None = None
+    address: Address | None = None
+    tags: list[str] = []
+
+
+def typed(kind: Any, *lines: str) -> tuple[Any, str]:
+    """What a form of a type or schema gives for the lines, and all that it said."""
+    schema = kind if isinstance(kind, dict) or kind is None else TypeAdapter(kind).json_schema()
+    given: Iterator[str] = iter(lines)
+    said = io.StringIO()
+    out = Console(file=said, width=200, markup=False, highlight=False)
+
+    def read(prompt: str) -> str:
+        said.write(prompt)
+        line = next(given, None)
+        if line is None:
+            raise EOFError
+        said.write(line + "\n")
+        return line
+
+    value = fill(schema, out, read)
+    assert next(given, None) is None, "some lines were not needed"
+    assert schema is None or schema_problem(schema, value) is None
+    return value, said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "value"),
+    [
+        (bool, ["y"], True),
+        (bool, ["", "maybe", "NO"], False),
+        (int, ["five", "5.5", "5"], 5),
+        (int, ["5.0"], 5),
+        (float, ["NaN", "1e999", "0.5"], 0.5),
+        (str, ["it's"], "it's"),
+        (str, ["", '""'], ""),
+        (str, [' "quoted" '], '"quoted"'),
+        ({"type": "string", "minLength": 3}, ["ab", "abc"], "abc"),
+        (Literal["a", "b"], ["c", "0", "3", "2"], "b"),
+        (Literal["a", "b"], ["a"], "a"),
+        (Literal[10, 20], ["20"], 20),
+        (Colour, ["1"], "red"),
+        (Colour | None, ["3"], None),
+        (Literal["a", "b"] | None, ["null"], None),
+        (datetime, ["soon", "2026-11-22T12:00:00Z"], "2026-11-22T12:00:00Z"),
+        (date, ["2026-02-30", "2026-02-28"], "2026-02-28"),
+        (int | None, [""], None),
+        (int | None, ["7"], 7),
+        (int | str, ["7"], 7),
+        (int | str, ["seven"], "seven"),
+        (list[int], ["1, 2", '["a"]', "[1, 2]"], [1, 2]),
+        (dict[str, int], ['{"a": 1}'], {"a": 1}),
+        (None, ["hello there"], "hello there"),
+        (None, ['{"n": 1}'], {"n": 1}),
+        ({"type": "integer", "default": 3}, [""], 3),
+        ({"const": "only"}, ["1"], "only"),
+        ({"type": ["integer", "null"]}, [""], None),
+        ({"type": "null"}, ["", "null"], None),
+    ],
+)
+def test_a_prompt_for_each_kind_of_schema(kind: Any, lines: list[str], value: Any) -> None:
+    filled, _ = typed(kind, *lines)
+    assert (filled, type(filled)) == (value, type(value))
+
+
+def test_an_object_is_filled_in_field_by_field() -> None:
+    order, said = typed(Order, "a pen", "", "blue", "y", "", "", "")
+    assert order == {
+        "item": "a pen",
+        "count": 1,
+        "colour": "blue",
+        "gift": True,
+        "note": None,
+        "address": None,
+        "tags": [],
+    }
+    for text in ("What is to be bought.", "Name one thing.", "What (text", "Enter takes 1", "at least 1, at most 9"):
+        assert text in said
+    assert said.index("Name one thing.") < said.index("What (text")
+
+
+def test_a_field_is_asked_for_again_until_it_fits_and_not_the_whole() -> None:
+    order, said = typed(Order, "pen", "10", "9", "green", "2", "", "hello", "yes", "Elm Street", "12", "[1]", '["a"]')
+    assert order["count"] == 9
+    assert order["colour"] == "blue"
+    assert order["address"] == {"street": "Elm Street", "number": 12}
+    assert order["tags"] == ["a"]
+    assert "10 is greater than the maximum of 9" in said
+    assert "type a number from 1 to 2" in said
+
+
+def test_an_optional_field_without_a_default_can_be_skipped() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["b"]}
+    assert typed(schema, "", "x")[0] == {"b": "x"}
+
+
+def test_an_object_that_does_not_fit_as_a_whole_is_filled_in_again() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "minProperties": 1,
+    }
+    value, said = typed(schema, "", "", "1", "")
+    assert value == {"a": 1}
+    assert "That will not do" in said
+
+
+def test_the_end_of_input_leaves_it_open() -> None:
+    for lines in ((), ("a pen",), ("a pen", "2", "1")):
+        with pytest.raises(EOFError):
+            typed(Order, *lines)
+
+
+def test_what_a_schema_says_cannot_steer_the_terminal() -> None:
+    field = {"type": "string", "description": "\x1b[2J", "title": "\x07"}
+    schema = {"type": "object", "properties": {"\x1b[31m": field}, "required": ["\x1b[31m"]}
+    _, said = typed(schema, "x")
+    assert "\x1b" not in said
+    assert "\x07" not in said
+
+
+SCHEMAS: st.SearchStrategy[dict[str, Any]] = st.recursive(
+    st.sampled_from(
+        [
+            {"type": "string"},
+            {"type": "integer", "minimum": 0},
+            {"type": "boolean"},
+            {"enum": ["a", 1, None]},
+            {"const": 5},
+            {"type": "null"},
+            {},
+            {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            {"$ref": "#/$defs/x"},
+            {"$ref": "#/$defs/none"},
+            {"type": "number", "default": 0.5},
+        ]
+    ),
+    lambda inner: (
+        st.builds(
+            lambda props, some: {"type": "object", "properties": props, "required": sorted(props)[:some]},
+            st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+            st.integers(0, 3),
+        )
+        | st.builds(lambda items: {"type": "array", "items": items}, inner)
+    ),
+    max_leaves=5,
+)
+
+
+@given(SCHEMAS, st.lists(st.sampled_from(["", "y", "1", "5", "x", "null", '""', "[]", "{}", "0.5"]), max_size=30))
+def test_a_form_gives_what_fits_or_asks_on(schema: dict[str, Any], lines: list[str]) -> None:
+    whole = {**schema, "$defs": {"x": {"enum": ["p", "q"]}, "none": True}}
+    given: Iterator[str] = iter(lines)
+
+    def read(prompt: str) -> str:
+        line = next(given, None)
+        if line is None:
+            raise EOFError
+        return line
+
+    assert described(whole)
+    try:
+        value = fill(whole, Console(file=io.StringIO(), width=100), read)
+    except EOFError:
+        return
+    assert schema_problem(whole, value) is None
+
+
+# at a terminal
+
+
+def answered(screen: Any, *pairs: tuple[str, str]) -> None:
+    for prompt, line in pairs:
+        screen.wait_for(prompt)
+        screen.type(line)
+
+
+def test_a_person_at_the_terminal_answers_yes_or_no(terminal: Command, waiting: Command) -> None:
+    screen = terminal("resume", waiting("Waiter"))
+    shown = screen.wait_for("(yes or no): ")
+    assert "Go on?" in shown
+    screen.type("perhaps\n")
+    screen.wait_for("type y for yes or n for no")
+    screen.type("y\n")
+    out = screen.wait_for("replay  refold replay")
+    assert "heard [True]" in out
+    assert screen.end() == 0
+
+
+def test_a_person_makes_a_choice_by_its_number(terminal: Command, waiting: Command) -> None:
+    screen = terminal("resume", waiting("Choosing"))
+    answered(screen, ("3  blue", ""), ("Which? (1 to 3): ", "9\n"), ("Which? (1 to 3): ", "3\n"))
+    screen.wait_for("heard ['blue']")
+    assert screen.end() == 0
+
+
+def test_text_is_typed_without_quotes(terminal: Command, waiting: Command) -> None:
+    screen = terminal("resume", waiting("Naming"))
+    answered(screen, ("2 characters or more", "A\n"), ("'A' is too short", "Ada\n"))
+    screen.wait_for("heard ['Ada']")
+    assert screen.end() == 0
+
+
+def test_an_object_is_filled_in_at_the_terminal(terminal: Command, waiting: Command) -> None:
+    screen = terminal("resume", waiting("Ordering"))
+    answered(
+        screen,
+        ("What to buy", "pens\n"),
+        ("Enter takes 1): ", "12\n"),
+        ("12 is greater than the maximum of 9", "3\n"),
+        ("Note (text", "\n"),
+    )
+    screen.wait_for("heard [{'item': 'pens', 'count': 3, 'note': None}]")
+    assert screen.end() == 0
+
+
+def test_several_are_asked_one_after_the_other_and_one_may_be_left_open(terminal: Command, waiting: Command) -> None:
+    trace = waiting("Payer")
+    screen = terminal("resume", trace)
+    shown = screen.wait_for("(yes or no): ")
+    assert "1 of 2: Pay 5?" in shown
+    assert "amount  5" in shown
+    assert "\x1b[31m" not in shown
+    screen.type("\x04")
+    assert "2 of 2: Pay 7?" in screen.wait_for("(yes or no): ")
+    screen.type("n\n")
+    assert "Pay 5?" in screen.wait_for("--value JSON")
+    assert screen.end() == 20
+    screen = terminal("resume", trace)
+    screen.wait_for("(yes or no): ")
+    screen.type("y\n")
+    screen.wait_for("heard [True, False]")
+    assert screen.end() == 0
+
+
+def test_only_the_one_that_is_named_is_asked(terminal: Command, waiting: Command) -> None:
+    trace = waiting("Payer")
+    _, other = Trace.load(trace).waiting
+    screen = terminal("resume", trace, "--request", other["id"])
+    assert "Pay 5?" not in screen.wait_for("(yes or no): ")
+    screen.type("y\n")
+    screen.wait_for("--value JSON")
+    assert screen.end() == 20
+    screen = terminal("resume", trace, "--request", other["id"])
+    screen.wait_for("no request")
+    assert screen.end() == 2
+
+
+def test_all_may_be_left_open_and_nothing_is_written(terminal: Command, waiting: Command) -> None:
+    trace = waiting("Waiter")
+    before = trace.read_bytes()
+    screen = terminal("resume", trace)
+    screen.wait_for("(yes or no): ")
+    screen.type("\x04")
+    assert screen.end() == 20
+    screen = terminal("resume", trace)
+    screen.wait_for("(yes or no): ")
+    screen.type("\x03")
+    assert screen.end(again="\x03") == 130
+    assert trace.read_bytes() == before
+    assert "Traceback" not in screen.written
+
+
+def test_the_deadline_is_shown(terminal: Command, waiting: Command) -> None:
+    screen = terminal("resume", waiting("Timed"))
+    shown = screen.wait_for("(any JSON value, or text")
+    assert re.search(r"until +20..-.. *.*5[89] min \d\d s from now", shown)
+    screen.type("well\n")
+    screen.wait_for("heard ['well']")
+    assert screen.end() == 0
+
+
+def test_what_somebody_else_answered_meanwhile_is_told(terminal: Command, refold: Command, waiting: Command) -> None:
+    trace = waiting("Waiter")
+    screen = terminal("resume", trace)
+    screen.wait_for("(yes or no): ")
+    assert refold("resume", trace, "--value", "false").code == 0
+    screen.type("y\n")
+    assert "waits for no answer" in screen.wait_for("heard [False]")
+    assert screen.end() == 0
+
+
+def test_without_a_terminal_nobody_is_asked(refold: Command, waiting: Command) -> None:
+    ran = refold("resume", waiting("Waiter"))
+    assert (ran.code, "Ctrl-D" in ran.out) == (20, False)
