@@ -32,7 +32,9 @@ def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
         for label, text in rows:
             for number, line in enumerate(text.split()):
                 say(out, Text(f"{label}: " if number == 0 else "  ") + line)
-    for label, command in (("replay", summary.replay_command()), ("resume", summary.resume_command())):
+    answers = summary.answer_commands() if len(summary.waiting) > 1 else []
+    commands = [("replay", summary.replay_command()), *(("answer", command) for command in answers)]
+    for label, command in (*commands, ("resume", summary.resume_command())):
         if command is not None:
             out.print(
                 Text(f"{label}: " if not is_terminal() else f"  {label}  ", "dim").append(clean(command), "bold"),
@@ -59,12 +61,9 @@ def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Tex
         word, style = _VERDICTS[criterion.get("passed")]
         text = Text(word, style).append(f"  {brief(criterion['criterion'], 100)}", "")
         yield "criterion", text.append(f"  {brief(criterion.get('evidence') or '', 100)}".rstrip(), "dim")
-    commands = summary.answer_commands()
-    for number, request in enumerate(summary.waiting):
+    for request in summary.waiting:
         yield from request_rows(request)
         yield "request", Text(clean(str(request.get("id"))))
-        if len(summary.waiting) > 1 and commands:
-            yield "answer", Text(clean(commands[number]))
     yield "used", Text(usage_text(summary))
     if summary.trace is not None:
         yield "trace", Text(clean(str(summary.trace)))
