@@ -22,6 +22,7 @@ class Condition:
         return bool(await found if inspect.isawaitable(found) else found)
 
     def __call__(self, event: Any) -> Any:
+        """What the function gives, as it is."""
         return self.func(event)
 
     def __and__(self, other: "Condition | Callable[[Any], Any]") -> "Condition":

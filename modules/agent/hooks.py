@@ -16,7 +16,7 @@ from .reactions import Reaction
 from .scorers import Scorer, as_scorer
 
 EventTypes: TypeAlias = type[AgentEvent] | tuple[type[AgentEvent], ...]
-HookFunction: TypeAlias = Callable[..., Reaction | None | Awaitable[Reaction | None]]
+HookFunction: TypeAlias = Callable[..., Reaction | Awaitable[Reaction | None] | None]
 CountingFunction: TypeAlias = Callable[[Any, Any], tuple[Reaction | None, Any]]
 
 
@@ -62,9 +62,9 @@ class Hook(property):
     def __get__(self, instance: Any, owner: type | None = None) -> "Hook":
         if instance is None:
             return self
-        return self._with_func(partial(self.func, instance))
+        return self._bound(partial(self.func, instance))
 
-    def _with_func(self, func: Callable[..., Any]) -> "Hook":
+    def _bound(self, func: Callable[..., Any]) -> "Hook":
         return Hook(
             func,
             self.event_type,
@@ -129,10 +129,7 @@ class CountingHook(Hook):
         super().__init__(cast(HookFunction, func), event_type, name=name)
         self.clock = clock
 
-    def __get__(self, instance: Any, owner: type | None = None) -> "Hook":
-        if instance is None:
-            return self
-        func = cast(CountingFunction, partial(self.func, instance))
+    def _bound(self, func: Callable[..., Any]) -> "Hook":
         return CountingHook(func, self.event_type, name=self.name, clock=self.clock)
 
     def count(self, event: AgentEvent, memory: Any) -> tuple[Reaction | None, Any]:

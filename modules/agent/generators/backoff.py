@@ -50,7 +50,7 @@ class Retry:
     error: GeneratorError
 
 
-OnRetry: TypeAlias = Callable[[Retry], None]
+OnRetry: TypeAlias = Callable[[Retry], Awaitable[None] | None]
 
 
 @effect(idempotent=True, name="backoff_wait")
@@ -64,7 +64,8 @@ async def with_backoff(
     """What `attempt(tries)` gives, called again after a wait for as long as it raises transient errors.
 
     Waits are journaled effects, so that a replay does not wait. How long attempts took is told by their errors
-    (`seconds`), and not by a clock, so that a replay gives up where the run did.
+    (`seconds`), and not by a clock, so that a replay gives up where the run did. `on_retry` is called, and if need be
+    awaited, before each wait; what it raises ends the matter.
 
     Raises the GeneratorError that no retry is left for, at once if it is not transient.
     """
@@ -82,7 +83,9 @@ async def with_backoff(
             if wait > backoff.max_time - elapsed:
                 raise
             if on_retry is not None:
-                on_retry(Retry(tries + 1, backoff.max_tries, wait, error))
+                told = on_retry(Retry(tries + 1, backoff.max_tries, wait, error))
+                if told is not None:
+                    await told
         await perform(_sleep, wait)
         elapsed += wait
         tries += 1

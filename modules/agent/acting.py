@@ -1,0 +1,257 @@
+"""The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
+
+from dataclasses import replace
+from typing import Any
+
+from ...engine import ActionResult, Decision, EffectError, Observation, effect, perform, run_actions
+from .calls import ToolCall
+from .chats import INTERRUPTED
+from .dispatch import Dispatch, Reacted
+from .events import (
+    AgentEvent,
+    AgentStalled,
+    AgentStep,
+    GenerationEnd,
+    GenerationStep,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    ToolStep,
+)
+from .messages import Message
+from .reactions import DENIED, Reaction, RetryWithFeedback, reaction_from_dict
+from .recorded_errors import recorded_error
+from .setup import Setup
+from .state import AgentState
+from .stop_conditions import StopCondition
+from .tools import ToolOutcome, tool_context
+from .tools.errors import catches
+from .turn import Turn
+
+DENIED_MARK = "denied"
+"""In the metadata of the result of a call that was not carried out."""
+
+_OF_CALLS = ("UnknownToolError", "ArgumentError")
+"""The engine's errors for calls that could not be made."""
+
+
+class Acting:
+    """One turn, from the model's answer on."""
+
+    def __init__(self, setup: Setup, tools: Any, state: AgentState, decision: Decision) -> None:
+        self.setup = setup
+        self.tools = tools
+        self.state = state
+        self.decision = decision
+        self.turn = Turn.of(decision)
+        self.step = state.current_step + 1
+        self.dispatch = Dispatch(setup.listeners, {**state.memory, **self.turn.memory})
+        self.error: dict[str, Any] | None = None
+
+    async def observation(self) -> Observation:
+        """Runs the calls at once, then shows what came of them in their order."""
+        if self.turn.message is None:
+            return Observation()
+        results = await self._results() if self.turn.calls else ()
+        messages = []
+        for call, result in zip(self.turn.calls, results, strict=True):
+            messages.append(await self._ended(call, result))
+        await self._generation_ended()
+        said: dict[str, Any] = {}
+        if self.setup.stop_conditions:
+            said = await self._judged(messages)
+        if self.dispatch.reactions:
+            said["reactions"] = [reacted.to_dict() for reacted in self.dispatch.reactions]
+        if self.dispatch.changed:
+            said["memory"] = self.dispatch.changed
+        if self.error is not None:
+            said["error"] = self.error
+        return Observation(tuple(results), said or None)
+
+    # the calls
+
+    async def _results(self) -> tuple[ActionResult, ...]:
+        denied: dict[str, str] = {}
+        if self.dispatch.wants(ToolStart):
+            denied = await self._denied()
+        actions = self.decision.actions
+        allowed = tuple(action for action in actions if action.id not in denied)
+        done: dict[str, ActionResult] = {}
+        if allowed:
+            decision = self.decision if not denied else replace(self.decision, actions=allowed)
+            with tool_context(self.setup.context_of(self.state)):
+                observation = await run_actions(self.tools, decision)
+            done = {result.id: result for result in observation.results}
+        return tuple(done.get(a.id or "") or _not_done(a.id or "", a.name, denied[a.id or ""]) for a in actions)
+
+    async def _denied(self) -> dict[str, str]:
+        """The results of the calls that hooks have denied, by id; where one ends the run, no call is carried out."""
+        denied: dict[str, str] = {}
+        for i, call in enumerate(self.turn.calls):
+            event = ToolStart(**self.setup.event_facts(), tool_call=call)
+            reaction = await self.dispatch.tell(event, call.id)
+            if reaction is None:
+                continue
+            denied[call.id] = denial(reaction)
+            if reaction.stop:
+                others = [*self.turn.calls[:i], *self.turn.calls[i + 1 :]]
+                return {**denied, **{other.id: denied.get(other.id, INTERRUPTED) for other in others}}
+        return denied
+
+    async def _ended(self, call: ToolCall, result: ActionResult) -> Message:
+        """Shows what came of a call; gives its message."""
+        outcome = ToolOutcome.of_result(result)
+        message = outcome.message(call.id)
+        facts = self.setup.event_facts()
+        if DENIED_MARK not in outcome.metadata:
+            if (reaction := (outcome.signal or {}).get("reaction")) is not None:
+                self.dispatch.add(Reacted("ToolEnd", call.name, reaction_from_dict(reaction), call.id))
+            if is_tool_error(result):
+                await self._failed(call, result)
+            elif self.dispatch.wants(ToolEnd):
+                await self.dispatch.tell(ToolEnd(**facts, **tool_end_facts(call, outcome, message)), call.id)
+        if self.dispatch.wants(ToolStep):
+            step = ToolStep(**facts, tool_call=call, step=self.step, messages=[message], stop=outcome.stop or None)
+            await self.dispatch.tell(step, call.id)
+        return message
+
+    async def _failed(self, call: ToolCall, result: ActionResult) -> None:
+        """A call that failed with what its tool does not catch ends the run, unless a hook reacts."""
+        error = recorded_error(result.error_type or "Exception", result.error or "")
+        reaction = None
+        if self.dispatch.wants(ToolError):
+            facts = self.setup.event_facts()
+            reaction = await self.dispatch.tell(ToolError(**facts, tool_call=call, error=error), call.id)
+        if reaction is None and self.error is None and not self._catches(call, result):
+            self.error = {"type": error.error_type, "message": error.message}
+
+    def _catches(self, call: ToolCall, result: ActionResult) -> bool:
+        """Whether an error that the engine told, such as that of a timeout, is one that the tool catches."""
+        tool = self.setup.by_name.get(call.name)
+        if tool is None or result.error_type in _OF_CALLS:
+            return True
+        return catches(tool.catch, EffectError(result.error_type or "Exception", result.error or ""))
+
+    # the generation
+
+    async def _generation_ended(self) -> None:
+        for cls in (GenerationEnd, GenerationStep):
+            if self.dispatch.wants(cls):
+                await self.dispatch.tell(cls(**self.setup.event_facts(), **self._step_facts(cls)))
+
+    def _step_facts(self, cls: type[AgentEvent]) -> dict[str, Any]:
+        turn = self.turn
+        facts = generation_facts(turn, self.step, self.setup.name, self.state.agent.model)
+        facts["generator"] = self.setup.generator
+        if cls is GenerationStep:
+            facts["extra"] = turn.extra
+            if self.step == 1 and self.state.messages:
+                facts["messages"] = [self.state.messages[-1], *facts["messages"]]
+        return facts
+
+    async def _judged(self, results: list[Message]) -> dict[str, Any]:
+        """Asks the stop conditions; where none holds and there were no calls, the agent has stalled."""
+        judging = _Judging(self.setup.stop_conditions, self._steps(results))
+        met = await perform(judging.stop_conditions, step=self.step)
+        if met:
+            return {"stopped": met}
+        if self.turn.calls or self.turn.problems or self.dispatch.winners:
+            return {}
+        await self.dispatch.tell(AgentStalled(**self.setup.event_facts()))
+        return {"stalled": True}
+
+    def _steps(self, results: list[Message]) -> "list[AgentStep]":
+        """The steps so far, made from the conversation."""
+        assert self.turn.message is not None
+        facts = self.setup.event_facts()
+        turn: list[AgentStep] = steps_from(self.state.messages, facts)
+        last = generation_facts(self.turn, self.step, self.setup.name, self.state.agent.model)
+        made = [
+            ToolStep(**facts, tool_call=call, step=self.step, messages=[message])
+            for call, message in zip(self.turn.calls, results, strict=True)
+        ]
+        return [*turn, *made, GenerationStep(**facts, **last, generator=self.setup.generator)]
+
+
+class _Judging:
+    __slots__ = ("_conditions", "_steps")
+
+    def __init__(self, conditions: tuple[StopCondition, ...], steps: list[AgentStep]) -> None:
+        self._conditions = conditions
+        self._steps = steps
+
+    @effect(idempotent=True, name="stop_conditions")
+    async def stop_conditions(self, *, step: int) -> str:
+        """The name of the first condition that holds, or nothing."""
+        for condition in self._conditions:
+            if await condition.evaluate(self._steps):
+                return condition.name
+        return ""
+
+
+def steps_from(messages: Any, facts: dict[str, Any]) -> list[AgentStep]:
+    """A conversation as steps: an answer with what was said before it, and each result, as a step of its own."""
+    steps: list[AgentStep] = []
+    waiting: list[Message] = []
+    calls: dict[str, ToolCall] = {}
+    number = 0
+    for message in messages:
+        if message.role == "tool":
+            call = calls.get(message.tool_call_id or "") or ToolCall.of(message.tool_call_id or "", "unknown")
+            steps.append(ToolStep(**facts, tool_call=call, step=number, messages=[message]))
+        elif message.role == "assistant":
+            number += 1
+            calls = {call.id: call for call in message.tool_calls or ()}
+            steps.append(GenerationStep(**facts, step=number, messages=[*waiting, message]))
+            waiting = []
+        else:
+            waiting.append(message)
+    return steps
+
+
+def is_tool_error(result: ActionResult) -> bool:
+    """Whether a call failed with what nothing has caught: there is no such tool, or the tool lets it through."""
+    return not result.ok and result.error_type is not None
+
+
+def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> dict[str, Any]:
+    """What a ToolEnd says of a call."""
+    return {
+        "tool_call": call,
+        "result": message.content,
+        "stop": outcome.stop,
+        "output_file": outcome.output_file,
+        "error": outcome.error,
+        "error_type": outcome.error_type,
+    }
+
+
+def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, Any]:
+    """What the events of a generation's end say of it, its message with the metadata that events add."""
+    assert turn.message is not None
+    return {
+        "step": step,
+        "messages": [told_message(turn, name, model)],
+        "usage": turn.usage,
+        "stop_reason": turn.stop_reason,
+    }
+
+
+def told_message(turn: Turn, name: str, model: str) -> Message:
+    """The assistant's message as events have it: what else the model said is in its metadata."""
+    assert turn.message is not None
+    metadata: dict[str, Any] = {"agent": name, "model": model, **turn.extra}
+    if turn.stop_reason is not None:
+        metadata["generation_stop_reason"] = turn.stop_reason
+    return turn.message.meta(**{**metadata, **turn.message.metadata})
+
+
+def denial(reaction: Reaction) -> str:
+    """What the model is told of a call that a hook has denied."""
+    if isinstance(reaction, RetryWithFeedback) and reaction.tool_call_id is not None:
+        return f"{DENIED} {reaction.feedback}"
+    return f"{DENIED} the call was not carried out"
+
+
+def _not_done(id_: str, name: str, why: str) -> ActionResult:
+    return ActionResult(id_, name, ToolOutcome(content=why, metadata={DENIED_MARK: True}).to_dict())

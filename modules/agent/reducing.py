@@ -1,0 +1,171 @@
+"""What a turn does to the state: the messages it adds, what it used, and whether the run ends. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...engine import ActionResult, StopReason
+from .chats import sanitize_orphan_tool_messages
+from .dispatch import OTHER, Reacted
+from .generators.estimate import estimate_tokens
+from .messages import Message
+from .modes import feedback_on
+from .reactions import Continue, Fail, Finish, Retry, RetryWithFeedback
+from .recorded_errors import error_to_dict, recorded_error
+from .state import AgentState
+from .tools import ToolOutcome
+from .turn import Turn
+
+Value = Mapping[str, Any]
+"""What `act` says beside results: reactions, memory, the error of a tool, what the stop conditions said."""
+
+
+@dataclass(slots=True)
+class Consequences:
+    """What follows from a turn: the reactions that count, with the messages each adds, and how the run ends, if so."""
+
+    reactions: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
+    replaced: list[Message] | None = None
+    """The whole conversation from here on, the system's message included, where a Retry has given one."""
+    stop: StopReason | None = None
+    final: str | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def added(self) -> list[Message]:
+        """The messages that reactions add."""
+        return [message for _, messages in self.reactions for message in messages]
+
+
+def turn_messages(turn: Turn, results: Sequence[ActionResult], mode: Any, tools: Sequence[Any]) -> list[Message]:
+    """The turn's own messages: the answer, the results of its calls in order, and what is said of calls not read."""
+    found: list[Message] = []
+    message = turn.message
+    if message is not None and not is_empty(message):
+        found.append(message)
+    found += [ToolOutcome.of_result(result).message(result.id) for result in results]
+    if turn.problems:
+        found.append(feedback_on(mode, turn.problems, tools))
+    return found
+
+
+def is_empty(message: Message) -> bool:
+    """Whether an assistant's message says nothing at all, which some providers refuse to be sent."""
+    return message.role == "assistant" and not message.body and not message.tool_calls and not message.metadata
+
+
+def consequences(turn: Turn, results: Sequence[ActionResult], value: Value | None, chat: Sequence[Message]) -> Any:
+    """What follows from a turn; `chat` is the conversation before it."""
+    value = value or {}
+    said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ()))]
+    counted = [reacted for reacted in said if reacted.won and reacted.reaction.precedence < OTHER]
+    found = Consequences()
+    strongest = min(counted, key=lambda reacted: reacted.reaction.precedence, default=None)
+    ends = strongest is not None and strongest.reaction.stop
+    for reacted in counted:
+        found.reactions.append((reacted, [] if ends else _added(reacted, turn, chat, found)))
+    if strongest is not None and not ends:
+        return found
+    text = turn.message.content if turn.message is not None else ""
+    if strongest is not None and isinstance(strongest.reaction, Finish):
+        found.stop, found.final = StopReason.agent_condition, text or strongest.reaction.reason
+    elif strongest is not None and isinstance(strongest.reaction, Fail):
+        error = strongest.reaction.error
+        found.stop = StopReason.unrecoverable_error
+        found.error = error_to_dict(error) if isinstance(error, Exception) else {"message": error}
+    else:
+        _without_reaction(found, turn, results, value, text)
+    return found
+
+
+def _without_reaction(
+    found: Consequences, turn: Turn, results: Sequence[ActionResult], value: Value, text: str
+) -> None:
+    error = turn.error or value.get("error")
+    if error is not None:
+        found.stop = StopReason.context_overflow if error.get("overflow") else StopReason.unrecoverable_error
+        found.error = {name: item for name, item in error.items() if name != "overflow"}
+        return
+    stops = [outcome for outcome in map(ToolOutcome.of_result, results) if outcome.stop]
+    if stops or value.get("stopped"):
+        found.stop, found.final = StopReason.agent_condition, text or (stops[0].text if stops else None)
+    elif turn.kind == "answer" and not turn.problems:
+        found.stop = StopReason.stagnation if value.get("stalled") else StopReason.final
+        found.final = text
+
+
+def _added(reacted: Reacted, turn: Turn, chat: Sequence[Message], found: Consequences) -> list[Message]:
+    """What a reaction that lets the run go on adds to the conversation."""
+    reaction = reacted.reaction
+    if isinstance(reaction, Continue):
+        return reaction.to_add()
+    if isinstance(reaction, RetryWithFeedback):
+        if reaction.tool_call_id is None:
+            return reaction.to_add()
+        if reacted.event == "ToolStart" and reaction.tool_call_id == reacted.call:
+            return []  # it is the call's result
+        (denial,) = reaction.to_add()
+        return [Message("user", denial.content, metadata=denial.metadata)]
+    if isinstance(reaction, Retry) and reaction.messages is not None:
+        found.replaced = sanitize_orphan_tool_messages(reaction.messages)
+        known = {message.model_dump_json() for message in chat}
+        return [m for m in found.replaced if m.role != "system" and m.model_dump_json() not in known]
+    return []
+
+
+def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], value: Value | None) -> None:
+    """Writes what a turn has brought into the draft of a state."""
+    if turn.compaction is not None:
+        del state.messages[: turn.compaction.cut]
+        state.messages.insert(0, turn.compaction.summary)
+        state.turns_before = 0
+        state.weight = estimate_tokens(state.messages)
+    if turn.mode is not None:
+        state.tool_mode = turn.mode
+    new = turn_messages(turn, results, state.tool_mode, state.params.tools or ())
+    before: Sequence[Message] = state.messages if _replaces(turn, value) else ()
+    found: Consequences = consequences(turn, results, value, [*before, *new] if before else new)
+    if found.replaced is not None:
+        systems = [m for m in found.replaced if m.role == "system"]
+        state.system = systems[0] if systems else None
+        chat = [m for m in found.replaced if m.role != "system"]
+        extra = [m for reacted, added in found.reactions if not isinstance(reacted.reaction, Retry) for m in added]
+        state.messages = [*chat, *extra]
+        state.weight = estimate_tokens(state.messages)
+    else:
+        new += found.added
+        state.messages += new
+        state.weight = _weight(state, turn, new)
+    state.asked += turn.requests
+    if turn.usage is not None:
+        state.usage = state.usage + turn.usage
+    memory = {**turn.memory, **((value or {}).get("memory") or {})}
+    if memory:
+        state.memory.update(memory)
+    if found.error is not None:
+        state.error = found.error
+    if found.stop is not None:
+        state.set_stop(found.stop, found.final or None)
+    elif state.current_step + 1 >= state.limit:
+        state.set_stop(StopReason.max_steps)
+
+
+def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
+    """About how many tokens the conversation has: what the provider counted, where it did, and what came after."""
+    usage = turn.usage
+    if usage is None or turn.requests != 1 or turn.message is None or turn.compaction is not None:
+        return state.weight + estimate_tokens(new)
+    answered = 0 if is_empty(turn.message) else 1
+    return usage.total_tokens + estimate_tokens(new[answered:])
+
+
+def _replaces(turn: Turn, value: Value | None) -> bool:
+    said = (*turn.reactions, *((value or {}).get("reactions") or ()))
+    return any((doc.get("reaction") or {}).get("messages") is not None for doc in said)
+
+
+def error_of(document: Mapping[str, Any]) -> Exception | str:
+    """The error that a state holds, as events tell it: a text where it was given in words."""
+    if "type" not in document:
+        return str(document.get("message", ""))
+    return recorded_error(document["type"], document.get("message", ""), document.get("cause"))

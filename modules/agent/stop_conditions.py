@@ -1,0 +1,94 @@
+"""Stop conditions: judge the steps that a run has taken so far; combined by `&`, `|` and `~`."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from .events import AgentStep
+
+Judge = Callable[[Sequence[AgentStep]], Any]
+
+
+class StopCondition:
+    """A function of an agent's steps that says whether it has done what it was to do.
+
+    It is asked after each step with all steps so far, those of earlier turns among them. With `catch`, an exception
+    that it raises counts as `default`; else it ends the run as failed.
+    """
+
+    def __init__(self, func: Judge, *, name: str | None = None, catch: bool = False, default: bool = False) -> None:
+        if not callable(func):
+            raise TypeError(f"a stop condition is a function of steps, got {type(func).__name__}")
+        self.func = func
+        self.name = name or str(getattr(func, "__name__", type(func).__name__))
+        self.catch = catch
+        self.default = default
+
+    def __call__(self, steps: Sequence[AgentStep]) -> Any:
+        """What the function gives, as it is; `evaluate` does the rest."""
+        return self.func(steps)
+
+    async def evaluate(self, steps: Sequence[AgentStep]) -> bool:
+        """Whether to stop."""
+        try:
+            found = self.func(steps)
+            return bool(await found if inspect.isawaitable(found) else found)
+        except Exception:
+            if not self.catch:
+                raise
+            return self.default
+
+    def with_(
+        self, *, name: str | None = None, catch: bool | None = None, default: bool | None = None
+    ) -> "StopCondition":
+        """A condition like this one but for what is given."""
+        return StopCondition(
+            self.func,
+            name=self.name if name is None else name,
+            catch=self.catch if catch is None else catch,
+            default=self.default if default is None else default,
+        )
+
+    @classmethod
+    def fit(cls, given: "StopCondition | Judge") -> "StopCondition":
+        """A stop condition from one, or from a function."""
+        return given if isinstance(given, StopCondition) else cls(given)
+
+    @classmethod
+    def fit_many(cls, given: Any) -> "list[StopCondition]":
+        """Stop conditions from one, several, or a mapping of names to functions; None is none."""
+        if given is None:
+            return []
+        if isinstance(given, Mapping):
+            return [cls.fit(one).with_(name=str(name)) for name, one in given.items()]
+        return [cls.fit(one) for one in (given if isinstance(given, Iterable) else [given])]
+
+    def __and__(self, other: "StopCondition | Judge") -> "StopCondition":
+        one, two = self, StopCondition.fit(other)
+
+        async def both(steps: Sequence[AgentStep]) -> bool:
+            return await one.evaluate(steps) and await two.evaluate(steps)
+
+        return StopCondition(both, name=f"({one.name} & {two.name})")
+
+    def __or__(self, other: "StopCondition | Judge") -> "StopCondition":
+        one, two = self, StopCondition.fit(other)
+
+        async def either(steps: Sequence[AgentStep]) -> bool:
+            return await one.evaluate(steps) or await two.evaluate(steps)
+
+        return StopCondition(either, name=f"({one.name} | {two.name})")
+
+    def __invert__(self) -> "StopCondition":
+        async def opposite(steps: Sequence[AgentStep]) -> bool:
+            return not await self.evaluate(steps)
+
+        return StopCondition(opposite, name=f"~{self.name}")
+
+    def __repr__(self) -> str:
+        return f"StopCondition({self.name})"
+
+
+def stop_condition(func: Judge) -> StopCondition:
+    """Makes a stop condition of a function of steps."""
+    return StopCondition(func)

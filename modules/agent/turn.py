@@ -1,0 +1,137 @@
+"""One turn as data: what a decision says of a generation, read again by who acts, reduces and tells events."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ...engine import Action, ActionResult, Decision
+from .calls import ToolCall
+from .chats import INVALID_NAME
+from .content import content_part
+from .documents import usage_from, usage_to_dict
+from .messages import Message
+from .modes import Problem
+from .tools import ToolOutcome, action_for
+from .tools.actions import text_of_args
+from .usage import Usage
+
+TurnKind: TypeAlias = Literal["calls", "answer", "reaction", "error"]
+"""What a turn came to: calls of tools, an answer without any, a hook that stepped in before, no answer at all."""
+
+Document: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The first `cut` messages give way to a summary."""
+
+    cut: int
+    summary: Message
+
+
+@dataclass(slots=True)
+class Turn:
+    """What was decided in one step of an Agent.
+
+    `requests` counts those made, `usage` is that of all of them. `reactions` and `memory` are what hooks said before
+    the turn was decided. `mode` is the tool mode where it has changed.
+    """
+
+    kind: TurnKind
+    message: Message | None = None
+    calls: tuple[ToolCall, ...] = ()
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    extra: Document = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    requests: int = 0
+    mode: Any = None
+    compaction: Compaction | None = None
+    reactions: list[Document] = field(default_factory=list)
+    memory: Document = field(default_factory=dict)
+    error: Document | None = None
+
+    def decision(self) -> Decision:
+        """The turn as a decision: the text as its rationale, the calls as its actions, and the rest as its meta."""
+        meta: Document = {}
+        message = self.message
+        rationale = None
+        if message is not None:
+            if isinstance(message.body, str):
+                rationale = message.body or None
+            else:
+                meta["body"] = [part.to_dict() for part in message.body]
+            if message.metadata:
+                meta["metadata"] = dict(message.metadata)
+        plain: Document = {
+            "turn": None if self.kind == "calls" else self.kind,
+            "requests": None if self.requests == 1 else self.requests,
+            "stop_reason": self.stop_reason,
+            "usage": None if self.usage is None else usage_to_dict(self.usage),
+            "extra": self.extra,
+            "problems": [{"what": p.what, "raw": p.raw} for p in self.problems],
+            "mode": self.mode,
+            "compaction": self.compaction
+            and {"cut": self.compaction.cut, "summary": {**self.compaction.summary.to_dict()}},
+            "reactions": self.reactions,
+            "memory": self.memory,
+            "error": self.error,
+        }
+        meta |= {name: value for name, value in plain.items() if value not in (None, {}, [])}
+        actions = _actions(self.calls) if self.kind == "calls" else [Action(self.kind)]
+        return Decision.act(actions, rationale=rationale, meta=meta or None)
+
+    @classmethod
+    def of(cls, decision: Decision) -> "Turn":
+        """The turn that a decision carries; its message is made again from text and calls."""
+        meta: Mapping[str, Any] = decision.meta or {}
+        kind: TurnKind = meta.get("turn", "calls")
+        calls: tuple[ToolCall, ...] = ()
+        if kind == "calls":
+            calls = tuple(ToolCall.of(a.id or "", a.name, text_of_args(a.args)) for a in decision.actions)
+        message = None
+        if kind in ("calls", "answer"):
+            body: Any = [content_part(p) for p in meta["body"]] if "body" in meta else decision.rationale
+            message = Message("assistant", body, tool_calls=calls, metadata=meta.get("metadata"))
+        compaction = meta.get("compaction")
+        return cls(
+            kind,
+            message,
+            calls,
+            meta.get("stop_reason"),
+            usage_from(meta["usage"]) if "usage" in meta else None,
+            dict(meta.get("extra") or {}),
+            tuple(Problem(p["what"], p["raw"]) for p in meta.get("problems", ())),
+            meta.get("requests", 1),
+            meta.get("mode"),
+            Compaction(compaction["cut"], Message.from_dict(compaction["summary"])) if compaction else None,
+            list(meta.get("reactions", ())),
+            dict(meta.get("memory") or {}),
+            meta.get("error"),
+        )
+
+
+def results_of(results: Sequence[ActionResult]) -> list[tuple[ToolOutcome, Message]]:
+    """What came of each call, and the message that answers it, in the order of the calls."""
+    outcomes = [(ToolOutcome.of_result(result), result.id) for result in results]
+    return [(outcome, outcome.message(id_)) for outcome, id_ in outcomes]
+
+
+def named(calls: Sequence[ToolCall], number: int) -> tuple[ToolCall, ...]:
+    """The calls, each with a name, and an id that no other has; `number` tells this generation from others."""
+    taken = {call.id for call in calls}
+    seen: set[str] = set()
+    good = []
+    for i, call in enumerate(calls):
+        id_, name = call.id, call.name if call.name.strip() else INVALID_NAME
+        if not id_ or id_ in seen:
+            id_, salt = f"call_{number}_{i}", 0
+            while id_ in taken or id_ in seen:
+                id_, salt = f"call_{number}_{i}_{salt}", salt + 1
+        seen.add(id_)
+        good.append(call if (id_, name) == (call.id, call.name) else ToolCall.of(id_, name, call.arguments))
+    return tuple(good)
+
+
+def _actions(calls: Sequence[ToolCall]) -> list[Action]:
+    return [action_for(call) for call in calls]
