@@ -9,7 +9,10 @@ from .state import dump
 
 
 class Meter(Protocol):
-    """What a run has used so far, earlier attempts included."""
+    """What a run has used so far, earlier attempts included.
+
+    A child run, and a fork, counts steps on from those of the run it came from, and the rest anew.
+    """
 
     @property
     def steps(self) -> int:

@@ -110,7 +110,7 @@ class Engine:
             raise EngineUsageError(f"seed must be a whole number of at most 64 bits, got {seed!r}")
         self.seed = seed
         self.workspace = Path(workspace) if workspace is not None else None
-        if not callable(getattr(branch, "choose", None)):
+        if isinstance(branch, type) or not callable(getattr(branch, "choose", None)):
             given = branch.__name__ if isinstance(branch, type) else type(branch).__name__
             raise EngineUsageError(f"branch must be a strategy, such as SelectFirst(), got {given}")
         self.branch = branch

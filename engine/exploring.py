@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from inspect import isawaitable
 from itertools import groupby
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,10 @@ class _Exploration:
         cancel_work, run.cancel_work = run.cancel_work, lambda: run.waits.in_loop(self._cut_off)
         try:
             with anyio.CancelScope() as self._scope:
-                chosen = await strategy.choose(self)
+                choosing: Any = strategy.choose(self)
+                if not isawaitable(choosing):
+                    raise DecisionError(f"{type(strategy).__name__}.choose must be a coroutine: async def choose(…)")
+                chosen = await choosing
                 if run.stopping is not None:  # a score may have kept to itself that the budget has ended
                     self._cut_off()
         except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised on

@@ -84,8 +84,8 @@ class LiveRun:
 
     @property
     def steps(self) -> int:
-        """Committed steps."""
-        return self.step
+        """Committed steps, those that led to its first state included."""
+        return self.first_step + self.step
 
     @property
     def elapsed(self) -> float:

@@ -21,9 +21,10 @@ def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, No
         return {"run": chosen.run_id, "place": chosen.place, "stop_reason": chosen.stop_reason}
     grown = in_order(node for node in nodes.values() if node is not root)
     lost = {node.place: node.lost for node in grown if node.lost is not None}
-    if lost and (chosen is None or chosen is root or len(lost) == len(grown)):
+    took_lost = isinstance(chosen, Node) and chosen.lost is not None
+    if lost and (chosen is None or chosen is root or (took_lost and len(lost) == len(grown))):
         raise ExplorationError(lost)
-    if isinstance(chosen, Node) and chosen.lost is not None:
+    if took_lost:
         raise DecisionError(f"{name} chose candidate {chosen.place}, which failed: {chosen.lost}")
     raise DecisionError(
         f"{name}.choose returned {chosen!r:.100}; it must return the number of a candidate "
