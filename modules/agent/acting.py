@@ -45,7 +45,7 @@ class Acting:
         self.decision = decision
         self.turn = Turn.of(decision)
         self.step = state.current_step + 1
-        self.dispatch = Dispatch(setup.listeners, {**state.memory, **self.turn.memory})
+        self.dispatch = Dispatch(setup.listeners, {**state.memory, **self.turn.memory}, setup.event_facts())
         self.error: dict[str, Any] | None = None
 
     async def observation(self) -> Observation:

@@ -18,7 +18,7 @@ from .messages import Message
 from .modes import mode_after_error, read_answer
 from .recorded_errors import error_text, error_type
 from .setup import Setup, renderer
-from .state import AgentState
+from .state import AgentFacts, AgentState
 from .turn import Compaction, Turn, named
 from .usage import Usage
 
@@ -37,7 +37,7 @@ class Deciding:
         self.setup = setup
         self.state = state
         self.step = state.current_step + 1
-        self.dispatch = Dispatch(setup.listeners, state.memory)
+        self.dispatch = Dispatch(setup.listeners, state.memory, setup.event_facts())
         self.mode = state.tool_mode
         self.requests = 0
         self.retries = 0
@@ -48,7 +48,9 @@ class Deciding:
         """Asks the model, unless a hook steps in before."""
         try:
             if self.state.current_step == 0:
-                await self._tell(AgentStart, inputs=self._inputs(), params=start_params(self.state))
+                tools = [tool.function.name for tool in self.state.params.tools or ()]
+                params = start_params(self.state.agent, self.state.limit, tools)
+                await self._tell(AgentStart, inputs=self._inputs(), params=params)
             await self._tell(
                 GenerationStart, generator=self.setup.generator, step=self.step, messages=lambda: self._prompt()
             )
@@ -204,9 +206,7 @@ def _document(error: GeneratorError) -> dict[str, Any]:
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document
 
 
-def start_params(state: AgentState) -> dict[str, Any]:
+def start_params(agent: AgentFacts, limit: int, tools: Sequence[str]) -> dict[str, Any]:
     """What the event of a run's start says of the agent's configuration."""
-    agent = state.agent
-    tools = [tool.function.name for tool in state.params.tools or ()]
-    params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": state.limit, "model": agent.model}
-    return {name: value for name, value in params.items() if value is not None} | ({"tools": tools} if tools else {})
+    params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": limit, "model": agent.model}
+    return {name: value for name, value in params.items() if value is not None} | ({"tools": [*tools]} if tools else {})

@@ -10,7 +10,7 @@ import orjson
 
 from ...engine import BudgetExceeded, DivergenceError, RunClosed, effect, emit, now, perform
 from .documents import plain
-from .events import AgentEvent
+from .events import AgentEvent, AgentStep, ReactStep
 from .hooks import CountingHook, Hook
 from .reactions import Reaction, reaction_from_dict, winner
 from .recorded_errors import error_to_dict
@@ -56,7 +56,10 @@ class Listeners:
         """The hooks that events of this class are for, with their places, in their order."""
         found = self._by_class.get(cls)
         if found is None:
-            found = self._by_class[cls] = [(i, hook) for i, hook in self._hooks if hook.listens_to(cls)]
+            found = [(i, hook) for i, hook in self._hooks if hook.listens_to(cls)]
+            if cls is ReactStep:  # hooks on steps do not react to reactions
+                found = [(i, hook) for i, hook in found if hook.event_type is not AgentStep]
+            self._by_class[cls] = found
         return found
 
 
@@ -67,8 +70,9 @@ class Dispatch:
     given, `winners` those that count, one an event.
     """
 
-    def __init__(self, listeners: Listeners, memory: Mapping[str, Any]) -> None:
+    def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         self._listeners = listeners
+        self._facts = facts
         self._memory = memory
         self.changed: dict[str, Any] = {}
         self.reactions: list[Reacted] = []
@@ -88,10 +92,28 @@ class Dispatch:
 
     async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
         """Shows an event to all who listen; gives the reaction that counts, if it has an effect."""
-        listeners = self._listeners.of(type(event))
-        if not listeners:
-            return None
         name = type(event).__name__
+        found = await self._asked(name, event, call)
+        if not found:
+            return None
+        places = sorted(found)
+        best = winner([found[i] for i in places])
+        assert best is not None
+        hooks = dict(self._listeners.of(type(event)))
+        for rank, i in enumerate(places):
+            self.reactions.append(Reacted(name, hooks[i].name, found[i], call, rank == best))
+        reaction = found[places[best]]
+        if self.wants(ReactStep):
+            shown = ReactStep(
+                **self._facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
+            )
+            if await self._asked("ReactStep", shown, call):
+                log.warning("reactions to a ReactStep are not obeyed")
+        return reaction if reaction.precedence < OTHER else None
+
+    async def _asked(self, name: str, event: AgentEvent, call: str | None) -> dict[int, Reaction]:
+        """The reactions of all who listen, by their places."""
+        listeners = self._listeners.of(type(event))
         found: dict[int, Reaction] = {}
         if any(isinstance(hook, CountingHook) and hook.clock for _, hook in listeners):
             event.timestamp = now()
@@ -105,16 +127,7 @@ class Dispatch:
         for i, hook in listeners:
             if isinstance(hook, CountingHook) and (reaction := self._count(i, hook, event)) is not None:
                 found[i] = reaction
-        if not found:
-            return None
-        places = sorted(found)
-        best = winner([found[i] for i in places])
-        hooks = dict(listeners)
-        for rank, i in enumerate(places):
-            self.reactions.append(Reacted(name, hooks[i].name, found[i], call, rank == best))
-        assert best is not None
-        reaction = found[places[best]]
-        return reaction if reaction.precedence < OTHER else None
+        return found
 
     def _count(self, place: int, hook: CountingHook, event: AgentEvent) -> Reaction | None:
         key = f"{place}:{hook.name}"

@@ -25,6 +25,7 @@ class Consequences:
     """What follows from a turn: the reactions that count, with the messages each adds, and how the run ends, if so."""
 
     reactions: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
+    """One an event at most: those that lost against another of the same event are left out."""
     replaced: list[Message] | None = None
     """The whole conversation from here on, the system's message included, where a Retry has given one."""
     stop: StopReason | None = None
@@ -35,6 +36,12 @@ class Consequences:
     def added(self) -> list[Message]:
         """The messages that reactions add."""
         return [message for _, messages in self.reactions for message in messages]
+
+    def next_chat(self) -> list[Message]:
+        """The conversation that a Retry has given, and what other reactions add to it."""
+        others = [(reacted, added) for reacted, added in self.reactions if not isinstance(reacted.reaction, Retry)]
+        kept = [message for message in self.replaced or () if message.role != "system"]
+        return [*kept, *(message for _, added in others for message in added)]
 
 
 def turn_messages(turn: Turn, results: Sequence[ActionResult], mode: Any, tools: Sequence[Any]) -> list[Message]:
@@ -54,15 +61,17 @@ def is_empty(message: Message) -> bool:
     return message.role == "assistant" and not message.body and not message.tool_calls and not message.metadata
 
 
-def consequences(turn: Turn, results: Sequence[ActionResult], value: Value | None, chat: Sequence[Message]) -> Any:
+def consequences(
+    turn: Turn, results: Sequence[ActionResult], value: Value | None, chat: Sequence[Message]
+) -> Consequences:
     """What follows from a turn; `chat` is the conversation before it."""
     value = value or {}
-    said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ()))]
-    counted = [reacted for reacted in said if reacted.won and reacted.reaction.precedence < OTHER]
+    said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ())) if not doc.get("lost")]
+    counted = [reacted for reacted in said if reacted.reaction.precedence < OTHER]
     found = Consequences()
     strongest = min(counted, key=lambda reacted: reacted.reaction.precedence, default=None)
     ends = strongest is not None and strongest.reaction.stop
-    for reacted in counted:
+    for reacted in said:
         found.reactions.append((reacted, [] if ends else _added(reacted, turn, chat, found)))
     if strongest is not None and not ends:
         return found
@@ -124,13 +133,11 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.tool_mode = turn.mode
     new = turn_messages(turn, results, state.tool_mode, state.params.tools or ())
     before: Sequence[Message] = state.messages if _replaces(turn, value) else ()
-    found: Consequences = consequences(turn, results, value, [*before, *new] if before else new)
+    found = consequences(turn, results, value, [*before, *new] if before else new)
     if found.replaced is not None:
         systems = [m for m in found.replaced if m.role == "system"]
         state.system = systems[0] if systems else None
-        chat = [m for m in found.replaced if m.role != "system"]
-        extra = [m for reacted, added in found.reactions if not isinstance(reacted.reaction, Retry) for m in added]
-        state.messages = [*chat, *extra]
+        state.messages = found.next_chat()
         state.weight = estimate_tokens(state.messages)
     else:
         new += found.added

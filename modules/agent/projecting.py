@@ -1,0 +1,390 @@
+"""Events out of records: the one place that knows which records of a run tell of which events."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from uuid import UUID, uuid5
+
+from ...engine import ENDINGS, ActionResult, Decision, StopReason
+from ...traces import Record, is_blob
+from .acting import DENIED_MARK, generation_facts, tool_end_facts
+from .calls import ToolCall, ToolDefinition
+from .content import content_part
+from .deciding import start_params
+from .events import (
+    AgentEnd,
+    AgentError,
+    AgentEvent,
+    AgentStalled,
+    AgentStart,
+    AgentStep,
+    AgentStopReason,
+    CompactionEvent,
+    GenerationContent,
+    GenerationEnd,
+    GenerationError,
+    GenerationRetry,
+    GenerationStart,
+    GenerationStep,
+    MetricSeries,
+    NamedGenerator,
+    ReactStep,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    ToolStep,
+    UserInputRequired,
+)
+from .messages import Message
+from .modes import feedback_on
+from .recorded_errors import recorded_error
+from .reducing import Consequences, consequences, error_of, turn_messages
+from .state import AgentFacts
+from .tools import ToolOutcome
+from .turn import Turn
+
+E = TypeVar("E", bound=AgentEvent)
+KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent)
+"""The events that a trajectory keeps; the others are for those who watch."""
+
+_NAMESPACE = UUID("0f3f7c0e-3a43-5f0b-9d38-6a2f6f0d4c11")
+_ENDS: dict[str, AgentStopReason] = {
+    "completed": "finished",
+    "budget_steps": "max_steps_reached",
+    "max_steps": "max_steps_reached",
+    "critic_stop": "finished",
+    "stagnation": "stalled",
+    "cancelled": "cancelled",
+}
+Resolve = Callable[[Any], Any]
+
+
+class Projector:
+    """Feed it a run's records in their order; it gives the events that each tells of.
+
+    The results of calls come in the order of the calls: one that overtook another is held back. `generator` is put
+    into events where it is known, else the model's name is. `value` gives what a reference to a large value stands
+    for; without it, such results come with the commit. With `kept` only events that a trajectory keeps are made.
+    """
+
+    def __init__(self, *, generator: Any = None, value: Resolve | None = None, kept: bool = False) -> None:
+        self._given = generator
+        self._value = value
+        self._kept = kept
+        self._header: Record | None = None
+        self._facts: dict[str, Any] = {}
+        self._system: Message | None = None
+        self._chat: list[Message] = []
+        self._goal: list[Message] = []
+        """The goal, until a step has taken it along."""
+        self._tools: list[ToolDefinition] = []
+        self._mode: Any = "api"
+        self._error: Exception | str | None = None
+        self._began = False
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forgets the step that was committed."""
+        self._turn: Turn | None = None
+        self._asked = False
+        self._started = False
+        self._calls: dict[int, str] = {}
+        """The calls under way: the action's id by the number of the intent."""
+        self._results: dict[str, ActionResult | None] = {}
+        self._outcomes: dict[int, ActionResult | None] = {}
+        self._shown = 0
+        """How many results have been told."""
+        self._tellings: dict[int, tuple[str, str | None]] = {}
+        self._told: dict[tuple[str, str | None], Mapping[str, Any]] = {}
+        self._made: dict[tuple[str, str | None], AgentEvent] = {}
+
+    @property
+    def context(self) -> list[Message]:
+        """The conversation as the model would be sent it next, without the system's message."""
+        return [*self._chat]
+
+    def feed(self, record: Record) -> list[AgentEvent]:
+        """The events that a record tells of, given those before it."""
+        self._at = datetime.fromtimestamp(record.at, UTC)
+        handle = getattr(self, f"_on_{record.kind}", None)
+        return [] if handle is None else [event for event in handle(record) if event is not None]
+
+    # the run
+
+    def _on_header(self, record: Record) -> Iterator[AgentEvent | None]:
+        self._header = record
+        inputs = record["task"].get("inputs", {})
+        self._identify(inputs.get("agent_id"), record["run_id"])
+        return iter(())
+
+    def _identify(self, agent_id: str | None, run_id: str) -> None:
+        self._facts["agent_id"] = UUID(agent_id) if agent_id else uuid5(_NAMESPACE, run_id)
+
+    def _on_snapshot(self, record: Record) -> Iterator[AgentEvent | None]:
+        if self._began or "state" not in record.data:
+            return
+        self._began = True
+        assert self._header is not None
+        state = record["state"]
+        agent = AgentFacts.from_dict(state["agent"])
+        self._name, self._model = agent.name, agent.model
+        self._facts["agent_name"] = agent.name
+        self._identify(agent.agent_id, self._header["run_id"])
+        self._generator = self._given if self._given is not None else NamedGenerator(agent.model)
+        self._system = Message.from_dict(state["system"]) if state["system"] else None
+        self._chat = [Message.from_dict(message) for message in state["messages"]]
+        self._tools = [ToolDefinition.from_dict(tool) for tool in state["params"].get("tools") or ()]
+        self._mode, self._step = state["tool_mode"], state["current_step"] + 1
+        inputs = {"goal": state["task"], **state["inputs"]}
+        if state["current_step"] == 0 and self._chat:
+            self._goal = [self._chat[-1].meta(agent=agent.name, model=agent.model)]
+        params = start_params(agent, state["limit"], [tool.function.name for tool in self._tools])
+        yield self._make(AgentStart, inputs=inputs, params=params)
+
+    def _on_wait(self, record: Record) -> Iterator[AgentEvent | None]:
+        for request in record["requests"]:
+            choices = (request.get("schema") or {}).get("enum")
+            options = [str(choice) for choice in choices] if choices else None
+            question = request.get("prompt") or ""
+            yield self._make(UserInputRequired, request_id=request["id"], question=question, options=options)
+
+    def _on_end(self, record: Record) -> Iterator[AgentEvent | None]:
+        if record["status"] == "waiting":
+            return
+        if not self._began:
+            assert self._header is not None
+            self._began = True
+            yield self._make(AgentStart, inputs={"goal": self._header["task"]["objective"]})
+        if self._goal:
+            yield self._make(AgentStep, step=self._step, messages=self._take_goal())
+        reason = record["stop_reason"]
+        stop: AgentStopReason = _ENDS.get(reason) or _ENDS.get(record["status"]) or "error"
+        error = self._error
+        raised = record.get("error")
+        if raised and stop == "error":
+            error = recorded_error(raised["type"], raised["message"])
+            yield self._make(AgentError, error=error)
+        elif stop in ("error", "cancelled") and error is None:
+            error = "the run was cancelled" if stop == "cancelled" else ENDINGS[StopReason(reason)].meaning
+        yield self._make(AgentEnd, stop_reason=stop, error=error)
+
+    def _on_resume(self, record: Record) -> Iterator[AgentEvent | None]:
+        self._error = None
+        return iter(())
+
+    # asking the model
+
+    def _on_intent(self, record: Record) -> Iterator[AgentEvent | None]:
+        name = record["name"]
+        if "action" in record:
+            yield from self._start_tools()
+            self._calls[record.seq] = record["action"]
+        elif name == "hooks":
+            arguments = record["args"]
+            self._tellings[record.seq] = (arguments["event"], arguments.get("call"))
+        elif name == "generate" and record["phase"] == "decide" and "parent" not in record:
+            yield self._generation_started()
+
+    def _generation_started(self) -> AgentEvent | None:
+        if self._asked:
+            return None
+        self._asked = True
+        facts = {"generator": self._generator, "step": self._step}
+        return self._make(GenerationStart, **facts, messages=lambda: self._prompt())
+
+    def _prompt(self) -> list[Message]:
+        return [*([self._system] if self._system is not None else []), *self._chat]
+
+    def _on_event(self, record: Record) -> Iterator[AgentEvent | None]:
+        name, data = record["name"], record.get("data") or {}
+        if name == "generation_retry":
+            yield self._make(GenerationRetry, **data)
+        elif name == "compaction":
+            yield self._make(CompactionEvent, **data)
+        elif name == "hook_failed":
+            yield self._hook_failed(data["hook"], data["error"])
+
+    def _hook_failed(self, hook: str, error: Mapping[str, Any]) -> AgentEvent | None:
+        told = recorded_error(error["type"], f"the hook {hook!r} failed: {error.get('message', '')}")
+        return self._make(AgentError, error=told, status="running")
+
+    def _on_decide(self, record: Record) -> Iterator[AgentEvent | None]:
+        turn = self._turn = Turn.of(Decision.from_dict(record["decision"]))
+        if any(doc["event"] == "GenerationStart" for doc in turn.reactions):
+            yield self._generation_started()
+        if turn.compaction is not None:
+            self._chat[: turn.compaction.cut] = [turn.compaction.summary]
+        if turn.mode is not None:
+            self._mode = turn.mode
+        if turn.error is not None:
+            error = error_of(turn.error)
+            facts = {"generator": self._generator, "step": self._step, "error": error}
+            yield self._make(GenerationError, **facts, messages=lambda: self._prompt())
+        elif turn.message is not None and turn.message.content:
+            calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in turn.calls]
+            content = turn.message.content
+            yield self._make(GenerationContent, step=self._step, content=content, tool_calls=calls, extra=turn.extra)
+
+    # calling tools
+
+    def _start_tools(self) -> Iterator[AgentEvent | None]:
+        """All calls of an answer are told as soon as one of them starts."""
+        if self._started or self._turn is None:
+            return
+        self._started = True
+        for call in self._turn.calls:
+            yield self._make(ToolStart, call.id, tool_call=call)
+
+    def _on_outcome(self, record: Record) -> Iterator[AgentEvent | None]:
+        telling = self._tellings.pop(record["intent"], None)
+        if telling is not None:
+            yield from self._heard(telling, record.get("result") or {})
+        action = self._calls.pop(record["intent"], None)
+        if action is None or record.get("cancelled"):
+            return
+        result = self._outcomes[record.seq] = self._result(action, record)
+        if result is not None:
+            self._results[action] = result
+            yield from self._end_tools()
+
+    def _result(self, action: str, record: Record) -> ActionResult | None:
+        """What came of a call; None where it is too large for its record, and cannot be looked up."""
+        error = record.get("error")
+        if error is not None:
+            return ActionResult(action, "", None, error["message"] or error["type"], error["type"])
+        result = record.get("result")
+        if is_blob(result):
+            if self._value is None:
+                return None
+            result = self._value(result)
+        return ActionResult(action, "", result)
+
+    def _end_tools(self) -> Iterator[AgentEvent | None]:
+        """Tells of the results that no call before them is still waited for."""
+        assert self._turn is not None
+        while self._shown < len(self._turn.calls):
+            call = self._turn.calls[self._shown]
+            result = self._results.get(call.id)
+            if result is None:
+                return
+            self._shown += 1
+            yield from self._ended(call, result)
+
+    def _ended(self, call: ToolCall, result: ActionResult) -> Iterator[AgentEvent | None]:
+        outcome = ToolOutcome.of_result(result)
+        message = outcome.message(call.id)
+        if not result.ok:
+            error = recorded_error(result.error_type or "Exception", result.error or "")
+            yield self._make(ToolError, call.id, tool_call=call, error=error)
+        elif DENIED_MARK not in outcome.metadata:
+            yield self._make(ToolEnd, call.id, **tool_end_facts(call, outcome, message))
+        stop = outcome.stop or None
+        yield self._make(ToolStep, call.id, tool_call=call, step=self._step, messages=[message], stop=stop)
+
+    # the end of a step
+
+    def _on_commit(self, record: Record) -> Iterator[AgentEvent | None]:
+        turn = self._turn
+        if turn is None:
+            self._reset()
+            self._step += 1
+            return
+        observation = record.get("observation") or {}
+        results = [self._observed(turn, i, doc, record) for i, doc in enumerate(observation.get("results", ()))]
+        value = observation.get("value") or {}
+        yield from self._start_tools()
+        self._results |= {result.id: result for result in results}
+        yield from self._end_tools()
+        new = turn_messages(turn, results, self._mode, self._tools)
+        found = consequences(turn, results, value, [*self._chat, *new])
+        self._error = error_of(found.error) if found.error is not None else None
+        yield from self._generation_ended(turn)
+        if turn.problems:
+            yield self._make(AgentStep, step=self._step, messages=[feedback_on(self._mode, turn.problems, self._tools)])
+        if value.get("stalled"):
+            yield self._make(AgentStalled)
+        yield from self._reacted(turn, found)
+        self._commit_chat(found, new)
+        self._reset()
+        self._step += 1
+
+    def _observed(self, turn: Turn, place: int, doc: Any, record: Record) -> ActionResult:
+        """A result as the commit has it: by the number of its outcome, or itself."""
+        call = turn.calls[place]
+        if not isinstance(doc, int):
+            error = doc.get("error")
+            return ActionResult(call.id, call.name, doc.get("output"), error, doc.get("error_type"))
+        known = self._outcomes.get(doc) or self._results.get(call.id)
+        if known is not None:
+            return known
+        answer = next(
+            op["value"]
+            for op in record["patch"]
+            if op["path"].startswith("/messages/")
+            and isinstance(op.get("value"), dict)
+            and op["value"].get("tool_call_id") == call.id
+        )
+        body = answer["body"] if isinstance(answer["body"], str) else [content_part(part) for part in answer["body"]]
+        return ActionResult(call.id, call.name, ToolOutcome(body, metadata=answer["metadata"]).to_dict())
+
+    def _generation_ended(self, turn: Turn) -> Iterator[AgentEvent | None]:
+        if turn.error is not None:
+            error = error_of(turn.error)
+            facts = {"generator": self._generator, "step": self._step, "usage": turn.usage, "error": error}
+            yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
+        if turn.message is None:
+            return
+        facts = generation_facts(turn, self._step, self._name, self._model)
+        yield self._make(GenerationEnd, **facts, generator=self._generator)
+        messages = [*self._take_goal(), *facts.pop("messages")]
+        yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
+
+    def _reacted(self, turn: Turn, found: Consequences) -> Iterator[AgentEvent | None]:
+        usage = turn.usage if turn.kind == "reaction" else None
+        for reacted, added in found.reactions:
+            facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": usage}
+            yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)
+            usage = None
+
+    def _commit_chat(self, found: Consequences, new: Sequence[Message]) -> None:
+        if found.replaced is None:
+            self._chat += [*new, *found.added]
+            return
+        self._system = next((m for m in found.replaced if m.role == "system"), None)
+        self._chat = found.next_chat()
+
+    def _take_goal(self) -> list[Message]:
+        goal, self._goal = self._goal, []
+        return goal
+
+    # making events
+
+    def _make(self, cls: type[E], call: str | None = None, /, **values: Any) -> E | None:
+        """An event of this time and agent, with what hooks have attached to it."""
+        if self._kept and not issubclass(cls, KEPT):
+            return None
+        given = {name: value() if callable(value) and name == "messages" else value for name, value in values.items()}
+        event = cls(timestamp=self._at, **self._facts, **given)
+        key = (cls.__name__, call)
+        self._made[key] = event
+        if key in self._told:
+            _attach(event, self._told.pop(key))
+        return event
+
+    def _heard(self, key: tuple[str, str | None], told: Mapping[str, Any]) -> Iterator[AgentEvent | None]:
+        """Attaches what hooks have said of an event, and tells of those that failed."""
+        for answer in told.get("hooks", ()):
+            if "error" in answer:
+                yield self._hook_failed(answer["hook"], answer["error"])
+        if key in self._made:
+            _attach(self._made[key], told)
+        elif told:
+            self._told[key] = told
+
+
+def _attach(event: AgentEvent, told: Mapping[str, Any]) -> None:
+    for answer in told.get("hooks", ()):
+        for name, points in answer.get("metrics", {}).items():
+            event.metrics.setdefault(name, MetricSeries()).points.extend(MetricSeries.of(points).points)
+    if "policy_decision" in told:
+        event.policy_decision = told["policy_decision"]  # type: ignore[attr-defined]
