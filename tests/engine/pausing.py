@@ -1,0 +1,273 @@
+"""A module for the kill tests of waits, and the process that runs it: `pausing.py` forks a child for each line.
+
+A line is `MODE FOLDER SEED`, with tabs; `started PID` is said at once, and `ended PID STATUS` when it has ended (a
+SIGKILL is -9). `signal PID NUMBER` signals one that has not ended. Its tools touch the world by appending a line to
+`world.txt`, with their idempotency key, so the file tells how often each call ran. Whoever answers says the same to the
+same question.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    Observation,
+    RefoldError,
+    RunResult,
+    RuntimeBudget,
+    StateModel,
+    StateSchema,
+    Task,
+    Trace,
+    WaitRequest,
+    ask,
+    ask_sync,
+    call_info,
+    effect,
+    emit,
+    perform,
+    perform_sync,
+)
+from refold.engine.answers import schema_problem
+from refold.engine.decision import json_schema
+
+STEPS = 8
+
+
+class Entry(StateModel):
+    name: str
+    output: Any
+
+
+class World(StateSchema):
+    entries: list[Entry] = []
+    heard: list[Any] = []
+    folder: str = ""
+
+
+class Approval(StateModel):
+    approved: bool
+    by: str
+
+
+def touch(folder: str, what: str) -> str:
+    with open(Path(folder) / "world.txt", "a") as file:
+        file.write(f"{what} {call_info().key}\n")
+    return what
+
+
+def once(folder: str, what: str) -> str:
+    touch(folder, f"once:{what}")
+    time.sleep(0.001)
+    return f"did {what}"
+
+
+@effect(idempotent=True)
+async def again(folder: str, n: int) -> str:
+    touch(folder, "again")
+    await anyio.sleep(0.001)
+    return f"again {n}"
+
+
+async def approved(folder: str, n: int) -> str:
+    """Not idempotent, but all it does it performs."""
+    before = await perform(once, folder, f"before {n}")
+    said = await ask(f"approve {n}?", Approval, details={"n": n})
+    after = await perform(once, folder, f"after {n}")
+    return f"{before}, {said.approved} by {said.by}, {after}"
+
+
+def counted(folder: str, n: int) -> str:
+    """The same from a thread, with two questions."""
+    first = ask_sync(f"how many {n}?", int)
+    middle = perform_sync(once, folder, f"between {n}")
+    second = ask_sync(f"how many more {n}?", int)
+    return f"{first} and {second}, {middle}"
+
+
+class Pausing(AgentModule[World]):
+    tools = {"once": once, "again": again, "approved": approved, "counted": counted}
+
+    def init_state(self, task: str, folder: str = "") -> World:
+        return World(folder=folder)
+
+    async def decide(self, state: World) -> Decision:
+        k = state.current_step
+        emit("deciding", step=k)
+        if k == STEPS:
+            return Decision.final("done")
+        if k % 4 == 3:
+            return Decision.wait(prompt=f"what of {k}?", schema={"type": "string"})
+        word = await ask(f"which word {k}?") if k % 4 == 1 else ""
+        if k % 4 == 2:
+            return Decision.wait("a moment", seconds=0.002)
+        at = {"folder": state.folder, "n": k}
+        did = {"folder": state.folder, "what": f"step {k} {word}".strip()}
+        actions = [Action("approved", at), Action("once", did), Action("again", at), Action("counted", at)]
+        return Decision.act(actions)
+
+    def reduce(self, state: World, decision: Decision, observation: Observation) -> None:
+        for result in observation.results:
+            state.entries.append(Entry(name=result.name, output=result.output if result.ok else result.error))
+        if decision.mode == "wait":
+            state.heard.append(observation.value)
+
+
+def answer_to(request: WaitRequest) -> Any:
+    """What everybody says to a question."""
+    prompt = request.prompt or ""
+    if prompt == "a moment":
+        return ...
+    if prompt.startswith("approve"):
+        return {"approved": len(prompt) % 2 == 0, "by": prompt}
+    return len(prompt) if prompt.startswith("how many") else f"{prompt.upper()}"
+
+
+def slowly(request: WaitRequest) -> Any:
+    time.sleep(0.002)
+    return answer_to(request)
+
+
+def engine(folder: Path, on_wait: Callable[[WaitRequest], Any] | None = None) -> Engine:
+    return Engine(Pausing(), traces=folder / "runs", seed=5, budget=RuntimeBudget(max_steps=50), on_wait=on_wait)
+
+
+def task(folder: Path) -> Task:
+    return Task(id="pause", objective="survive", inputs={"folder": str(folder)})
+
+
+def trace_of(folder: Path) -> Path:
+    return next((folder / "runs").glob("*.trace.jsonl"))
+
+
+def fate(folder: Path, request: WaitRequest) -> dict[str, Any]:
+    """The truth about a call of unknown fate: `world.txt` knows of `once`; the others do all they do by performing."""
+    details = request.details
+    world = folder / "world.txt"
+    if details["name"].rpartition(".")[2] == "once" and world.exists() and details["key"] in world.read_text():
+        return {"ran": f"did {details['args']['what']}"}
+    return {"retry": True}
+
+
+def settle(folder: Path, chance: Random) -> RunResult:
+    """Resumes and answers until the run has ended: one request at a time, or several, or by a handler."""
+    path = trace_of(folder)
+    result = engine(folder).resume(path)
+    while result.waiting:
+        asked = chance.sample(result.waiting, chance.randint(1, len(result.waiting)))
+        unknown = [request for request in asked if request.kind == "unknown_effect"]
+        if unknown:
+            given = {request.id: fate(folder, request) for request in unknown}
+        else:
+            given = {request.id: answer_to(request) for request in asked}
+        handler = slowly if chance.random() < 0.2 else None
+        result = engine(folder, handler).resume(path, given)
+    return result
+
+
+def at_once(folder: Path, seed: int) -> None:
+    """Waits for the file `go`, then answers the one open request with `seed`, and writes down what came of it."""
+    path = trace_of(folder)
+    Trace.load(path)
+    (folder / f"ready{seed}").touch()
+    while not (folder / "go").exists():
+        pass
+    try:
+        result = engine(folder).resume(path, f"I am {seed}")
+        told = f"{result.status}"
+    except RefoldError as error:
+        told = type(error).__name__
+    (folder / f"told{seed}").write_text(told)
+
+
+def blocked(folder: Path, seed: int) -> None:
+    """Runs with a handler that never answers in time."""
+
+    def never(request: WaitRequest) -> Any:
+        (folder / "asked").touch()
+        time.sleep(600)
+
+    try:
+        engine(folder, never).run(task(folder))
+    except (KeyboardInterrupt, SystemExit) as stop:
+        (folder / "stopped").write_text(f"{type(stop).__name__} {stop.result.status}")  # type: ignore[union-attr]
+        raise
+
+
+MODES: dict[str, Callable[[Path, int], Any]] = {
+    "start": lambda folder, seed: engine(folder).run(task(folder)),
+    "handled": lambda folder, seed: engine(folder, slowly).run(task(folder)),
+    "resume": lambda folder, seed: settle(folder, Random(seed)),
+    "at_once": at_once,
+    "blocked": blocked,
+}
+
+
+def child(mode: str, folder: Path, seed: int) -> None:
+    """Does one thing in a process of its own, and ends it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = 1
+    try:
+        sys.stdin.close()
+        MODES[mode](folder, seed)
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    finally:
+        os._exit(code)
+
+
+def warm() -> None:
+    """Imports what is imported on first use, without starting a thread."""
+    anyio.run(anyio.sleep, 0)
+    assert schema_problem({"type": "string"}, 1)
+    assert json_schema(Approval)
+
+
+def serve() -> None:
+    """Forks a child for each line; this process starts no threads."""
+    warm()
+    alive: set[int] = set()
+    buffer = b""
+    while True:
+        readable = select.select([0], [], [], 0.002)[0]
+        if readable:
+            read = os.read(0, 65536)
+            if not read:
+                return
+            buffer += read
+        while b"\n" in buffer:
+            line, _, buffer = buffer.partition(b"\n")
+            mode, folder, seed = line.decode().split("\t")
+            if mode == "signal":
+                if int(folder) in alive:
+                    os.kill(int(folder), int(seed))
+                continue
+            pid = os.fork()
+            if pid == 0:
+                child(mode, Path(folder), int(seed))
+            alive.add(pid)
+            print(f"started {pid}", flush=True)
+        for pid in list(alive):
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                alive.remove(pid)
+                print(f"ended {pid} {os.waitstatus_to_exitcode(status)}", flush=True)
+
+
+if __name__ == "__main__":
+    serve()
