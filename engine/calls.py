@@ -114,7 +114,7 @@ class Call:
         self.charged: Usage | None = None
         self.coroutine: Any = None
         self.deliver: Callable[[], Any] | None = None
-        """Writes an outcome that was recorded elsewhere; called when it is given."""
+        """Says that a recorded outcome is given now."""
         self.reserved = 0
         self.started = perf_counter()
 
@@ -203,10 +203,10 @@ class Call:
 
 def replayed(call: Call) -> tuple[Any, bytes, int]:
     """What a recorded outcome gives: the value in JSON form, or the EffectError raised again."""
-    recorded = call.recorded
-    assert recorded is not None
     if call.deliver is not None:
         call.deliver()
+    recorded = call.recorded
+    assert recorded is not None
     if recorded.error is not None:
         raise EffectError(recorded.error["type"], recorded.error["message"], recorded.error.get("data"))
     data = dump(recorded.result)

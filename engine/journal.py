@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
+from anyio.lowlevel import checkpoint
 
 from ..traces import Effect
 from .calls import Recorded
 
 Key = tuple[str, str, int]
+_ROUNDS = 200
+"""How many rounds of the event loop an outcome waits for those that ended before it."""
 ASK = "refold.ask"
 """What the intents of `ask` are called; no function has this name."""
 
@@ -32,6 +35,7 @@ class Journal:
         self._calls: dict[Key, Recorded] = {}
         self._value = value
         self._taken: set[Key] = set()
+        self._given: set[int] = set()
         self._inner: set[Key] = set()
         """Calls inside others: whoever is given the outer outcome does not ask for these."""
         self._events = Counter(_event_key(e["name"], e.get("data")) for e in events)
@@ -65,18 +69,28 @@ class Journal:
         self._events[key] -= 1
         return True
 
-    def earlier(self, recorded: Recorded, phase: str) -> int:
-        """How many outcomes of this phase ended before this one and have not been asked for yet."""
-        return sum(1 for call in self._untaken(phase) if call.order < recorded.order)
+    def give(self, recorded: Recorded) -> None:
+        """Notes that the caller now goes on with an outcome that it took."""
+        self._given.add(recorded.intent)
+
+    async def turn(self, recorded: Recorded, phase: str) -> None:
+        """Waits until the outcomes of this phase that were recorded before this one were given; not for ever, as the
+        code may no longer ask for them.
+        """
+        for _ in range(_ROUNDS):
+            earlier = (call for key, call in self._outer(phase) if call.order < recorded.order)
+            if all(call.intent in self._given for call in earlier):
+                return
+            await checkpoint()
 
     def untaken(self, phase: str) -> int:
         """How many recorded outcomes of a phase nobody has asked for."""
-        return sum(1 for _ in self._untaken(phase))
+        return sum(1 for key, _ in self._outer(phase) if key not in self._taken)
 
-    def _untaken(self, phase: str) -> Iterator[Recorded]:
+    def _outer(self, phase: str) -> Iterator[tuple[Key, Recorded]]:
         for key, call in self._calls.items():
-            if key[0] == phase and call.outcome is not None and key not in self._taken and key not in self._inner:
-                yield call
+            if key[0] == phase and call.outcome is not None and key not in self._inner:
+                yield key, call
 
 
 def _event_key(name: str, data: Any) -> bytes:

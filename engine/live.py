@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -182,6 +183,8 @@ class LiveRun:
             if found is not None:
                 return self._reused(call, members, found)
             call.pending = members
+        elif self.journal is not None:
+            call.deliver = partial(self.journal.give, recorded)
         return call
 
     def _reused(self, call: Call, members: dict[str, Any], found: Recorded) -> Call:
@@ -190,7 +193,7 @@ class LiveRun:
         Nothing was begun here, so that whoever finds no outcome may make the call: it is marked idempotent.
         """
         call.intent = self.write("intent", call.frame.step, {**members, "reused": found.intent})
-        call.recorded = Recorded(call.intent, None, found.result, found.error, found.order)
+        call.recorded = found
         call.deliver = partial(self._deliver, call, found)
         return call
 
@@ -206,8 +209,9 @@ class LiveRun:
             large = len(data) >= BLOB_FROM or is_blob(found.result)
             outcome["result"] = self.writer.put_blob(data) if large else found.result
         call.outcome = self.write("outcome", call.frame.step, {**outcome, "reused": found.outcome})
-        call.deliver = None
-        call.recorded = Recorded(call.intent, call.outcome, found.result, found.error, found.order)
+        call.recorded = replace(found, outcome=call.outcome)
+        if self.reuse is not None:
+            self.reuse.journal.give(found)
 
     def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """Writes where a run that took another's outcomes goes on by itself."""
@@ -216,9 +220,10 @@ class LiveRun:
         self.write("event", step, {"name": "live_from", "data": data, "reused": True})
 
     async def turn(self, call: Call) -> None:
-        """See Host.turn: a live run gives what its journal has at once, what another run did in its order there."""
-        if call.deliver is not None and self.reuse is not None and call.recorded is not None:
-            await self.reuse.turn(call.recorded, call.frame.phase)
+        """See Host.turn."""
+        journal = self.reuse.journal if call.outcome is None and self.reuse is not None else self.journal
+        if journal is not None and call.recorded is not None:
+            await journal.turn(call.recorded, call.frame.phase)
 
     def open(self, call: Call) -> None:
         """Writes the intent; from here on the call's fate must be told."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import anyio.lowlevel
 import orjson
 
 from ..traces import Effect, Step, Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
@@ -18,8 +17,6 @@ from .state import StateModel, StateSchema, dump
 Tell = Callable[[int, str, str, bytes, str], None]
 """Writes where the run goes on live: step, phase, what was asked for, its arguments as JSON, and why."""
 _LAST = 1 << 60
-_ROUNDS = 200
-"""How many rounds of the event loop an outcome waits for those that ended before it."""
 _NOT_ASKED = "it was not asked for there"
 _NOTHING = object()
 
@@ -141,13 +138,6 @@ class Reuse:
                 return None
             return found
 
-    async def turn(self, recorded: Recorded, phase: str) -> None:
-        """Waits until the outcomes that were recorded before this one have been asked for."""
-        for _ in range(_ROUNDS):
-            if self.live or not self._recorded.journal.earlier(recorded, phase):
-                return
-            await anyio.lowlevel.checkpoint()
-
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
         """The recorded answer to a wait decision that asked the same."""
         with self._lock:
@@ -173,6 +163,11 @@ class Reuse:
             return Reuse(self.source.relative(run_id), run_id, 0, tell)
         except TraceError as error:
             return Reuse(None, run_id, 0, tell, missing=f"this candidate was not explored there: {error}")
+
+    @property
+    def journal(self) -> Journal:
+        """What the source has of the step under way."""
+        return self._recorded.journal
 
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """From here on the run is live; said once."""

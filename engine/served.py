@@ -1,9 +1,9 @@
 """A recorded run as host: its effects are not done again but served, in their recorded order."""
 
 import re
+from functools import partial
 from typing import Any
 
-import anyio.lowlevel
 import orjson
 
 from ..errors import RefoldError
@@ -15,9 +15,6 @@ from .journal import Journal
 from .marks import EffectSpec
 from .refs import StateRefs, json_args, json_bytes
 from .state import StateSchema
-
-_ROUNDS = 200
-"""How many rounds of the event loop a served outcome waits for those that ended before it."""
 
 _MARK = re.compile(rb"<redacted:[^>]*>")
 
@@ -68,7 +65,9 @@ class ServedRun:
         if recorded is None:
             self.missing = self.missing or UnrecordedEffectError(frame.phase, spec.name, orjson.loads(data))
             raise self.missing
-        return Call(None, frame, spec, (digest, n), "", recorded)
+        call = Call(None, frame, spec, (digest, n), "", recorded)
+        call.deliver = partial(self.journal.give, recorded)
+        return call
 
     def _redacted(self, frame: Frame, spec: EffectSpec, data: bytes) -> Recorded | None:
         """Finds a call whose recorded arguments hold redaction marks, each of which stands for any text."""
@@ -83,12 +82,9 @@ class ServedRun:
         return None
 
     async def turn(self, call: Call) -> None:
-        """See Host.turn; gives way until the outcomes recorded before this one have been asked for."""
+        """See Host.turn; waits until the outcomes that were recorded before this one were given."""
         assert call.recorded is not None
-        for _ in range(_ROUNDS):
-            if not self.journal.earlier(call.recorded, call.frame.phase):
-                break
-            await anyio.lowlevel.checkpoint()
+        await self.journal.turn(call.recorded, call.frame.phase)
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
         """See Host.emit: events are in the trace already."""

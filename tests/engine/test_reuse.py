@@ -1,0 +1,750 @@
+"""A fork with `reuse_effects` takes what was recorded while it asks for the same, and tells where it went on live."""
+
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    BeamSearch,
+    BestOfN,
+    Decision,
+    EffectError,
+    Engine,
+    MonteCarloTreeSearch,
+    Observation,
+    RunResult,
+    RunStatus,
+    SelectBest,
+    StateSchema,
+    Trace,
+    Usage,
+    ask,
+    ask_sync,
+    effect,
+    emit,
+    new_id,
+    now,
+    perform,
+    perform_sync,
+    rng,
+)
+from refold.testing import fold_with_jsonpatch
+
+
+class Log(StateSchema):
+    entries: list[Any] = []
+    extra: dict[str, Any] = {}
+
+
+Decide = Callable[["Logged", Log], Awaitable[Decision] | Decision]
+
+
+class Logged(AgentModule[Log]):
+    """Decides as it is told to; its effects and tools say in `calls` that they were really called."""
+
+    def __init__(self, decide: Decide) -> None:
+        self.calls: list[str] = []
+        self._decide = decide
+
+        @effect(usage=lambda result: Usage(10, 5))
+        async def think(about: Any) -> Any:
+            self.calls.append("think")
+            return {"thought": about}
+
+        async def work(n: int) -> str:
+            self.calls.append(f"work {n}")
+            return f"{n}: {await perform(inner, n)}"
+
+        def inner(n: int) -> int:
+            self.calls.append(f"inner {n}")
+            return n * n
+
+        def look(n: int) -> int:
+            self.calls.append(f"look {n}")
+            return perform_sync(inner, n)
+
+        def broken(n: int) -> None:
+            self.calls.append(f"broken {n}")
+            error = ValueError(f"not {n}")
+            error.data = {"n": n}  # type: ignore[attr-defined]
+            raise error
+
+        def big(n: int) -> str:
+            self.calls.append(f"big {n}")
+            return str(n) * 100_000
+
+        async def approve(n: int) -> str:
+            await perform(inner, n)
+            self.calls.append(f"approve {n}")
+            return f"{n} {await ask(f'Approve {n}?', bool)}"
+
+        def confirm(n: int) -> str:
+            return f"{n} {ask_sync(f'Confirm {n}?')}"
+
+        self.think = think
+        self.inner = inner
+        self.broken = broken
+        self.tools = {t.__name__: t for t in (work, look, broken, big, approve, confirm)}
+
+    def init_state(self, task: str) -> Log:
+        return Log()
+
+    async def decide(self, state: Log) -> Decision:
+        decision = self._decide(self, state)
+        return decision if isinstance(decision, Decision) else await decision
+
+    def reduce(self, state: Log, decision: Decision, observation: Observation) -> None:
+        if decision.mode == "act":
+            state.entries.append([[r.output, r.error, r.error_type] for r in observation.results])
+        elif decision.mode == "wait":
+            state.entries.append(observation.value)
+        if decision.meta:
+            state.extra.update(decision.meta)
+
+
+def in_turn(*decisions: Decision) -> Decide:
+    def decide(module: Logged, state: Log) -> Decision:
+        return decisions[state.current_step] if state.current_step < len(decisions) else Decision.final("done")
+
+    return decide
+
+
+def tools(*names: str, n: int = 1, parallel: bool = True) -> Decision:
+    return Decision.act([Action(name, {"n": n}) for name in names], parallel=parallel)
+
+
+@pytest.fixture(params=["memory", "disk"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    """Where traces go."""
+    return tmp_path / "runs" if request.param == "disk" else None
+
+
+class Lab:
+    """Runs a module, and forks it with another one of its kind."""
+
+    def __init__(self, folder: Path | None, decide: Decide, **options: Any) -> None:
+        self.folder, self.options = folder, {"seed": 7, **options}
+        module = Logged(decide)
+        self.source = Engine(module, traces=folder, **self.options).run("t")
+        assert self.source.error is None, self.source.error
+        assert module.calls or self.source.waiting
+        self.module = Logged(decide)
+
+    @property
+    def engine(self) -> Engine:
+        return Engine(self.module, traces=self.folder, **self.options)
+
+    def fork(self, at: int | None = 0, edit: Any = None, trace: Trace | None = None, **options: Any) -> RunResult:
+        return self.lawful(self.engine.fork(trace or self.source.trace, at, edit, reuse_effects=True, **options))
+
+    def lawful(self, result: RunResult) -> RunResult:
+        assert result.error is None, result.error
+        result.trace.check()
+        assert self.engine.verify(result.trace) == []
+        assert result.trace.final_state == result.state.to_dict() == fold_with_jsonpatch(result.trace).final
+        return result
+
+    def nothing_called(self, fork: RunResult, same: bool = True) -> None:
+        assert fork.live_from is None, fork.live_from
+        assert self.module.calls == []
+        if same:
+            assert fork.state == self.source.state
+            assert fork.status == self.source.status
+
+
+async def thinking(module: Logged, state: Log) -> Decision:
+    if state.current_step >= 4:
+        return Decision.final("done")
+    thought = await perform(module.think, state.entries)
+    meta = {"id": new_id(), "roll": rng().random(), "now": now().isoformat(), "seen": len(thought["thought"])}
+    return Decision.act([Action("work", {"n": state.current_step}), Action("look", {"n": 3})], meta=meta)
+
+
+# as recorded
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_what_is_as_recorded_is_taken_and_nothing_is_called(folder: Path | None, at: int) -> None:
+    lab = Lab(folder, thinking)
+    fork = lab.fork(at)
+    lab.nothing_called(fork)
+    assert fork.usage.tokens == 0
+    assert lab.source.usage.tokens == 60
+    effects = [e for step in fork.trace.steps for e in step.effects]
+    assert [e.name.rpartition(".")[2] for e in effects] == ["think", "now", "work", "look"] * (4 - min(at, 4))
+    assert all(not e.children and not e.key and not e.open for e in effects)
+    again = lab.fork(0, trace=fork.trace)
+    lab.nothing_called(again)
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_two_forks_that_take_the_same_are_equal(folder: Path | None, at: int) -> None:
+    lab = Lab(folder, thinking)
+    edit = {"/extra/x": at}
+    one, other = lab.fork(at, edit), lab.fork(at, edit)
+    assert not one.trace.diff(other.trace)
+    lab.nothing_called(one, same=False)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_outcomes_come_in_the_order_in_which_they_came(backend: str) -> None:
+    async def racing(module: Logged, state: Log) -> Decision:
+        if state.entries:
+            return Decision.final("done")
+        arrived: list[int] = []
+
+        async def nap(n: int) -> int:
+            module.calls.append(f"nap {n}")
+            await anyio.sleep((7 * n % 5) / 100)
+            return n
+
+        async def one(n: int) -> None:
+            arrived.append(await perform(nap, n))
+
+        async with anyio.create_task_group() as group:
+            for n in range(5):
+                group.start_soon(one, n)
+        return Decision.act([Action("work", {"n": n}) for n in arrived])
+
+    lab = Lab(None, racing)
+    lab.source = source = anyio.run(Engine(Logged(racing), seed=7).arun, "t", backend=backend)
+
+    async def fork() -> RunResult:
+        return await lab.engine.afork(source.trace, 0, reuse_effects=True)
+
+    async def verified(trace: Trace) -> Any:
+        return await lab.engine.averify(trace)
+
+    async def resumed(trace: Trace) -> RunResult:
+        return await lab.engine.aresume(trace)
+
+    for _ in range(5):
+        result = anyio.run(fork, backend=backend)
+        lab.nothing_called(result)
+        for trace in (source.trace, result.trace):
+            assert anyio.run(verified, trace, backend=backend) == []
+    undecided = next(i for i, r in enumerate(source.trace.records) if r.kind == "decide")
+    cut = Trace.from_bytes(b"".join(r.raw + b"\n" for r in list(source.trace.records)[:undecided]))
+    again = anyio.run(resumed, cut, backend=backend)
+    assert (again.state, "nap 0" in lab.module.calls) == (source.state, False)
+    assert anyio.run(verified, again.trace, backend=backend) == []
+
+
+def test_errors_are_taken_as_they_were(folder: Path | None) -> None:
+    async def failing(module: Logged, state: Log) -> Decision:
+        if state.entries:
+            return Decision.final("done")
+        try:
+            await perform(module.broken, 2)
+        except EffectError as error:
+            told = [error.error_type, error.message, error.data]
+        return Decision.act(Action("broken", {"n": 1}), meta={"told": told})
+
+    lab = Lab(folder, failing)
+    fork = lab.fork()
+    lab.nothing_called(fork)
+    assert fork.state.extra == {"told": ["ValueError", "not 2", {"n": 2}]}
+    assert fork.state.entries == [[[None, "not 1", "ValueError"]]]
+
+
+def test_large_results_are_the_fork_s_own(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, in_turn(tools("big", n=1), tools("big", n=2)))
+    fork = lab.fork()
+    lab.nothing_called(fork)
+    assert fork.trace.path is not None
+    for path in tmp_path.iterdir():
+        if not path.name.startswith(fork.run_id):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert len(Trace.load(fork.trace.path).steps[1].observation["results"][0]["output"]) == 100_000  # type: ignore[index]
+    lab.lawful(fork)
+
+
+def test_large_arguments_are_kept_aside(folder: Path | None) -> None:
+    async def wordy(module: Logged, state: Log) -> Decision:
+        if state.entries:
+            return Decision.final("done")
+        thought = await perform(module.think, "word " * 5_000)
+        return Decision.act(Action("look", {"n": 1}), meta={"size": len(thought["thought"])})
+
+    lab = Lab(folder, wordy)
+    fork = lab.fork()
+    lab.nothing_called(fork)
+    (intent,) = [r for r in fork.trace.records if r.kind == "intent" and "args" in r]
+    assert intent["args"].keys() == {"$blob", "bytes"}
+
+    async def wordier(module: Logged, state: Log) -> Decision:
+        await perform(module.think, "other " * 5_000)
+        return await wordy(module, state)
+
+    live = Engine(Logged(wordier), traces=folder).fork(lab.source.trace, 0, reuse_effects=True).live_from
+    assert live is not None
+    assert live["args"] == {"about": "other " * 5_000}
+
+
+# what is asked of people
+
+YES = {"type": "boolean"}
+
+
+def answered(lab: Lab, *answers: Any) -> RunResult:
+    result = lab.source
+    for answer in answers:
+        assert result.status == RunStatus.waiting
+        result = Engine(Logged(lab.module._decide), traces=lab.folder).resume(result.trace, answer)
+    return lab.lawful(result)
+
+
+def test_answers_to_wait_decisions_are_taken(folder: Path | None) -> None:
+    two = in_turn(Decision.wait(prompt="One?"), Decision.wait(prompt="Two?", schema=YES), tools("work"))
+    lab = Lab(folder, two)
+    lab.source = answered(lab, "first", True)
+    for at in range(4):
+        fork = lab.fork(at)
+        lab.nothing_called(fork)
+    asked = [r["requests"][0]["prompt"] for r in lab.fork(0).trace.records if r.kind == "wait"]
+    assert asked == ["One?", "Two?"]
+
+
+def test_another_question_has_no_answer_yet(folder: Path | None) -> None:
+    lab = Lab(folder, in_turn(Decision.wait(prompt="One?"), Decision.wait(prompt="Two?", schema=YES)))
+    lab.source = answered(lab, True, True)
+    for other in (Decision.wait(prompt="Two?"), Decision.wait(prompt="2?", schema=YES)):
+        lab.module = Logged(in_turn(Decision.wait(prompt="One?"), other))
+        fork = lab.fork()
+        assert (fork.status, fork.steps) == (RunStatus.waiting, 1)
+        assert fork.live_from == {
+            "step": 1,
+            "phase": "wait",
+            "name": "wait",
+            "args": {"prompt": other.prompt},
+            "why": "nobody had answered it there",
+        }
+        assert lab.lawful(lab.engine.resume(fork.trace, False)).state.entries == [True, False]
+
+
+def test_a_time_that_passed_is_over(folder: Path | None) -> None:
+    lab = Lab(folder, in_turn(Decision.wait(seconds=0.01), Decision.wait(prompt="Quick?", seconds=0.01), tools("work")))
+    time.sleep(0.02)
+    lab.source = lab.lawful(Engine(Logged(lab.module._decide), traces=folder).resume(lab.source.trace))
+    fork = lab.fork()
+    lab.nothing_called(fork)
+    assert fork.state.entries[:2] == [None, None]
+
+
+def test_answers_to_asks_are_taken_in_decide_and_in_tools(folder: Path | None) -> None:
+    async def asking(module: Logged, state: Log) -> Decision:
+        if state.entries:
+            return Decision.final("done")
+        name = await ask("Who?")
+        return Decision.act([Action("approve", {"n": 1}), Action("confirm", {"n": 2})], meta={"name": name})
+
+    lab = Lab(folder, asking, on_wait=lambda request: True if request.schema else "me")
+    lab.options = {"seed": 7}
+    fork = lab.fork()
+    lab.nothing_called(fork)
+    assert fork.state.entries == [[["1 True", None, None], ["2 me", None, None]]]
+
+
+def test_a_tool_that_waits_is_entered_and_takes_what_it_had_done(folder: Path | None) -> None:
+    """Its question alone is live; the effects inside it, and its finished sibling, are not done again."""
+    lab = Lab(folder, in_turn(tools("approve", "work")))
+    assert lab.source.status == RunStatus.waiting
+    fork = lab.fork()
+    assert fork.status == RunStatus.waiting
+    assert fork.live_from is not None
+    assert (fork.live_from["name"], fork.live_from["why"]) == ("refold.ask", "nobody had answered it there")
+    assert lab.module.calls == ["approve 1"]
+    done = lab.lawful(lab.engine.resume(fork.trace, True))
+    assert done.state.entries == [[["1 True", None, None], ["1: 1", None, None]]]
+    assert lab.module.calls == ["approve 1", "approve 1"]
+
+
+def test_an_answer_that_was_written_before_the_crash_is_taken(folder: Path | None) -> None:
+    for decide in (in_turn(tools("approve")), in_turn(Decision.wait(prompt="Sure?", schema=YES))):
+        lab = Lab(folder, decide)
+        done = Engine(Logged(decide), traces=folder).resume(lab.source.trace, True)
+        records = list(done.trace.records)
+        at = next(i for i, r in enumerate(records) if r.kind == "input")
+        blobs: dict[str, bytes] = {}
+        cut = Trace.from_bytes(b"".join(r.raw + b"\n" for r in records[: at + 1]), blobs=blobs)
+        fork = lab.fork(0, trace=cut)
+        assert fork.live_from is None
+        assert fork.state == done.state
+
+
+# something else
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_changed_part_of_the_state_that_an_effect_is_given_ends_it(folder: Path | None, at: int) -> None:
+    lab = Lab(folder, thinking)
+    fork = lab.fork(at, {"/entries/-": "new"})
+    assert fork.live_from is not None
+    assert {**fork.live_from, "name": ""} == {
+        "step": 0,
+        "phase": "decide",
+        "name": "",
+        "args": {"about": {"$state": "/entries"}},
+        "why": "/entries was another one there",
+    }
+    assert lab.module.calls.count("think") == 4 - at
+    assert len([e for s in fork.trace.steps for e in s.effects if e.key]) == 4 * (4 - at)
+
+
+def test_a_change_elsewhere_in_the_state_ends_nothing(folder: Path | None) -> None:
+    lab = Lab(folder, thinking)
+    fork = lab.fork(1, {"/extra/new": [1], "/metadata/x": 1})
+    lab.nothing_called(fork, same=False)
+    assert fork.state.entries == lab.source.state.entries
+
+
+def test_it_ends_where_the_state_has_come_to_differ(folder: Path | None) -> None:
+    """The edit shows in what an effect is given two steps later: until then all is taken."""
+
+    async def late(module: Logged, state: Log) -> Decision:
+        if state.current_step == 3:
+            return Decision.final("done")
+        about = state.extra if state.current_step == 2 else state.entries
+        thought = await perform(module.think, about)
+        return Decision.act(Action("work", {"n": state.current_step}), meta={"seen": len(thought["thought"])})
+
+    lab = Lab(folder, late)
+    fork = lab.fork(0, {"/extra/x": 1})
+    assert fork.live_from is not None
+    assert (fork.live_from["step"], fork.live_from["why"]) == (2, "/extra was another one there")
+    assert lab.module.calls == ["think", "work 2", "inner 2"]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_of_several_tools_those_before_the_first_other_one_are_taken(backend: str, parallel: bool) -> None:
+    names = ["work", "look", "broken"]
+    lab = Lab(None, in_turn(tools(*names, parallel=parallel)))
+    for other in range(3):
+        actions = [Action(name, {"n": 9 if i == other else 1}) for i, name in enumerate(names)]
+        module = Logged(in_turn(Decision.act(actions, parallel=parallel)))
+
+        async def fork(module: Logged = module) -> RunResult:
+            return await Engine(module).afork(lab.source.trace, 0, reuse_effects=True)
+
+        result = anyio.run(fork, backend=backend)
+        assert result.live_from == {
+            "step": 0,
+            "phase": "act",
+            "name": names[other],
+            "args": {"n": 9},
+            "why": "it was not asked for there",
+        }
+        called = [f"{name} {9 if i == other else 1}" for i, name in enumerate(names) if i >= other]
+        assert sorted(c for c in module.calls if "inner" not in c) == sorted(called)
+        assert Engine(module).verify(result.trace) == []
+
+
+def test_once_live_it_stays_live(folder: Path | None) -> None:
+    def other(module: Logged, state: Log) -> Decision:
+        n = 5 if state.current_step == 1 else 1
+        return tools("work", n=n) if state.current_step < 4 else Decision.final("done")
+
+    lab = Lab(folder, in_turn(*[tools("work")] * 4))
+    lab.module = Logged(other)
+    fork = lab.fork()
+    assert lab.module.calls == ["work 5", "inner 5", "work 1", "inner 1", "work 1", "inner 1"]
+    assert [r["name"] for r in fork.trace.records if r.kind == "event"] == ["live_from"]
+
+
+def test_more_of_the_same_is_not_as_recorded(folder: Path | None) -> None:
+    async def twice(module: Logged, state: Log) -> Decision:
+        if state.entries:
+            return Decision.final("done")
+        for _ in range(times[0]):
+            await perform(module.think, 1)
+        return tools("work")
+
+    times = [2]
+    lab = Lab(folder, twice)
+    lab.nothing_called(lab.fork())
+    times[0] = 1
+    fewer = lab.fork()
+    assert (fewer.live_from, lab.module.calls) == (None, []), "what is asked for was recorded; the rest is left"
+    times[0] = 3
+    more = lab.fork()
+    assert more.live_from is not None
+    assert lab.module.calls == ["think", "work 1", "inner 1"]
+
+
+def test_beyond_the_end_of_the_source_it_is_live(folder: Path | None) -> None:
+    lab = Lab(folder, in_turn(*[tools("work", n=n) for n in range(3)]))
+    lab.module = Logged(in_turn(*[tools("work", n=n) for n in range(5)]))
+    fork = lab.fork()
+    assert fork.live_from is not None
+    assert (fork.live_from["step"], lab.module.calls) == (3, ["work 3", "inner 3", "work 4", "inner 4"])
+
+
+def test_what_had_not_ended_is_made(folder: Path | None) -> None:
+    lab = Lab(None, in_turn(tools("work", n=1), tools("look", n=2)))
+    records = list(lab.source.trace.records)
+    at = [i for i, r in enumerate(records) if r.kind == "intent"][-2]
+    fork = lab.fork(trace=Trace.from_bytes(b"".join(r.raw + b"\n" for r in records[: at + 1])))
+    assert fork.live_from is not None
+    assert (fork.live_from["name"], fork.live_from["why"]) == ("look", "it had not ended there")
+    assert fork.state == lab.source.state
+
+
+def test_an_event_of_one_s_own_is_not_taken_for_it() -> None:
+    def emitting(module: Logged, state: Log) -> Decision:
+        emit("live_from", step=3)
+        emit("budget_warning", nothing=True)
+        return tools("work") if not state.entries else Decision.final("done")
+
+    lab = Lab(None, emitting)
+    assert lab.source.live_from is None
+    fork = lab.fork()
+    lab.nothing_called(fork)
+    for cut in cuts(fork.trace):
+        assert lab.engine.resume(cut).live_from is None
+
+
+# a crash, and a source that is gone
+
+
+def cuts(trace: Trace) -> Sequence[Trace]:
+    """The trace as it stood after each record but the last, from its first state on; in the family it is in."""
+    found, data = [], b""
+    for record in list(trace.records)[:-1]:
+        data += record.raw + b"\n"
+        cut = Trace.from_bytes(data, blobs=dict(trace._blobs.kept) if trace.path is None else None)  # type: ignore[attr-defined]
+        if cut.first_state is not None:
+            if trace.path is None:
+                cut.memory().join(trace.memory())
+            found.append(cut)
+    return found
+
+
+@pytest.mark.parametrize("edit", [None, {"/extra/x": 1}, {"/entries/0": "x"}])
+def test_a_fork_is_killed_anywhere_and_takes_the_rest(edit: Any) -> None:
+    lab = Lab(None, thinking)
+    fork = lab.fork(2, edit)
+    calls = sorted(lab.module.calls)
+    for cut in cuts(fork.trace):
+        lab.module.calls.clear()
+        result = lab.engine.resume(cut)
+        while result.waiting:
+            assert calls
+            result = lab.engine.resume(result.trace, {each.id: {"retry": True} for each in result.waiting})
+        lab.lawful(result)
+        assert result.state.entries == fork.state.entries
+        assert (result.live_from is None) == (fork.live_from is None)
+        assert set(lab.module.calls) <= set(calls)
+        if result.live_from is not None and fork.live_from is not None:
+            assert result.live_from["name"] == fork.live_from["name"]
+
+
+def test_a_fork_on_the_disk_is_killed_and_takes_the_rest(tmp_path: Path) -> None:
+    for home in (tmp_path, tmp_path / "elsewhere", None):
+        lab = Lab(tmp_path, in_turn(tools("work"), tools("big"), tools("look")))
+        lab.folder = home
+        fork = lab.fork()
+        if home is None:
+            (cut, *_) = cuts(fork.trace)[3:]
+            fork = lab.lawful(Engine(lab.module).resume(cut))
+        else:
+            assert fork.trace.path is not None
+            whole = fork.trace.data.splitlines(keepends=True)
+            fork.trace.path.write_bytes(b"".join(whole[:4]))
+            fork = lab.lawful(lab.engine.resume(fork.trace.path))
+        lab.nothing_called(fork)
+
+
+def test_a_source_that_is_gone_is_no_longer_taken_from(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, in_turn(tools("work"), tools("look")))
+    fork = lab.fork()
+    assert fork.trace.path is not None
+    assert lab.source.trace.path is not None
+    whole = fork.trace.data.splitlines(keepends=True)
+    fork.trace.path.write_bytes(b"".join(whole[:4]))
+    source = lab.source.trace.path.read_bytes()
+    lab.source.trace.path.unlink()
+    again = lab.lawful(lab.engine.resume(fork.trace.path))
+    assert again.live_from is not None
+    assert again.live_from["why"].startswith(f"there is no {lab.source.run_id}.trace.jsonl in")
+    assert (again.state, lab.module.calls) == (lab.source.state, ["work 1", "inner 1", "look 1", "inner 1"])
+    lab.module.calls.clear()
+    fork.trace.path.write_bytes(b"".join(whole[:4]))
+    lab.source.trace.path.write_bytes(source[: len(source) // 2])
+    cut = lab.lawful(lab.engine.resume(fork.trace.path))
+    assert cut.live_from is not None
+    assert cut.state == lab.source.state
+
+
+def test_a_blob_that_is_gone_is_no_longer_taken(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, in_turn(tools("big", n=1), tools("big", n=2)))
+    (blobs,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    for each in blobs.iterdir():
+        each.unlink()
+    fork = lab.fork()
+    assert fork.live_from is not None
+    assert lab.module.calls == ["big 1", "big 2"]
+    assert fork.state == lab.source.state
+
+
+def test_what_is_written_of_a_fork_holds_no_secrets(folder: Path | None) -> None:
+    lab = Lab(folder, in_turn(tools("work")), redact={"PIN": "hunter2hunter2"})
+
+    async def secretive(module: Logged, state: Log) -> Decision:
+        if state.entries:
+            return Decision.final("done")
+        await perform(module.think, "hunter2hunter2")
+        return tools("work")
+
+    lab.module = Logged(secretive)
+    fork = lab.fork()
+    assert fork.live_from is not None
+    assert fork.live_from["args"] == {"about": "<redacted:PIN>"}
+    assert b"hunter2" not in fork.trace.data
+
+
+# branches
+
+
+def score(state: Any) -> float:
+    return float(sum(len(str(entry)) for entry in state.entries))
+
+
+def judged(module: Logged) -> Any:
+    async def judge(state: Any, *candidate: Any) -> float:
+        thought = await perform(module.think, [len(str(state.entries)), *(c.rationale for c in candidate)])
+        return float(thought["thought"][0])
+
+    return judge
+
+
+async def branching(module: Logged, state: Log) -> Decision:
+    """Branches in every step but the first, twice below each other; each candidate performs effects."""
+    if state.current_step >= 4:
+        return Decision.final("done")
+    thought = await perform(module.think, state.entries)
+    work = Decision.act(Action("work", {"n": state.current_step}), meta={"seen": len(thought["thought"])})
+    if state.current_step == 0:
+        return work
+    several = Decision.act([Action("look", {"n": 1}), Action("look", {"n": 1}), Action("big", {"n": 2})])
+    return Decision.branch([work, several, Decision.act(Action("broken", {"n": 1}), meta={"id": new_id()})])
+
+
+STRATEGIES: dict[str, Callable[[Logged], Any]] = {
+    "select": lambda module: SelectBest(judged(module)),
+    "best": lambda module: BestOfN(judged(module), 2),
+    "beam": lambda module: BeamSearch(2, 2, score),
+    "judged beam": lambda module: BeamSearch(2, 3, judged(module)),
+    "tree": lambda module: MonteCarloTreeSearch(judged(module), rollouts=4, max_depth=2),
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("at", range(4))
+def test_a_branch_is_explored_with_what_its_children_recorded(folder: Path | None, strategy: str, at: int) -> None:
+    module = Logged(branching)
+    source = Engine(module, traces=folder, seed=7, branch=STRATEGIES[strategy](module)).run("t")
+    assert source.error is None
+    if at > source.steps:
+        return
+    other = Logged(branching)
+    engine = Engine(other, traces=folder, branch=STRATEGIES[strategy](other))
+    fork = engine.fork(source.trace, at, reuse_effects=True)
+    assert fork.error is None, fork.error
+    fork.trace.check()
+    assert engine.verify(fork.trace) == []
+    assert (fork.live_from, other.calls) == (None, [])
+    assert fork.state == source.state
+    for ours, theirs in zip(fork.trace.steps, list(source.trace.steps)[at:], strict=True):
+        assert [b["scores"] for b in ours.branches] == [b["scores"] for b in theirs.branches]
+        chosen = [[b["chosen"].get("place", b["chosen"].get("candidate")) for b in s.branches] for s in (ours, theirs)]
+        assert chosen[0] == chosen[1]
+
+
+def test_where_a_child_goes_on_live_so_does_what_comes_after(folder: Path | None) -> None:
+    """The first branch is explored as it was, but for the child that does something else; then all is live."""
+    changed = [False]
+
+    async def one_other(module: Logged, state: Log) -> Decision:
+        if state.current_step >= 3:
+            return Decision.final("done")
+        n = 2 if changed[0] and state.entries and state.entries[-1] == [[4, None, None]] else 1
+        if state.current_step != 0:
+            return tools("work", n=n)
+        return Decision.branch([tools("look", n=2), tools("look", n=3), tools("work", n=5)])
+
+    module = Logged(one_other)
+    source = Engine(module, traces=folder, seed=7, branch=BestOfN(judged(module), 2)).run("t")
+    changed[0] = True
+    other = Logged(one_other)
+    engine = Engine(other, traces=folder, branch=BestOfN(judged(other), 2))
+    fork = engine.fork(source.trace, 0, reuse_effects=True)
+    assert engine.verify(fork.trace) == []
+    assert fork.live_from is not None
+    assert fork.live_from == {
+        "step": 0,
+        "phase": "branch",
+        "name": f"{fork.run_id}~0.0",
+        "args": {"place": "0", "step": 1, "phase": "act", "name": "work"},
+        "why": "it was not asked for there",
+    }
+    assert other.calls[:2] == ["work 2", "inner 2"]
+    assert other.calls.count("think") == 3, "the judge is asked anew about all, as they are compared"
+    assert "look 3" not in other.calls
+    assert "work 5" not in other.calls
+    child = fork.trace.relative(f"{fork.run_id}~0.0")
+    assert [r["data"]["step"] for r in child.records if r.kind == "event"] == [1]
+
+
+def test_what_was_not_explored_there_is_explored_live(folder: Path | None) -> None:
+    module = Logged(branching)
+    source = Engine(module, traces=folder, seed=7).run("t")
+    other = Logged(branching)
+    engine = Engine(other, traces=folder, branch=BestOfN(score, 1))
+    fork = engine.fork(source.trace, 0, reuse_effects=True)
+    assert fork.live_from is not None
+    assert fork.live_from["phase"] == "branch"
+    assert fork.live_from["why"].startswith("this candidate was not explored there: there is no ")
+
+
+@pytest.mark.parametrize("strategy", ["best", "judged beam"])
+@pytest.mark.parametrize("edit", [None, {"/entries/0": "edited"}])
+def test_a_fork_that_explores_is_killed_anywhere_and_takes_the_rest(strategy: str, edit: Any, tmp_path: Path) -> None:
+    module = Logged(branching)
+    source = Engine(module, traces=tmp_path, seed=7, branch=STRATEGIES[strategy](module)).run("t")
+    other = Logged(branching)
+
+    fork = Engine(other, traces=tmp_path, branch=STRATEGIES[strategy](other)).fork(
+        source.trace, 1, edit, reuse_effects=True
+    )
+    whole, calls = fork.trace, sorted(set(other.calls))
+    assert bool(calls) is (edit is not None)
+    assert whole.path is not None
+    lines = whole.data.splitlines(keepends=True)
+    children = {path: path.read_bytes() for path in tmp_path.glob(f"{fork.run_id}.branches/*.jsonl")}
+    for number in range(2, len(lines), 5 if edit is None else 9):
+        other.calls.clear()
+        whole.path.write_bytes(b"".join(lines[:number]))
+        at = Trace.load(whole.path).records[-1].at
+        for path, data in children.items():
+            kept = [line for line in data.splitlines(keepends=True) if orjson.loads(line)["at"] <= at]
+            path.unlink(missing_ok=True)
+            if kept:
+                path.write_bytes(b"".join(kept[: len(kept) - number % 2]))
+        engine = Engine(other, traces=tmp_path, branch=STRATEGIES[strategy](other))
+        result = engine.resume(whole.path)
+        while result.waiting:
+            result = engine.resume(result.trace, {each.id: {"retry": True} for each in result.waiting})
+        assert result.error is None, result.error
+        result.trace.check()
+        assert result.state == fork.state
+        assert (result.live_from is None) == (edit is None)
+        assert set(other.calls) <= set(calls)
