@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
@@ -32,8 +32,16 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 _LONGEST_ID = 160
-ExplorerOf = Callable[["Engine", Runner, Environment | None], object]
-"""Makes what decides the branches of a run."""
+
+
+class Explores(Protocol):
+    """Decides the branches of one run."""
+
+    def stop(self, why: "EndedFromAbove") -> None:
+        """Ends the run, and the child runs that it explores."""
+
+
+ExplorerOf = Callable[["Engine", Runner, Environment | None], Explores]
 _BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
 
 
@@ -127,7 +135,7 @@ class ChildRuns:
         self._on_divergence = runner.on_divergence
         self._earlier = earlier
         self._trace: Trace | None = None
-        self._live: dict[str, LiveRun] = {}
+        self._live: dict[str, Explores] = {}
 
     async def bring(self, birth: Birth) -> ChildEnd:
         """Runs a child as far as it shall go; one that is there goes on from where it is."""
@@ -149,7 +157,7 @@ class ChildRuns:
 
     def stop(self, why: EndedFromAbove) -> None:
         """Ends those that are at work, and theirs."""
-        for child in list(self._live.values()):
+        for child in self._live.values():
             child.stop(why)
 
     # where a child stands
@@ -236,7 +244,6 @@ class ChildRuns:
         on_wait = self._engine.on_wait
         child = LiveRun(birth.run_id, run.seed, writer, account, run.clock, redactor, (), on_wait, birth.path)
         child.waits.parent = run.waits
-        self._live[birth.run_id] = child
         return child
 
     def _runner(self, child: LiveRun) -> Runner:
@@ -252,7 +259,7 @@ class ChildRuns:
         if child.step == 0 and runner.recorded_decision is None:
             runner.candidate = (birth.candidate, birth.number)
         runner.limit = birth.limit
-        self._explorer(self._engine, runner, birth.environment)
+        self._live[birth.run_id] = self._explorer(self._engine, runner, birth.environment)
         with use_environment(birth.environment):
             outcome = await runner.work()
             result = await finish(child, self._task, runner.held.state, outcome, None, evaluate=False)

@@ -47,6 +47,7 @@ class Explorer:
         self.engine = engine
         self.runner = runner
         self.environment = environment
+        self.exploration: _Exploration | None = None
         runner.choose, runner.adopt, runner.asks_at_once = self.choose, self.adopt_recorded, engine.max_children
 
     async def choose(self, state: StateSchema, decision: Decision, nest: int, again: bool) -> int | Adopted:
@@ -56,7 +57,17 @@ class Explorer:
         earlier attempt, whose children may be there.
         """
         async with AsyncExitStack() as stack:
-            return await _Exploration(self, state, decision, nest, again, stack).decide(self.engine.branch)
+            self.exploration = _Exploration(self, state, decision, nest, again, stack)
+            try:
+                return await self.exploration.decide(self.engine.branch)
+            finally:
+                self.exploration = None
+
+    def stop(self, why: EndedFromAbove) -> None:
+        """Ends the run, and the child runs that it explores, for the budget of the run that explores it."""
+        if self.exploration is not None:
+            self.exploration.children.stop(why)
+        self.runner.run.stop(why)
 
     async def adopt_recorded(self, chosen: Mapping[str, Any]) -> Adopted:
         """What an earlier attempt chose, before it could commit it."""
@@ -99,7 +110,7 @@ class _Exploration:
         self._weights: dict[str, float] = {}
         self._growing: dict[str, anyio.Event] = {}
         self._earlier = Earlier.of(run.writer.trace()) if again else Earlier()
-        self._children = ChildRuns(self._engine, runner, self._earlier, Explorer)
+        self.children = ChildRuns(self._engine, runner, self._earlier, Explorer)
         self._room = anyio.Semaphore(self._engine.max_children, fast_acquire=True)
         self._cut: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
@@ -230,7 +241,7 @@ class _Exploration:
             if self._cut is not None:
                 return
             birth = replace(birth, environment=await self._fork(self._environments[node.place]))
-            end = await self._children.bring(birth)
+            end = await self.children.bring(birth)
         if end.cut is not None:
             self._cut = self._cut or end.cut
             return
@@ -274,14 +285,12 @@ class _Exploration:
     def _cut_off(self) -> None:
         """Ends the exploration for a budget: the children are ended, and the strategy is left."""
         run = self._run
-        if isinstance(run.stopping, EndedFromAbove):
-            self._children.stop(run.stopping)  # whoever ended this run leaves its work too
-        elif self._scope is not None:
-            self._cut = StopReason(run.stopping.reason) if run.stopping is not None else StopReason.budget_time
-            run.stopping = None
-            why = f"the run that explores has used up its budget ({self._cut})"
-            self._children.stop(EndedFromAbove(self._cut, why))
-            self._scope.cancel()
+        if self._scope is None or isinstance(run.stopping, EndedFromAbove):
+            return
+        self._cut = StopReason(run.stopping.reason) if run.stopping is not None else StopReason.budget_time
+        run.stopping = None
+        self.children.stop(EndedFromAbove(self._cut, f"the run that explores has used up its budget ({self._cut})"))
+        self._scope.cancel()
 
     async def _best_finished(self, strategy: BranchStrategy) -> Node:
         """The best of the children that had finished when the budget ended the exploration, the first of equals."""

@@ -57,7 +57,7 @@ class Answers:
         self._redactor = redactor
         self._now = now
         self.requests: list[WaitRequest] = []
-        """What was asked in the step, unknown fates aside."""
+        """What was asked in the step; the fates of its own calls aside, those of its children's included."""
         self.answers: dict[str, Any] = {}
         """What was answered in the step, by request."""
 
@@ -204,5 +204,10 @@ def _asked(step: Step | None) -> list[WaitRequest]:
     for record in step.records if step is not None else ():
         if record.kind == "wait":
             requests = [WaitRequest.from_dict(each) for each in record["requests"]]
-            found |= {each.id: each for each in requests if each.kind != "unknown_effect" and each.id not in found}
+            found |= {each.id: each for each in requests if each.id not in found and not _is_own_fate(each)}
     return list(found.values())
+
+
+def _is_own_fate(request: WaitRequest) -> bool:
+    """Whether it is after a call of the trace itself, and not of a child run: those are known from the calls."""
+    return request.kind == "unknown_effect" and "run" not in request.details

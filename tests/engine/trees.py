@@ -111,8 +111,8 @@ def sound(engine: Engine, result: RunResult) -> None:
         assert 0 < result.state.max_steps >= result.state.current_step
 
 
-def children(trace: Trace) -> list[Trace]:
-    """The traces of all child runs, theirs included, in the order in which they were opened."""
+def children(trace: Trace, *, deep: bool = True) -> list[Trace]:
+    """The traces of all child runs that were begun, and of theirs, in the order in which they were opened."""
     found: list[Trace] = []
     for record in trace.records:
         if record.kind == "branch" and "opened" in record:
@@ -121,7 +121,7 @@ def children(trace: Trace) -> list[Trace]:
                     child = trace.relative(name)
                 except TraceNotFoundError:
                     continue
-                found += [child, *children(child)]
+                found += [child, *(children(child) if deep else [])]
     return found
 
 
