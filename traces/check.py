@@ -16,8 +16,8 @@ def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     """Check what a hash chain can't show; the chain has been checked before.
 
     The header is first and of a format that is known; commits follow one another; an outcome refers to an earlier
-    intent that has none yet; a reference in an observation is an earlier outcome; a run that was chosen was opened in
-    the same step; snapshots equal the fold.
+    intent that has none yet, or a cancelled one, whose fate a person has told since; a reference in an observation is
+    an earlier outcome; a run that was chosen was opened in the same step; snapshots equal the fold.
     `base` gives the state of another run where the trace begins with one.
 
     Raises `TraceCorruptError` with the first bad line; where there is none, what `base` raised.
@@ -61,6 +61,7 @@ class _Walk:
         self.commits = 0
         self.intents: set[int] = set()
         self.closed: set[int] = set()
+        self.cancelled: set[int] = set()
         self.outcomes: set[int] = set()
         self.opened: set[str] = set()
         self.doc: Any = None
@@ -102,9 +103,9 @@ class _Walk:
         intent = record["intent"]
         if intent not in self.intents:
             raise _Wrong("the outcome refers to no earlier intent", actual=intent)
-        if intent in self.closed:
+        if intent in self.closed or (intent in self.cancelled and record.get("cancelled")):
             raise _Wrong("the intent has an outcome already", actual=intent)
-        self.closed.add(intent)
+        (self.cancelled if record.get("cancelled") else self.closed).add(intent)
         self.outcomes.add(record.seq)
 
     def _branch(self, record: Record) -> None:

@@ -18,6 +18,7 @@ from refold import (
     Engine,
     NoRunError,
     Observation,
+    Record,
     RunResult,
     RunStatus,
     StateSchema,
@@ -627,6 +628,48 @@ def test_a_suspended_thread_is_told_that_its_run_is_over(loop: Loop) -> None:
     assert over.wait(30)
     assert raised == ["RunClosed"]
     assert lawful(engine, loop.resume(engine, first.trace, 7)).state.notes[0] == [7]
+
+
+@pytest.mark.parametrize(
+    ("fate", "note"), [({"ran": "by hand"}, "by hand"), ({"failed": "no"}, "Failed: no"), ({"retry": True}, "worked")]
+)
+def test_what_became_of_a_call_that_was_cancelled_beside_an_ask_can_be_told(
+    loop: Loop, fate: dict[str, Any], note: str
+) -> None:
+    begun = anyio.Event()
+    resumed: list[bool] = []
+
+    async def works() -> str:
+        if not resumed:
+            begun.set()
+            await anyio.sleep_forever()
+        return "worked"
+
+    async def never(request: WaitRequest) -> None:
+        await anyio.sleep_forever()
+
+    module = acting({"works": works, "asks": partial(asks_for, "?")})
+    records: list[Record] = []
+
+    async def cancelled() -> None:
+        engine = Engine(module, on_wait=never, observers=[records.append])
+        async with anyio.create_task_group() as group:
+            group.start_soon(engine.arun, "t")
+            await begun.wait()
+            await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+
+    anyio.run(cancelled, backend=loop.backend)
+    trace = Trace.from_bytes(b"".join(record.raw + b"\n" for record in records))
+    assert trace.status == "cancelled"
+    resumed.append(True)
+    engine = Engine(module)
+    result = loop.resume(engine, trace)
+    unknown, *_ = result.waiting
+    assert unknown.kind == "unknown_effect"
+    result = lawful(engine, loop.resume(engine, result.trace, {unknown.id: fate}))
+    result = lawful(engine, loop.resume(engine, result.trace, "answered"))
+    assert result.state.notes[0] == [note, "answered"]
 
 
 # what sees waits
