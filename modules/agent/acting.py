@@ -1,6 +1,7 @@
 """The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from ...engine import ActionResult, Decision, EffectError, Observation, effect, perform, run_actions
@@ -26,8 +27,9 @@ from .state import AgentState
 from .stop_conditions import StopCondition
 from .tools import ToolOutcome, tool_context
 from .tools.errors import catches
-from .turn import Turn
+from .turn import Turn, kind_of
 
+_SHOWN = (ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
 DENIED_MARK = "denied"
 """In the metadata of the result of a call that was not carried out."""
 
@@ -43,16 +45,24 @@ class Acting:
         self.tools = tools
         self.state = state
         self.decision = decision
-        self.turn = Turn.of(decision)
         self.step = state.current_step + 1
-        self.dispatch = Dispatch(setup.listeners, {**state.memory, **self.turn.memory}, setup.event_facts())
+        memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
+        self.dispatch = Dispatch(setup.listeners, memory, setup.event_facts())
         self.error: dict[str, Any] | None = None
+
+    @cached_property
+    def turn(self) -> Turn:
+        """What was decided, made when somebody is to be shown it."""
+        return Turn.of(self.decision)
 
     async def observation(self) -> Observation:
         """Runs the calls at once, then shows what came of them in their order."""
-        if self.turn.message is None:
+        kind = kind_of(self.decision)
+        if kind in ("reaction", "error"):
             return Observation()
-        results = await self._results() if self.turn.calls else ()
+        results = await self._results() if kind == "calls" else ()
+        if not self._is_watched() and all(result.ok and "signal" not in result.output for result in results):
+            return Observation(results)
         messages = []
         for call, result in zip(self.turn.calls, results, strict=True):
             messages.append(await self._ended(call, result))
@@ -67,6 +77,10 @@ class Acting:
         if self.error is not None:
             said["error"] = self.error
         return Observation(tuple(results), said or None)
+
+    def _is_watched(self) -> bool:
+        """Whether anybody is to be shown what this half of the turn brings."""
+        return bool(self.setup.stop_conditions) or any(self.dispatch.wants(cls) for cls in _SHOWN)
 
     # the calls
 

@@ -23,7 +23,8 @@ class AgentLoop(AgentModule[AgentState]):
     """What runs an Agent; made by `agent.module()`, for `Engine(agent.module(), ...)`.
 
     A task's inputs may hold `history` (messages of earlier turns, as documents), `session_id`, `agent_id` and
-    `message_metadata` (for the goal's message); the others are for the tools.
+    `message_metadata` (for the goal's message), and `asked`, how many requests were made in earlier turns (a script
+    goes on behind them); the others are for the tools.
 
     Toolsets that have to be entered are entered by `agent.run`, and not by the module.
     """
@@ -40,6 +41,7 @@ class AgentLoop(AgentModule[AgentState]):
         session_id: str | None = None,
         agent_id: str | None = None,
         message_metadata: Mapping[str, Any] | None = None,
+        asked: int | None = None,
         **inputs: Any,
     ) -> AgentState:
         """The conversation so far, and the goal."""
@@ -58,6 +60,7 @@ class AgentLoop(AgentModule[AgentState]):
             params=params,
             tool_mode=await self._mode(setup.tools),
             limit=setup.limit,
+            asked=sum(m.role == "assistant" for m in earlier) if asked is None else asked,
             weight=estimate_tokens([*messages, system] if system is not None else messages),
         )
 

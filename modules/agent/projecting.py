@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from ...engine import ENDINGS, ActionResult, Decision, StopReason
-from ...traces import Record, is_blob
+from ...traces import Record, Trace, is_blob
 from .acting import DENIED_MARK, generation_facts, tool_end_facts
 from .calls import ToolCall, ToolDefinition
 from .content import content_part
@@ -45,7 +45,7 @@ from .turn import Turn
 
 E = TypeVar("E", bound=AgentEvent)
 KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent)
-"""The events that a trajectory keeps; the others are for those who watch."""
+"""The events that a trajectory keeps; the others say what these say as well, for those who watch."""
 
 _NAMESPACE = UUID("0f3f7c0e-3a43-5f0b-9d38-6a2f6f0d4c11")
 _ENDS: dict[str, AgentStopReason] = {
@@ -64,13 +64,17 @@ class Projector:
 
     The results of calls come in the order of the calls: one that overtook another is held back. `generator` is put
     into events where it is known, else the model's name is. `value` gives what a reference to a large value stands
-    for; without it, such results come with the commit. With `kept` only events that a trajectory keeps are made.
+    for; without it, such results come with the commit. With `kept` only events that a trajectory keeps are made. With
+    `history`, the conversation that the run began with is told as a step before its start.
     """
 
-    def __init__(self, *, generator: Any = None, value: Resolve | None = None, kept: bool = False) -> None:
+    def __init__(
+        self, *, generator: Any = None, value: Resolve | None = None, kept: bool = False, history: bool = False
+    ) -> None:
         self._given = generator
         self._value = value
         self._kept = kept
+        self._history = history
         self._header: Record | None = None
         self._facts: dict[str, Any] = {}
         self._system: Message | None = None
@@ -94,9 +98,19 @@ class Projector:
         self._outcomes: dict[int, ActionResult | None] = {}
         self._shown = 0
         """How many results have been told."""
+        self._ended_as: list[ToolOutcome] = []
+        self._answers: list[Message] = []
         self._tellings: dict[int, tuple[str, str | None]] = {}
         self._told: dict[tuple[str, str | None], Mapping[str, Any]] = {}
         self._made: dict[tuple[str, str | None], AgentEvent] = {}
+
+    def doing(self) -> str:
+        """What is going on, for those who wait."""
+        if self._calls and self._turn is not None:
+            running = {*self._calls.values()}
+            names = dict.fromkeys(call.name for call in self._turn.calls if call.id in running)
+            return f"Running {', '.join(names)}..."
+        return "Waiting for the model..." if self._asked and self._turn is None else "Processing..."
 
     @property
     def context(self) -> list[Message]:
@@ -135,10 +149,16 @@ class Projector:
         self._chat = [Message.from_dict(message) for message in state["messages"]]
         self._tools = [ToolDefinition.from_dict(tool) for tool in state["params"].get("tools") or ()]
         self._mode, self._step = state["tool_mode"], state["current_step"] + 1
-        inputs = {"goal": state["task"], **state["inputs"]}
-        if state["current_step"] == 0 and self._chat:
-            self._goal = [self._chat[-1].meta(agent=agent.name, model=agent.model)]
         params = start_params(agent, state["limit"], [tool.function.name for tool in self._tools])
+        inputs, before = {"goal": state["task"], **state["inputs"]}, self._chat[:-1]
+        if state["current_step"] == 0:
+            self._goal = [m.meta(agent=agent.name, model=agent.model) for m in self._chat[-1:]]
+        else:  # a fork: what it goes on from was said in another run
+            before, inputs = self._chat, state["inputs"]
+            parent = self._header["parent"] or {}
+            params["forked_from"] = {"run": parent.get("run"), "step": parent.get("step")}
+        if before and (self._history or state["current_step"]):
+            yield self._make(AgentStep, messages=[*before])
         yield self._make(AgentStart, inputs=inputs, params=params)
 
     def _on_wait(self, record: Record) -> Iterator[AgentEvent | None]:
@@ -273,6 +293,8 @@ class Projector:
     def _ended(self, call: ToolCall, result: ActionResult) -> Iterator[AgentEvent | None]:
         outcome = ToolOutcome.of_result(result)
         message = outcome.message(call.id)
+        self._ended_as.append(outcome)
+        self._answers.append(message)
         if not result.ok:
             error = recorded_error(result.error_type or "Exception", result.error or "")
             yield self._make(ToolError, call.id, tool_call=call, error=error)
@@ -295,8 +317,8 @@ class Projector:
         yield from self._start_tools()
         self._results |= {result.id: result for result in results}
         yield from self._end_tools()
-        new = turn_messages(turn, results, self._mode, self._tools)
-        found = consequences(turn, results, value, [*self._chat, *new])
+        new = turn_messages(turn, self._answers, self._mode, self._tools)
+        found = consequences(turn, self._ended_as, value, lambda: [*self._chat, *new])
         self._error = error_of(found.error) if found.error is not None else None
         yield from self._generation_ended(turn)
         if turn.problems:
@@ -380,6 +402,20 @@ class Projector:
             _attach(self._made[key], told)
         elif told:
             self._told[key] = told
+
+
+def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> list[AgentEvent]:
+    """The events that a trajectory keeps of a run's trace; of a run that was resumed, only its last end.
+
+    With `history`, the conversation that the run began with is a step before them.
+    """
+    projector = Projector(generator=generator, value=trace.value, kept=True, history=history)
+    events: list[AgentEvent] = []
+    for record in trace.records:
+        if record.kind == "resume":
+            events = [event for event in events if not isinstance(event, AgentEnd)]
+        events += projector.feed(record)
+    return events
 
 
 def _attach(event: AgentEvent, told: Mapping[str, Any]) -> None:

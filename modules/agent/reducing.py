@@ -1,6 +1,6 @@
 """What a turn does to the state: the messages it adds, what it used, and whether the run ends. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,13 +44,13 @@ class Consequences:
         return [*kept, *(message for _, added in others for message in added)]
 
 
-def turn_messages(turn: Turn, results: Sequence[ActionResult], mode: Any, tools: Sequence[Any]) -> list[Message]:
-    """The turn's own messages: the answer, the results of its calls in order, and what is said of calls not read."""
+def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequence[Any]) -> list[Message]:
+    """The turn's own messages: the model's, the answers to its calls in order, and what is said of calls not read."""
     found: list[Message] = []
     message = turn.message
     if message is not None and not is_empty(message):
         found.append(message)
-    found += [ToolOutcome.of_result(result).message(result.id) for result in results]
+    found += answers
     if turn.problems:
         found.append(feedback_on(mode, turn.problems, tools))
     return found
@@ -62,9 +62,9 @@ def is_empty(message: Message) -> bool:
 
 
 def consequences(
-    turn: Turn, results: Sequence[ActionResult], value: Value | None, chat: Sequence[Message]
+    turn: Turn, outcomes: Sequence[ToolOutcome], value: Value | None, chat: Callable[[], Sequence[Message]]
 ) -> Consequences:
-    """What follows from a turn; `chat` is the conversation before it."""
+    """What follows from a turn; `chat` gives the conversation with the turn's own messages."""
     value = value or {}
     said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ())) if not doc.get("lost")]
     counted = [reacted for reacted in said if reacted.reaction.precedence < OTHER]
@@ -72,7 +72,7 @@ def consequences(
     strongest = min(counted, key=lambda reacted: reacted.reaction.precedence, default=None)
     ends = strongest is not None and strongest.reaction.stop
     for reacted in said:
-        found.reactions.append((reacted, [] if ends else _added(reacted, turn, chat, found)))
+        found.reactions.append((reacted, [] if ends else _added(reacted, chat, found)))
     if strongest is not None and not ends:
         return found
     text = turn.message.content if turn.message is not None else ""
@@ -83,19 +83,19 @@ def consequences(
         found.stop = StopReason.unrecoverable_error
         found.error = error_to_dict(error) if isinstance(error, Exception) else {"message": error}
     else:
-        _without_reaction(found, turn, results, value, text)
+        _without_reaction(found, turn, outcomes, value, text)
     return found
 
 
 def _without_reaction(
-    found: Consequences, turn: Turn, results: Sequence[ActionResult], value: Value, text: str
+    found: Consequences, turn: Turn, outcomes: Sequence[ToolOutcome], value: Value, text: str
 ) -> None:
     error = turn.error or value.get("error")
     if error is not None:
         found.stop = StopReason.context_overflow if error.get("overflow") else StopReason.unrecoverable_error
         found.error = {name: item for name, item in error.items() if name != "overflow"}
         return
-    stops = [outcome for outcome in map(ToolOutcome.of_result, results) if outcome.stop]
+    stops = [outcome for outcome in outcomes if outcome.stop]
     if stops or value.get("stopped"):
         found.stop, found.final = StopReason.agent_condition, text or (stops[0].text if stops else None)
     elif turn.kind == "answer" and not turn.problems:
@@ -103,7 +103,7 @@ def _without_reaction(
         found.final = text
 
 
-def _added(reacted: Reacted, turn: Turn, chat: Sequence[Message], found: Consequences) -> list[Message]:
+def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Consequences) -> list[Message]:
     """What a reaction that lets the run go on adds to the conversation."""
     reaction = reacted.reaction
     if isinstance(reaction, Continue):
@@ -117,7 +117,7 @@ def _added(reacted: Reacted, turn: Turn, chat: Sequence[Message], found: Consequ
         return [Message("user", denial.content, metadata=denial.metadata)]
     if isinstance(reaction, Retry) and reaction.messages is not None:
         found.replaced = sanitize_orphan_tool_messages(reaction.messages)
-        known = {message.model_dump_json() for message in chat}
+        known = {message.model_dump_json() for message in chat()}
         return [m for m in found.replaced if m.role != "system" and m.model_dump_json() not in known]
     return []
 
@@ -131,9 +131,10 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.weight = estimate_tokens(state.messages)
     if turn.mode is not None:
         state.tool_mode = turn.mode
-    new = turn_messages(turn, results, state.tool_mode, state.params.tools or ())
-    before: Sequence[Message] = state.messages if _replaces(turn, value) else ()
-    found = consequences(turn, results, value, [*before, *new] if before else new)
+    outcomes = [ToolOutcome.of_result(result) for result in results]
+    answers = [outcome.message(result.id) for outcome, result in zip(outcomes, results, strict=True)]
+    new = turn_messages(turn, answers, state.tool_mode, state.params.tools or ())
+    found = consequences(turn, outcomes, value, lambda: [*state.messages, *new])
     if found.replaced is not None:
         systems = [m for m in found.replaced if m.role == "system"]
         state.system = systems[0] if systems else None
@@ -164,11 +165,6 @@ def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
         return state.weight + estimate_tokens(new)
     answered = 0 if is_empty(turn.message) else 1
     return usage.total_tokens + estimate_tokens(new[answered:])
-
-
-def _replaces(turn: Turn, value: Value | None) -> bool:
-    said = (*turn.reactions, *((value or {}).get("reactions") or ()))
-    return any((doc.get("reaction") or {}).get("messages") is not None for doc in said)
 
 
 def error_of(document: Mapping[str, Any]) -> Exception | str:

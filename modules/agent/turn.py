@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ...engine import Action, ActionResult, Decision
+from ...engine import Action, Decision
 from .calls import ToolCall
 from .chats import INVALID_NAME
 from .content import content_part
 from .documents import usage_from, usage_to_dict
 from .messages import Message
 from .modes import Problem
-from .tools import ToolOutcome, action_for
+from .tools import action_for
 from .tools.actions import text_of_args
 from .usage import Usage
 
@@ -85,7 +85,7 @@ class Turn:
     def of(cls, decision: Decision) -> "Turn":
         """The turn that a decision carries; its message is made again from text and calls."""
         meta: Mapping[str, Any] = decision.meta or {}
-        kind: TurnKind = meta.get("turn", "calls")
+        kind = kind_of(decision)
         calls: tuple[ToolCall, ...] = ()
         if kind == "calls":
             calls = tuple(ToolCall.of(a.id or "", a.name, text_of_args(a.args)) for a in decision.actions)
@@ -111,10 +111,10 @@ class Turn:
         )
 
 
-def results_of(results: Sequence[ActionResult]) -> list[tuple[ToolOutcome, Message]]:
-    """What came of each call, and the message that answers it, in the order of the calls."""
-    outcomes = [(ToolOutcome.of_result(result), result.id) for result in results]
-    return [(outcome, outcome.message(id_)) for outcome, id_ in outcomes]
+def kind_of(decision: Decision) -> TurnKind:
+    """What the turn came to that a decision carries."""
+    kind: TurnKind = (decision.meta or {}).get("turn", "calls")
+    return kind
 
 
 def named(calls: Sequence[ToolCall], number: int) -> tuple[ToolCall, ...]:

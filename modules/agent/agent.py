@@ -1,0 +1,318 @@
+"""The Agent: a model, tools, hooks and limits, as one object of configuration that runs goals."""
+
+import textwrap
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, cast
+from uuid import UUID, uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
+
+from ...engine import Engine, RuntimeBudget
+from ...tasks import Task
+from ...traces import Trace
+from .agent_task import AgentTask
+from .engine_options import checked_options, engine_for
+from .events import AgentEvent
+from .generators.backoff import Backoff
+from .generators.identifiers import get_generator
+from .generators.params import GenerateParams
+from .generators.protocol import Generator
+from .hooks import Hook
+from .messages import Message
+from .modes import ToolMode
+from .module import AgentLoop
+from .running import Running, forked, resumed
+from .setup import Setup
+from .stop_conditions import StopCondition
+from .tools import Tool, Toolset, as_tools, discover_tools_on_obj
+from .trajectory import Trajectory
+
+
+class Agent(BaseModel):
+    """What asks a model, runs the tools that it calls, and goes on until it has an answer.
+
+        agent = Agent(name="helper", model="openai/gpt-4o", tools=[search])
+        trajectory = await agent.run("find out who wrote this")
+
+    It is configuration: of a run it keeps `trajectory` and nothing else, so that one agent can run many goals at once.
+    Each run is a run of the engine: `trajectory.trace` can be replayed, verified, forked and resumed.
+
+    Attributes:
+        name: what it is called in events.
+        description: what it is for; the model is not told.
+        tags: words to find it by; "agent" is always among them.
+        label: another name, to show.
+        concurrency: how many goals whoever runs many is to run at once.
+        agent_id: its id; copies have the same.
+        model: a generator, or the identifier of one, such as "openai/gpt-4o".
+        instructions: what the system's message says.
+        cache: "latest" marks the prompt for caching, where the provider can.
+        tools: Tools, Toolsets, objects with tool methods, and functions.
+        tool_mode: how the model is told of them; see `ToolMode`.
+        hooks: what is shown events and may react.
+        stop_conditions: functions of the steps so far that say whether it is done.
+        judge: kept for whoever evaluates it; a run does not look at it.
+        trajectory: the conversation that `run` goes on with, with `reset=False`.
+        max_steps: how many turns a run may take.
+        generation_timeout: seconds that a request may take.
+        generate_params_extra: what else each request says, as the provider takes it; it is written to the trace.
+        backoff_max_tries: how often a request is repeated within a turn after errors that may pass; 0 for never.
+        backoff_max_time: seconds that a turn may spend on that.
+        backoff_base_factor: the first wait in seconds; each further one is twice as long.
+        backoff_jitter: whether up to `backoff_base_factor` seconds of chance are added.
+        engine: options of the Engine, such as `traces`, `budget` (also as a dict), `seed`, `on_wait`; and `heartbeat`,
+            the seconds after which `stream` says that it is still there.
+    """
+
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, extra="forbid", validate_assignment=True, protected_namespaces=()
+    )
+
+    name: str = Field(min_length=1)
+    description: str = ""
+    tags: list[str] = Field(default_factory=lambda: ["agent"])
+    label: str | None = None
+    concurrency: int = Field(default=1, ge=1)
+    agent_id: UUID = Field(default_factory=uuid4)
+    model: str | Generator | None = None
+    instructions: str | None = None
+    cache: Literal["latest"] | None = "latest"
+    tools: list[Any] = Field(default_factory=list)
+    tool_mode: ToolMode = "auto"
+    hooks: list[Hook] = Field(default_factory=list)
+    stop_conditions: list[StopCondition] = Field(default_factory=list)
+    judge: Any = None
+    trajectory: Trajectory = Field(default_factory=Trajectory, exclude=True, repr=False)
+    max_steps: int = Field(default=1000, ge=1)
+    generation_timeout: int | None = Field(default=None, gt=0)
+    generate_params_extra: dict[str, Any] = Field(default_factory=dict)
+    backoff_max_tries: int = Field(default=8, ge=0)
+    backoff_max_time: float = Field(default=300.0, ge=0)
+    backoff_base_factor: float = Field(default=1.0, ge=0)
+    backoff_jitter: bool = True
+    engine: dict[str, Any] | None = None
+
+    _resolved: tuple[Any, Generator] | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Gives a new trajectory the agent's id and instructions."""
+        if not self.trajectory.events and self.trajectory.agent_id is None:
+            self.trajectory.agent_id = self.agent_id
+            self.trajectory.system_prompt = self.instructions
+
+    @field_validator("tags")
+    @classmethod
+    def _tagged(cls, tags: list[str]) -> list[str]:
+        return tags if "agent" in tags else ["agent", *tags]
+
+    @field_validator("instructions")
+    @classmethod
+    def _dedented(cls, text: str | None) -> str | None:
+        return None if text is None else textwrap.dedent(text)
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _flat(cls, items: Any) -> list[Any]:
+        return _flattened(items)
+
+    @field_validator("hooks", mode="before")
+    @classmethod
+    def _listed(cls, hooks: Any) -> Any:
+        if hooks is None:
+            return []
+        return [hooks] if isinstance(hooks, Hook) else hooks
+
+    @field_validator("stop_conditions", mode="before")
+    @classmethod
+    def _fitted(cls, conditions: Any) -> list[StopCondition]:
+        try:
+            return StopCondition.fit_many(conditions)
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("engine")
+    @classmethod
+    def _known_options(cls, options: dict[str, Any] | None) -> dict[str, Any] | None:
+        return None if options is None else checked_options(options)
+
+    # what it is
+
+    @property
+    def generator(self) -> Generator:
+        """What is asked; made of `model` at first use. Raises TypeError where there is no model."""
+        if self.model is None:
+            raise TypeError(
+                f"the agent {self.name!r} has no model; give it one: Agent(name=..., model='openai/gpt-4o')"
+            )
+        if self._resolved is None or self._resolved[0] is not self.model:
+            self._resolved = (self.model, get_generator(self.model))
+        return self._resolved[1]
+
+    @property
+    def model_name(self) -> str | None:
+        """The model's name, without parameters; None where there is no model."""
+        if self.model is None:
+            return None
+        return self.model.split(",")[0] if isinstance(self.model, str) else self.model.model
+
+    @property
+    def all_tools(self) -> list[Tool[..., Any]]:
+        """The tools, those of toolsets among them, in their order."""
+        return as_tools(self.tools)
+
+    @property
+    def history(self) -> list[Message]:
+        """The conversation so far."""
+        return self.trajectory.messages
+
+    def module(self) -> AgentLoop:
+        """The AgentModule that runs it, as it is configured now: `Engine(agent.module(), traces=...)`."""
+        params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
+        backoff = Backoff(
+            max_tries=self.backoff_max_tries,
+            max_time=self.backoff_max_time,
+            base_factor=self.backoff_base_factor,
+            jitter=self.backoff_jitter,
+        )
+        setup = Setup(
+            name=self.name,
+            generator=self.generator,
+            tools=tuple(self.all_tools),
+            instructions=self.instructions,
+            tool_mode=self.tool_mode,
+            params=params,
+            backoff=backoff,
+            limit=self.max_steps,
+            hooks=tuple(self.hooks),
+            stop_conditions=tuple(self.stop_conditions),
+            agent_id=self.agent_id,
+        )
+        return AgentLoop(setup)
+
+    def make_engine(self) -> Engine:
+        """The engine that `run` uses: the agent's module under the options in `engine`."""
+        return engine_for(self.module(), self.engine, RuntimeBudget(max_steps=self.max_steps))
+
+    # running
+
+    async def run(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
+        """Works on a goal to its end; gives the trajectory, whose last event says how it went.
+
+        Args:
+            goal: what is to be done; of a Task, the budget, resources and criteria hold as well.
+            reset: whether to begin a new conversation, or to go on with `self.trajectory`.
+            trajectory: a conversation to go on with instead, which gets what happens; `self.trajectory` stays as it is.
+
+        Errors of models and tools are told in the trajectory. A run that waits for somebody has no AgentEnd yet; see
+        `resume`. Cancellation closes the books and is raised on.
+        """
+        return await Running(self, goal, reset, trajectory).run()
+
+    def stream(
+        self,
+        goal: str | Task,
+        *,
+        reset: bool = True,
+        trajectory: Trajectory | None = None,
+        message_metadata: Mapping[str, Any] | None = None,
+    ) -> AbstractAsyncContextManager[AsyncIterator[AgentEvent]]:
+        """Works on a goal as `run` does, and gives the events as they come.
+
+            async with agent.stream("go") as events:
+                async for event in events: ...
+
+        Leaving the block early cancels the run. `message_metadata` becomes part of the goal's message.
+        """
+        return Running(self, goal, reset, trajectory, message_metadata).stream()
+
+    async def resume(
+        self,
+        trace: Trace | Path | str,
+        value: Any = ...,
+        *,
+        request: str | None = None,
+        budget: RuntimeBudget | None = None,
+        on_divergence: Literal["fail", "fork", "ignore"] = "fail",
+    ) -> Trajectory:
+        """Goes on with a run of this agent from where its trace ends; see `Engine.aresume`."""
+        return await resumed(self, trace, value, request=request, budget=budget, on_divergence=on_divergence)
+
+    async def fork(
+        self,
+        trace: Trace | Path | str,
+        at: int | None = None,
+        edit: Callable[[Any], Any] | Mapping[str, Any] | None = None,
+        *,
+        reuse_effects: bool = False,
+        budget: RuntimeBudget | None = None,
+    ) -> Trajectory:
+        """Runs on from a state of a run of this agent, in a trace of its own; see `Engine.afork`."""
+        return await forked(self, trace, at, edit, reuse_effects=reuse_effects, budget=budget)
+
+    def reset(self) -> Trajectory:
+        """Begins a new conversation; gives the one before."""
+        before = self.trajectory
+        self.trajectory = Trajectory(agent_id=self.agent_id, system_prompt=self.instructions)
+        return before
+
+    def task(self, *, name: str | None = None) -> AgentTask:
+        """The agent as a task: something to call with a goal, that gives a trajectory."""
+        return AgentTask(self, name=name)
+
+    def as_task(self, *, name: str | None = None) -> AgentTask:
+        """`task`, by another name."""
+        return self.task(name=name)
+
+    # copies
+
+    def with_(self, **overrides: Any) -> "Agent":
+        """An agent like this one but for what is given, and with a copy of its conversation.
+
+        Raises ValidationError for a value that does not fit, and TypeError for a name that there is none of.
+        """
+        fields = type(self).model_fields
+        for name in overrides:
+            if name not in fields:
+                near = get_close_matches(name, fields, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise TypeError(f"an Agent has no {name!r}{hint}")
+        values = {name: _copied(getattr(self, name)) for name in fields}
+        if "trajectory" not in overrides:
+            values["trajectory"] = _copy_of(self.trajectory)
+        return type(self)(**values | overrides)
+
+    def configure(self, **overrides: Any) -> "Agent":
+        """`with_`, by another name."""
+        return self.with_(**overrides)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(value)
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _copy_of(trajectory: Trajectory) -> Trajectory:
+    copy = Trajectory(
+        session_id=trajectory.session_id,
+        agent_id=trajectory.agent_id,
+        system_prompt=trajectory.system_prompt,
+        events=list(trajectory.events),
+    )
+    copy.trace = trajectory.trace
+    return copy
+
+
+def _flattened(items: Any) -> list[Any]:
+    if items is None:
+        return []
+    if isinstance(items, list | tuple):
+        return [one for item in items for one in _flattened(item)]
+    if isinstance(items, Tool | Toolset) or (not isinstance(items, type) and discover_tools_on_obj(items)):
+        return [items]
+    if callable(items):
+        return cast(list[Any], as_tools(items))
+    raise ValueError(f"a tool is a Tool, a Toolset, a function, or an object with tool methods; got {items!r:.80}")

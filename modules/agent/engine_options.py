@@ -1,0 +1,57 @@
+"""What an Agent says to its engine: the options of `Agent(engine={...})`, checked, and the engine made of them."""
+
+import inspect
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ...engine import AgentModule, Engine, RuntimeBudget
+
+HEARTBEAT_SECONDS = 15.0
+"""After how much silence a stream says that it is still there."""
+
+_OWN = ("heartbeat",)
+
+
+def known_options() -> list[str]:
+    """The names of all options."""
+    return [name for name in inspect.signature(Engine).parameters if name != "module"] + [*_OWN]
+
+
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, their names known and their budget good; raises ValueError."""
+    known = known_options()
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+            raise ValueError(f"the engine has no option {name!r}{hint}")
+    budget_of(options, RuntimeBudget())
+    return dict(options)
+
+
+def budget_of(options: Mapping[str, Any], default: RuntimeBudget) -> RuntimeBudget:
+    """The budget that options give: a RuntimeBudget, or a dict of what differs from the default."""
+    given = options.get("budget")
+    if given is None:
+        return default
+    if isinstance(given, RuntimeBudget):
+        return given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"budget is a RuntimeBudget, or a dict of its fields, got {type(given).__name__}")
+    if unknown := given.keys() - default.to_dict().keys():
+        raise ValueError(f"a budget has no {', '.join(map(repr, sorted(unknown)))}")
+    return RuntimeBudget(**{**default.to_dict(), **given})
+
+
+def engine_for(module: AgentModule[Any], options: Mapping[str, Any] | None, default: RuntimeBudget) -> Engine:
+    """The engine that runs a module under these options."""
+    options = options or {}
+    given = {name: value for name, value in options.items() if name not in _OWN}
+    return Engine(module, **given | {"budget": budget_of(options, default)})
+
+
+def heartbeat_of(options: Mapping[str, Any] | None) -> float | None:
+    """Seconds of silence after which a stream says that it is still there; None for never."""
+    seconds = (options or {}).get("heartbeat", HEARTBEAT_SECONDS)
+    return float(seconds) if seconds else None
