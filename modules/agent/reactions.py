@@ -154,6 +154,8 @@ class Fail(Reaction):
     def __post_init__(self) -> None:
         if not isinstance(self.error, Exception | str):
             raise TypeError(f"Fail takes an exception or a text, got {type(self.error).__name__}")
+        if isinstance(self.error, str):
+            self.error = error_text(self.error)
 
     def __str__(self) -> str:
         return error_text(self.error)

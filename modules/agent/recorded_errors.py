@@ -7,6 +7,13 @@ from typing import Any
 
 from ...engine import EffectError
 from ...errors import RefoldError
+from .generators.errors import (
+    ContextOverflowError,
+    FatalGeneratorError,
+    GeneratorError,
+    RateLimitedError,
+    TransientGeneratorError,
+)
 from .tools.truncation import cut_middle
 
 ERROR_SHOWN = 2_000
@@ -16,8 +23,8 @@ ERROR_SHOWN = 2_000
 class RecordedError(RefoldError):
     """An error of which the class's name and the text are known, as a trace or a saved trajectory holds it.
 
-    Where the class is one of Python's own, such as ValueError, the error is an instance of that class too, so that
-    `isinstance` says of a loaded error what it said of the first one. Two of one class and text are equal.
+    Where the class is one of Python's own, such as ValueError, or of generators' errors, the error is an instance of
+    it, so that `isinstance` says of a loaded error what it said of the first one. Two of one class and text are equal.
     """
 
     def __init__(self, error_type: str, message: str = "", cause: str | None = None) -> None:
@@ -113,8 +120,11 @@ def _is_short(error: Exception) -> bool:
 
 @lru_cache(maxsize=128)
 def _class_of(name: str) -> type[RecordedError]:
-    """RecordedError, or a class that is also the one of Python's own that has this name."""
+    """RecordedError, or a class that is also the one of this name, of Python's own or of generators' errors."""
+    facts: dict[str, Any] = {}
     found = getattr(builtins, name, None)
+    if found is None and (found := _KINDS.get(name)) is not None:
+        facts = {"status": None, "retry_after": None, "provider_error": None, "seconds": 0.0}
     if (
         not isinstance(found, type)
         or not issubclass(found, Exception)
@@ -122,7 +132,13 @@ def _class_of(name: str) -> type[RecordedError]:
         or found is Exception
     ):
         return RecordedError
-    return type(name, (_OfPython, found), {"__module__": __name__, "__doc__": found.__doc__, "_python": found})
+    return type(name, (_OfPython, found), {"__module__": __name__, "__doc__": found.__doc__, "_python": found, **facts})
+
+
+_KINDS: dict[str, type[GeneratorError]] = {
+    cls.__name__: cls
+    for cls in (GeneratorError, TransientGeneratorError, RateLimitedError, ContextOverflowError, FatalGeneratorError)
+}
 
 
 class _OfPython(RecordedError):

@@ -89,6 +89,12 @@ class AgentEvent(BaseModel):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r:.60}" for name, value in self.data().items() if value not in (None, {}, []))
+        return f"{type(self).__name__}({said})"
+
+    __str__ = __repr__
+
 
 AgentEvent.known["AgentEvent"] = AgentEvent
 

@@ -6,11 +6,13 @@ from typing import Any
 
 MASK = "***"
 
-_SECRET = (
-    r"pass(?:word|wd|phrase|code)?|pwd|secrets?|tokens?|api[-_]?keys?|private[-_]?keys?|access[-_]?keys?|auth"
-    r"|authorization|credentials?|cookies?|hash(?:es)?|nthash|lmhash|bearer|jwt|otp|pin"
+_ANYWHERE = r"pass(?:word|wd|phrase|code)s?|secrets?|(?:api|private|access)[-_]?keys?|credentials?|authorization"
+_AT_THE_END = r"tokens?|pwd|auth|cookies?|hash(?:es)?|(?:nt|lm)hash|bearer|jwt|otp|pin"
+_SECRET = f"{_ANYWHERE}|{_AT_THE_END}"
+_NAME = re.compile(
+    rf"(?:^|[-_.\s])(?:(?:{_ANYWHERE})(?:$|[-_.\s\d])|(?:{_AT_THE_END})\d*$)",
+    re.IGNORECASE,
 )
-_NAME = re.compile(rf"(?:^|[-_.\s])(?:{_SECRET})(?:$|[-_.\s\d])", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FLAG = re.compile(rf"^--?(?:[\w-]+[-_])?(?:{_SECRET})$", re.IGNORECASE)
 _IN_TEXT = re.compile(rf"(?<!\S)(--?(?:[\w-]+[-_])?(?:{_SECRET}))(=|\s+)('[^']*'|\"[^\"]*\"|\S+)", re.IGNORECASE)
@@ -37,7 +39,7 @@ def masked(value: Any) -> Any:
         return _in_text(value)
     if isinstance(value, dict):
         return {
-            name: MASK if is_secret(name) and item not in (None, "", [], {}) else masked(item)
+            name: MASK if is_secret(name) and not _is_harmless(name, item) else masked(item)
             for name, item in value.items()
         }
     if isinstance(value, list):
@@ -51,6 +53,11 @@ def masked(value: Any) -> Any:
 def is_secret(name: str) -> bool:
     """Whether a value of this name is a secret, in any spelling: `api_key`, `apiKey`, `API-KEY`."""
     return _NAME.search(_CAMEL.sub("_", name)) is not None
+
+
+def _is_harmless(name: str, value: Any) -> bool:
+    """Whether there is nothing to hide: no value, or a number of tokens."""
+    return value in (None, "", [], {}) or (isinstance(value, int | float) and name.lower().endswith("tokens"))
 
 
 def _in_text(text: str) -> str:
