@@ -19,7 +19,7 @@ from orjson import dumps
 from ..tasks import Environment
 from .branch import BranchStrategy, Node, Score
 from .child_runs import Birth, ChildEnd, ChildRuns, Earlier, EndedFromAbove, Stand, child_id, end_in
-from .context import Frame
+from .context import Frame, reset_frame, set_frame
 from .decision import Decision
 from .ending import with_reason
 from .errors import BudgetExceeded, DecisionError, EngineUsageError
@@ -120,6 +120,7 @@ class _Exploration:
         run = self._run
         chosen: Any = None
         cancel_work, run.cancel_work = run.cancel_work, lambda: run.waits.in_loop(self._cut_off)
+        token = set_frame(Frame(run, run.step, "branch", None, f"{self._name}|".encode()))
         try:
             with anyio.CancelScope() as self._scope:
                 choosing: Any = strategy.choose(self)
@@ -136,6 +137,7 @@ class _Exploration:
             elif not isinstance(error, _Cut):
                 raise error from error.__cause__
         finally:
+            reset_frame(token)
             self._scope = None
             if self._cut is None:
                 run.cancel_work = cancel_work

@@ -564,6 +564,18 @@ def test_a_strategy_may_explore_and_then_select() -> None:
     assert choices(result.trace)[0]["scores"] == {"0": 97.0, "1": 98.0}
 
 
+async def asks_a_model(branch: Branch) -> Any:
+    nodes = await branch.grow(branch.root)
+    scores = [await perform(judge_model, list(node.state.eaten)) for node in nodes]
+    return nodes[int(rng("dice").random() * 0) + scores.index(max(scores))]
+
+
+def test_a_strategy_may_perform_effects_of_its_own(tmp_path: Path) -> None:
+    result = explore(Taking(asks_a_model), Eats(Decision.branch([eat("a"), eat("c"), eat("b")])), traces=tmp_path)
+    assert result.state.eaten == ["c"]
+    assert [e.phase for e in result.trace.steps[0].effects] == ["branch"] * 3
+
+
 @pytest.mark.parametrize("limit", [1, 3, 16])
 def test_no_more_children_are_at_work_than_the_engine_allows(limit: int) -> None:
     at_work = most = 0
