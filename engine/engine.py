@@ -34,10 +34,10 @@ from .live import LiveRun, Observer, new_seed
 from .module import AgentModule
 from .questions import Answers
 from .reasons import RunStatus, StopReason
+from .recorded_step import Settled
 from .redact import Redactor, make_redactor, redacted_task
 from .result import RunError, RunResult
 from .resume import Resumption, prepare_resume
-from .reuse import Settled
 from .run_ids import new_run_id
 from .runner import Runner
 from .signals import run_with_signals

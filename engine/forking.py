@@ -16,8 +16,9 @@ from .commit import fold_step
 from .context import NOWHERE, reset_frame, set_frame
 from .errors import EngineOwnedFieldError, EngineUsageError, ReduceError, StateValueError
 from .jsonable import json_result
+from .recorded_step import Settled
 from .redact import Redactor
-from .reuse import Reuse, Settled, Tell, link_to, linked
+from .reuse import Reuse, Tell, link_to, linked
 from .state import StateSchema, assemble, dump
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]

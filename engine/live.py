@@ -213,11 +213,11 @@ class LiveRun:
         if self.reuse is not None:
             self.reuse.journal.give(found)
 
-    def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
-        """Writes where a run that took another's outcomes goes on by itself."""
+    def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
+        """Writes where a run that took another's outcomes goes on by itself; see `reuse.Tell`."""
         shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
         data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
-        self.write("event", step, {"name": "live_from", "data": data, "reused": True})
+        self.write("event", step, {"name": "live_from", "data": data, "reused": ends})
 
     async def turn(self, call: Call) -> None:
         """See Host.turn."""

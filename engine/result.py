@@ -1,12 +1,12 @@
 """What a run gives back."""
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..tasks import TaskResult, TaskValidationIssue
-from ..traces import Trace
+from ..traces import Record, Trace
 from .budget import RunUsage
 from .errors import message_of
 from .reasons import RunStatus, StopReason
@@ -111,8 +111,13 @@ class RunResult:
 
 def live_from(trace: Trace) -> dict[str, Any] | None:
     """See RunResult.live_from."""
-    if "reuse_effects" not in (trace.header.get("parent") or {}):
-        return None
-    events = (r for r in trace.records if r.kind == "event" and "reused" in r and r["name"] == "live_from")
-    data = next((event["data"] for event in events), None)
+    data = next((event["data"] for event in told_live(trace)), None)
     return None if data is None else {**data, "args": trace.value(data["args"])}
+
+
+def told_live(trace: Trace) -> Iterator[Record]:
+    """The events that say so; in the last of them `reused` is true where all that follows is live, too."""
+    if "reuse_effects" in (trace.header.get("parent") or {}):
+        for record in trace.records:
+            if record.kind == "event" and record["name"] == "live_from" and "reused" in record:
+                yield record

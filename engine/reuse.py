@@ -2,26 +2,25 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from ..traces import Effect, Step, Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
+from ..traces import Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
 from .calls import Recorded
-from .journal import ASK, Journal, Key
-from .result import WaitRequest, live_from
+from .journal import Journal, Key
+from .recorded_step import NOT_ANSWERED, RecordedStep, Settled
+from .result import WaitRequest, told_live
 from .state import StateModel, StateSchema, dump
 
-Tell = Callable[[int, str, str, bytes, str], None]
-"""Writes where the run goes on live: step, phase, what was asked for, its arguments as JSON, and why."""
-_LAST = 1 << 60
+Tell = Callable[[int, str, str, bytes, str, bool], None]
+"""Writes what is live: step, phase, what was asked for, its arguments as JSON, why, and whether all after it is."""
 _NOT_ASKED = "it was not asked for there"
 _NOTHING = object()
 
 
-def _untold(step: int, phase: str, name: str, args: bytes, why: str) -> None:
+def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
     """Tells nobody."""
 
 
@@ -48,27 +47,13 @@ def linked(link: Mapping[str, Any], near: Trace) -> Trace:
         raise
 
 
-@dataclass
-class Settled:
-    """What a person told of a run's unfinished step when it was forked: answers by request, outcomes by intent."""
-
-    answers: dict[str, Any] = field(default_factory=dict)
-    outcomes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-
-    def write(self, kind: str, members: Mapping[str, Any]) -> None:
-        """Takes what `Answers` would write in a trace that is resumed."""
-        if kind == "input":
-            self.answers |= members["answers"]
-        else:
-            self.outcomes[members["intent"]] = members
-
-
 class Reuse:
     """The recorded outcomes and answers of `source` from step `at` on.
 
-    The first request that is not as recorded ends it: `tell` is called once, and from there the run is live. Arguments
-    that refer to the state are the same where the state is the same in that place. A call that was waiting for an
-    answer is entered again, and takes what is recorded inside it.
+    The first request that is not as recorded ends it: from there the run is live, and `tell` is told so. Arguments that
+    refer to the state are the same where the state is the same in that place. What the source's last step had asked for
+    without an end is made live too, but ends nothing, as what else is recorded there went on beside it; a call that was
+    waiting for an answer is entered again, and takes what is recorded inside it.
     """
 
     def __init__(
@@ -88,10 +73,12 @@ class Reuse:
         self._settled = settled or Settled()
         self._missing = missing
         self._step = -1
-        self._recorded = _RecordedStep(None, Settled(), lambda value: value)
+        self._recorded = RecordedStep(None, Settled(), lambda value: value)
         self._lock = threading.RLock()
         self.live_from: dict[str, Any] | None = None
-        """Where it ended: `step`, `phase`, `name`, `why`."""
+        """What was live first: `step`, `phase`, `name`, `why`."""
+        self.live = False
+        """Whether it has ended."""
 
     @classmethod
     def of(cls, trace: Trace, tell: Tell = _untold) -> "Reuse | None":
@@ -103,17 +90,13 @@ class Reuse:
             reuse = cls(linked(link, trace), link["run"], link["step"], tell)
         except TraceError as error:
             reuse = cls(None, link["run"], link["step"], tell, missing=str(error))
-        reuse.live_from = live_from(trace)
+        told = list(told_live(trace))
+        reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
         return reuse
 
     def link(self, home: Path | None) -> dict[str, Any]:
         """What the header of a trace at `home` says of it."""
         return link_to(self.source, self.run_id, self.at, home)
-
-    @property
-    def live(self) -> bool:
-        """Whether it has ended."""
-        return self.live_from is not None
 
     def take(self, step: int, phase: str, digest: str, n: int, name: str, args: bytes, state: Any) -> Recorded | None:
         """The recorded outcome of this request; None where it is to be made."""
@@ -121,21 +104,11 @@ class Reuse:
             if self.live:
                 return None
             try:
-                self._enter(step)
-                recorded = self._recorded
-                found = recorded.journal.take(phase, digest, n) or recorded.settled.get((phase, digest, n))
-                if found is None and (phase, digest, n) not in recorded.entered:
-                    self.end(
-                        step, phase, name, args, self._missing or recorded.unknown.get((phase, digest, n), _NOT_ASKED)
-                    )
-                    return None
-                changed = self._changed(args, state) if b'"$state"' in args else None
+                found, why, ends = self._found(step, (phase, digest, n), args, state)
             except TraceError as error:
-                self.end(step, phase, name, args, str(error))
-                return None
-            if changed is not None:
-                self.end(step, phase, name, args, f"{changed or 'the state'} was another one there")
-                return None
+                found, why, ends = None, str(error), True
+            if why:
+                self._say(step, phase, name, args, why, ends)
             return found
 
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
@@ -143,17 +116,13 @@ class Reuse:
         with self._lock:
             if self.live:
                 return None
-            args = orjson.dumps({"prompt": request.prompt})
             try:
-                self._enter(step)
+                found, why, ends = self._answered(step, request)
             except TraceError as error:
-                self.end(step, "wait", "wait", args, str(error))
-                return None
-            for asked, answer in self._recorded.waits:
-                if (asked["prompt"], asked["schema"]) == (request.prompt, request.schema):
-                    return (answer,)
-            self.end(step, "wait", "wait", args, self._missing or "nobody had answered it there")
-            return None
+                found, why, ends = None, str(error), True
+            if why:
+                self._say(step, "wait", "wait", orjson.dumps({"prompt": request.prompt}), why, ends)
+            return found
 
     def child(self, run_id: str, tell: Tell) -> "Reuse":
         """What a child run takes: the recorded outcomes of the child that explored the same place there."""
@@ -172,9 +141,32 @@ class Reuse:
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """From here on the run is live; said once."""
         with self._lock:
-            if self.live_from is None:
-                self.live_from = {"step": step, "phase": phase, "name": name, "why": why}
-                self._tell(step, phase, name, args, why)
+            if not self.live:
+                self._say(step, phase, name, args, why, True)
+
+    def _say(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
+        if ends or self.live_from is None:
+            self._tell(step, phase, name, args, why, ends)
+        self.live = self.live or ends
+        self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
+
+    def _found(self, step: int, key: Key, args: bytes, state: Any) -> tuple[Recorded | None, str, bool]:
+        """What is recorded of a request; why there is nothing to take, if so, and whether that ends it."""
+        self._enter(step)
+        recorded = self._recorded
+        found = recorded.journal.take(*key) or recorded.settled.get(key)
+        if found is None and key not in recorded.open:
+            return None, self._missing or _NOT_ASKED, True
+        if b'"$state"' in args and (part := self._changed(args, state)) is not None:
+            return None, f"{part or 'the state'} was another one there", True
+        return found, "" if found is not None else recorded.open[key], recorded.committed
+
+    def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:
+        self._enter(step)
+        for asked, answer in self._recorded.waits:
+            if (asked["prompt"], asked["schema"]) == (request.prompt, request.schema):
+                return answer, "" if answer is not None else NOT_ANSWERED, self._recorded.committed
+        return None, self._missing or _NOT_ASKED, True
 
     def _enter(self, step: int) -> None:
         if step == self._step:
@@ -186,7 +178,7 @@ class Reuse:
         count, index = source.step_count, self.at + step
         recorded = source.steps[index] if index < count else source.unfinished if index == count else None
         settled = self._settled if index == count else Settled()
-        self._recorded = _RecordedStep(recorded, settled, source.value)
+        self._recorded = RecordedStep(recorded, settled, source.value)
 
     def _changed(self, args: bytes, state: StateSchema | None) -> str | None:
         """The first part of the state that the arguments refer to and that is not as it was."""
@@ -197,59 +189,6 @@ class Reuse:
             if here is _NOTHING or there is _NOTHING or dump(here) != orjson.dumps(there):
                 return path
         return None
-
-
-class _RecordedStep:
-    """What a trace has of one step, for whoever asks for the same."""
-
-    def __init__(self, step: Step | None, settled: Settled, value: Callable[[Any], Any]) -> None:
-        effects = step.effects if step is not None else ()
-        self.journal = Journal(effects, value=value)
-        self.settled: dict[Key, Recorded] = {}
-        """Calls without an outcome of which it is known what came of them."""
-        self.entered = set[Key]()
-        """Calls that were waiting for an answer."""
-        self.unknown: dict[Key, str] = {}
-        """Why calls that were begun have nothing to take."""
-        self.waits: list[tuple[Mapping[str, Any], Any]] = []
-        """Wait decisions and their answers."""
-        answers = {**_answers(step), **{name: (None, answer) for name, answer in settled.answers.items()}}
-        for effect in _walk(effects):
-            if effect.open or effect.cancelled:
-                self._unfinished(effect, answers, settled)
-        for record in step.records if step is not None else ():
-            for request in record["requests"] if record.kind == "wait" else ():
-                if request["kind"] == "wait" and "run" not in request["details"] and request["id"] in answers:
-                    self.waits.append((request, answers[request["id"]][1]))
-
-    def _unfinished(self, effect: Effect, answers: Mapping[str, tuple[int | None, Any]], settled: Settled) -> None:
-        key = effect.phase, effect.digest, effect.n
-        told = settled.outcomes.get(effect.seq)
-        if told is not None:
-            self.settled[key] = Recorded(effect.seq, None, told.get("result"), told.get("error"), _LAST)
-        elif effect.name == ASK and effect.key[:16] in answers:
-            seq, answer = answers[effect.key[:16]]
-            self.settled[key] = Recorded(effect.seq, seq, answer, None, _LAST)
-        elif effect.name == ASK:
-            self.unknown[key] = "nobody had answered it there"
-        elif any(each.name == ASK and (each.open or each.cancelled) for each in effect.walk()):
-            self.entered.add(key)
-        else:
-            self.unknown[key] = "it had not ended there"
-
-
-def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
-    for effect in effects:
-        yield from effect.walk()
-
-
-def _answers(step: Step | None) -> dict[str, tuple[int | None, Any]]:
-    """What was answered in a step, by request, each with the number of its record."""
-    found: dict[str, tuple[int | None, Any]] = {}
-    for record in step.records if step is not None else ():
-        if record.kind == "input":
-            found |= {name: (record.seq, answer) for name, answer in record["answers"].items()}
-    return found
 
 
 def _pointers(args: Any) -> Iterator[str]:

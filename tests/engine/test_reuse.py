@@ -325,7 +325,7 @@ def test_another_question_has_no_answer_yet(folder: Path | None) -> None:
             "phase": "wait",
             "name": "wait",
             "args": {"prompt": other.prompt},
-            "why": "nobody had answered it there",
+            "why": "it was not asked for there",
         }
         assert lab.lawful(lab.engine.resume(fork.trace, False)).state.entries == [True, False]
 

@@ -1,0 +1,483 @@
+"""Code changes while runs are on disk: states pass migrations, and what the code no longer does is named or left."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonpatch import apply_patch
+
+from refold import (
+    Action,
+    AgentModule,
+    BestOfN,
+    Decision,
+    DivergenceError,
+    Engine,
+    EngineUsageError,
+    Observation,
+    RunResult,
+    RunStatus,
+    RuntimeBudget,
+    StateMigrationError,
+    StateSchema,
+    StateValueError,
+    StopReason,
+    Trace,
+    WaitAnsweredError,
+    ask,
+    effect,
+    perform,
+)
+from refold.testing import fold_with_jsonpatch
+
+# states of three versions
+
+
+class One(StateSchema):
+    entries: list[str] = []
+    total: int = 0
+
+
+class Two(StateSchema):
+    schema_version: int = 2
+    lines: list[str] = []
+    total: int = 0
+
+
+class Three(StateSchema):
+    schema_version: int = 3
+    lines: list[str] = []
+    sums: dict[str, int] = {}
+
+
+def to_two(doc: dict[str, Any]) -> dict[str, Any]:
+    doc["lines"] = doc.pop("entries")
+    return doc
+
+
+def to_three(doc: dict[str, Any]) -> dict[str, Any]:
+    doc["sums"] = {"all": doc.pop("total")}
+    return doc
+
+
+for cls in (Two, Three):
+    cls.migration(1, 2)(to_two)
+Three.migration(2)(to_three)
+
+
+class Adder(AgentModule[One]):
+    """Adds an entry a step, with a tool; asks a person before the fourth."""
+
+    calls: list[str]
+    asks_at = 3
+
+    def __init__(self) -> None:
+        self.calls = []
+
+        async def add(n: int) -> str:
+            self.calls.append(f"add {n}")
+            return f"entry {n}"
+
+        self.tools = {"add": add}
+
+    def init_state(self, task: str) -> One:
+        return One()
+
+    def count(self, state: Any) -> int:
+        return len(state.entries)
+
+    def take(self, state: Any, text: str) -> None:
+        state.entries.append(text)
+        state.total += 1
+
+    async def decide(self, state: Any) -> Decision:
+        n = self.count(state)
+        if n >= 5:
+            return Decision.final("done")
+        if n == self.asks_at:
+            return Decision.wait(prompt="Go on?", schema={"type": "string"})
+        return Decision.act(Action("add", {"n": n}))
+
+    def reduce(self, state: Any, decision: Decision, observation: Observation) -> None:
+        if decision.mode == "act":
+            self.take(state, str(observation.results[0].output))
+        elif decision.mode == "wait":
+            self.take(state, observation.value)
+
+
+class AdderTwo(Adder, AgentModule[Two]):
+    def init_state(self, task: str) -> Two:  # type: ignore[override]
+        return Two()
+
+    def count(self, state: Two) -> int:
+        return len(state.lines)
+
+    def take(self, state: Two, text: str) -> None:
+        state.lines.append(text)
+        state.total += 1
+
+
+class AdderThree(AdderTwo, AgentModule[Three]):
+    def init_state(self, task: str) -> Three:  # type: ignore[override]
+        return Three()
+
+    def take(self, state: Three, text: str) -> None:  # type: ignore[override]
+        state.lines.append(text)
+        state.sums["all"] = state.sums.get("all", 0) + 1
+
+
+@pytest.fixture(params=["memory", "disk"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    """Where traces go."""
+    return tmp_path / "runs" if request.param == "disk" else None
+
+
+def lawful(engine: Engine, result: RunResult) -> RunResult:
+    assert result.error is None, result.error
+    result.trace.check()
+    assert engine.verify(result.trace) == []
+    assert result.trace.final_state == result.state.to_dict() == fold_with_jsonpatch(result.trace).final
+    return result
+
+
+def resumes(trace: Trace) -> list[Any]:
+    return [record for record in trace.records if record.kind == "resume"]
+
+
+LINES = ["entry 0", "entry 1", "entry 2", "yes", "entry 4"]
+
+
+@pytest.mark.parametrize("newer", [AdderTwo, AdderThree])
+def test_a_run_of_an_older_schema_is_resumed_with_its_answer(folder: Path | None, newer: type[Adder]) -> None:
+    waiting = Engine(Adder(), traces=folder).run("t")
+    module = newer()
+    engine = Engine(module, traces=folder)
+    done = lawful(engine, engine.resume(waiting.trace, "yes"))
+    version = newer.state_class.model_fields["schema_version"].default
+    assert (done.state.lines, done.state.schema_version) == (LINES, version)
+    assert module.calls == ["add 4"]
+    (resumed,) = resumes(done.trace)
+    assert resumed["schema_version"] == version
+    assert done.trace.header["schema_version"] == 1
+    assert apply_patch({**waiting.trace.final_state}, resumed["patch"])["schema_version"] == version
+    states: list[Any] = [done.trace.state(k, module.state_class) for k in range(done.steps + 1)]
+    assert [len(state.lines) for state in states] == [0, 1, 2, 3, 4, 5, 5]
+    again = engine.resume(done.trace)
+    assert again.state == done.state
+
+
+def test_versions_follow_each_other_in_one_trace(folder: Path | None) -> None:
+    """Two steps under each of three versions."""
+    engine = Engine(Adder(), traces=folder, budget=RuntimeBudget(max_steps=2))
+    result = engine.run("t")
+    for module, steps in ((AdderTwo(), 4), (AdderThree(), 9)):
+        engine = Engine(module, traces=folder)
+        result = engine.resume(result.trace, budget=RuntimeBudget(max_steps=steps))
+        if result.waiting:
+            result = engine.resume(result.trace, "yes")
+        lawful(engine, result)
+    assert result.state.lines == LINES
+    assert [r["schema_version"] for r in resumes(result.trace)] == [2, 2, 3]
+    assert sorted({result.trace.state(k)["schema_version"] for k in range(7)}) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("newer", [AdderTwo, AdderThree])
+@pytest.mark.parametrize("edit", [None, {"/lines/-": "new"}, lambda draft: draft.lines.append("new")])
+def test_a_run_of_an_older_schema_is_forked(folder: Path | None, at: int, newer: type[Adder], edit: Any) -> None:
+    source = Engine(Adder(), traces=folder).run("t").trace
+    module = newer()
+    module.asks_at = -1
+    engine = Engine(module, traces=folder)
+    fork = lawful(engine, engine.fork(source, at, edit))
+    version = module.state_class.model_fields["schema_version"].default
+    assert fork.trace.header["schema_version"] == version == fork.trace.state(0)["schema_version"]
+    assert apply_patch(source.state(at), fork.trace.header["parent"]["edit"]) == fork.trace.state(0)
+    assert fork.state.lines[at] == ("new" if edit is not None else f"entry {at}")
+    taken = lawful(engine, engine.fork(source, at, edit, reuse_effects=True))
+    assert taken.state == fork.state
+
+
+def test_where_no_migration_leads_nothing_is_written(tmp_path: Path) -> None:
+    class Far(StateSchema):
+        schema_version: int = 9
+        lines: list[str] = []
+
+    class FarAdder(AdderTwo, AgentModule[Far]):
+        pass
+
+    class Wrong(StateSchema):
+        schema_version: int = 2
+        lines: list[int] = []
+
+    Wrong.migration(1)(to_two)
+
+    class WrongAdder(AdderTwo, AgentModule[Wrong]):
+        pass
+
+    source = Engine(Adder(), traces=tmp_path).run("t").trace
+    newer = Engine(AdderTwo(), traces=tmp_path).run("t").trace
+    assert source.path is not None
+    before = source.path.read_bytes()
+    for trace, module, error, said in (
+        (source, FarAdder(), StateMigrationError, "no migration leads Far from schema_version 1 to 9; register one"),
+        (source, WrongAdder(), StateValueError, "not a Wrong"),
+        (newer, Adder(), StateMigrationError, "newer than this One"),
+    ):
+        engine = Engine(module, traces=tmp_path)
+        with pytest.raises(error, match=said):
+            engine.resume(trace, "yes")
+        with pytest.raises(error, match=said):
+            engine.fork(trace)
+        assert len(list(tmp_path.iterdir())) == 2
+    assert source.path.read_bytes() == before
+    assert lawful(Engine(Adder()), Engine(Adder()).resume(source, "yes")).state.entries == LINES
+
+
+def test_a_branch_is_explored_across_versions(folder: Path | None) -> None:
+    """Children that an earlier version began are gone on with: theirs are states of the older version."""
+
+    class Branches(Adder):
+        async def decide(self, state: Any) -> Decision:
+            decision = await super().decide(state)
+            if self.count(state) == 1 and state.current_step == 1:
+                return Decision.branch([decision, Decision.wait(prompt="Which?")])
+            return decision
+
+    class BranchesTwo(Branches, AdderTwo):
+        pass
+
+    strategy = BestOfN(lambda state: len(state.to_dict().get("lines", [])[1]), 1)
+    waiting = Engine(Branches(), traces=folder, branch=strategy).run("t")
+    assert [request.prompt for request in waiting.waiting] == ["Which?"]
+    engine = Engine(BranchesTwo(), traces=folder, branch=strategy)
+    done = engine.resume(waiting.trace, "a long answer")
+    assert [request.prompt for request in done.waiting] == ["Go on?"]
+    assert lawful(engine, done).state.lines == ["entry 0", "a long answer", "entry 2"]
+
+
+# code that does something else
+
+
+class Changed(Adder):
+    """From step `at` on it does something else, in `phase`."""
+
+    def __init__(self, at: int, phase: str) -> None:
+        super().__init__()
+        self.at, self.phase = at, phase
+
+    def init_state(self, task: str) -> One:
+        return One(entries=["first"]) if self.phase == "init" else One()
+
+    async def decide(self, state: Any) -> Decision:
+        decision = await super().decide(state)
+        if self.phase == "decide" and self.count(state) >= self.at and decision.mode == "act":
+            return Decision.act(Action("add", {"n": 10 * (self.count(state) + 1)}))
+        if self.phase == "ask" and decision.mode == "wait":
+            return Decision.wait(prompt="Really?")
+        return decision
+
+    def reduce(self, state: Any, decision: Decision, observation: Observation) -> None:
+        super().reduce(state, decision, observation)
+        if self.phase == "reduce" and state.current_step >= self.at and state.entries:
+            state.entries[-1] += "!"
+
+
+CHANGES = [("init", 0), *[(phase, at) for phase in ("decide", "reduce") for at in range(3)], ("ask", 3)]
+
+
+@pytest.mark.parametrize(("phase", "at"), CHANGES)
+def test_the_first_divergence_is_named_and_nothing_is_written(folder: Path | None, phase: str, at: int) -> None:
+    waiting = Engine(Adder(), traces=folder).run("t")
+    before = waiting.trace.data
+    module = Changed(at, phase)
+    with pytest.raises(DivergenceError) as caught:
+        Engine(module, traces=folder).resume(waiting.trace, "yes")
+    first = caught.value.divergences[0]
+    assert (first.step, first.phase) == (at, "decide" if phase == "ask" else phase)
+    assert f"step {at}, {first.phase}" in str(caught.value)
+    assert module.calls == []
+    assert (waiting.trace.path.read_bytes() if waiting.trace.path else waiting.trace.data) == before
+
+
+@pytest.mark.parametrize(("phase", "at"), CHANGES)
+def test_ignore_goes_on_from_what_was_recorded(folder: Path | None, phase: str, at: int) -> None:
+    waiting = Engine(Adder(), traces=folder).run("t")
+    module = Changed(at, phase)
+    done = Engine(module, traces=folder).resume(waiting.trace, "yes", on_divergence="ignore")
+    assert (done.status, done.run_id) == (RunStatus.completed, waiting.run_id)
+    assert done.state.entries[:3] == LINES[:3]
+    assert module.calls == ["add 50" if phase == "decide" else "add 4"]
+    done.trace.check()
+
+
+@pytest.mark.parametrize(("phase", "at"), CHANGES)
+def test_fork_leaves_the_run_and_goes_on_beside_it(folder: Path | None, phase: str, at: int) -> None:
+    waiting = Engine(Adder(), traces=folder).run("t")
+    before = waiting.trace.data
+    module = Changed(at, phase)
+    engine = Engine(module)  # no folder: a file's fork is beside it
+    fork = lawful(engine, engine.resume(waiting.trace, "yes", on_divergence="fork"))
+    link = fork.trace.header["parent"]
+    assert (link["run"], link["step"]) == (waiting.run_id, at)
+    assert (fork.trace.path.parent if fork.trace.path else None) == folder
+    assert (waiting.trace.path.read_bytes() if waiting.trace.path else waiting.trace.data) == before
+    if phase == "decide":
+        assert fork.waiting[0].prompt == "Go on?", "live when it asks: what was answered was another question"
+        assert fork.live_from is not None
+        assert fork.live_from["args"] == {"n": 10 * (at + 1)}
+        assert module.calls == [f"add {10 * (n + 1)}" for n in range(at, 3)]
+    elif phase == "ask":
+        assert fork.live_from is not None
+        assert (fork.live_from["phase"], fork.live_from["args"]) == ("wait", {"prompt": "Really?"})
+        assert fork.waiting[0].prompt == "Really?"
+    else:
+        assert fork.status == RunStatus.completed
+        assert module.calls == ["add 4"]
+        marks = ["!" if phase == "reduce" and n >= at else "" for n in range(5)]
+        expected = [f"{line}{mark}" for line, mark in zip(LINES, marks, strict=True)]
+        if phase == "reduce":
+            expected[-1] += "!"
+        assert fork.state.entries == expected
+    if fork.waiting:
+        done = lawful(engine, engine.resume(fork.trace, "no"))
+        assert done.status == RunStatus.completed
+
+
+def test_fork_takes_no_answer_that_does_not_fit(folder: Path | None) -> None:
+    waiting = Engine(Adder(), traces=folder).run("t")
+    engine = Engine(Changed(1, "reduce"), traces=folder)
+    for value, request in ((3, None), ("yes", "other")):
+        with pytest.raises(WaitAnsweredError):
+            engine.resume(waiting.trace, value, request=request, on_divergence="fork")
+    if folder is not None:
+        assert len(list(folder.iterdir())) == 1
+    named = engine.resume(waiting.trace, {waiting.waiting[0].id: "yes"}, on_divergence="fork")
+    assert (named.status, named.state.entries[3]) == (RunStatus.completed, "yes!")
+    unanswered = engine.resume(waiting.trace, on_divergence="fork")
+    assert unanswered.waiting[0].prompt == "Go on?"
+
+
+def test_fork_goes_under_the_budget_that_is_given(folder: Path | None) -> None:
+    stopped = Engine(Adder(), traces=folder, budget=RuntimeBudget(max_steps=2)).run("t")
+    engine = Engine(Changed(1, "reduce"), traces=folder)
+    assert engine.resume(stopped.trace, on_divergence="fork").run_id == stopped.run_id, "it has ended"
+    fork = engine.resume(stopped.trace, budget=RuntimeBudget(max_steps=3), on_divergence="fork")
+    assert (fork.stop_reason, fork.state.max_steps, fork.steps) == (StopReason.budget_steps, 3, 2)
+
+
+def test_a_state_that_the_class_no_longer_takes_cannot_be_forked(folder: Path | None) -> None:
+    class Narrow(StateSchema):
+        entries: list[str] = []
+        total: str = ""
+
+    class NarrowAdder(Adder, AgentModule[Narrow]):
+        pass
+
+    waiting = Engine(Adder(), traces=folder).run("t")
+    engine = Engine(NarrowAdder(), traces=folder)
+    for how, error in (("fail", DivergenceError), ("fork", StateValueError), ("ignore", StateValueError)):
+        with pytest.raises(error, match="total"):
+            engine.resume(waiting.trace, "yes", on_divergence=how)  # type: ignore[arg-type]
+    assert folder is None or len(list(folder.iterdir())) == 1
+
+
+def test_another_word_is_refused() -> None:
+    waiting = Engine(Adder()).run("t")
+    with pytest.raises(EngineUsageError, match="must be 'fail', 'fork' or 'ignore', got 'perhaps'"):
+        Engine(Adder()).resume(waiting.trace, on_divergence="perhaps")  # type: ignore[arg-type]
+
+
+# what is told of an unfinished step goes along
+
+Work = Callable[[], Awaitable[Any]]
+
+
+class Note(StateSchema):
+    notes: list[Any] = []
+
+
+class Asking(AgentModule[Note]):
+    """One step that asks in `decide` and in two tools, pays in a third, and notes what came of it, in `style`."""
+
+    def __init__(self, style: str = "") -> None:
+        self.calls: list[str] = []
+        self.style = style
+        self.dies = False
+
+        async def buy(what: str) -> str:
+            self.calls.append(f"buy {what}")
+            await perform(pay, what)
+            return f"{what}: {await ask(f'Buy {what}?')}"
+
+        @effect
+        async def pay(what: str) -> str:
+            self.calls.append(f"pay {what}")
+            if self.dies:
+                raise KeyboardInterrupt
+            return "paid"
+
+        self.tools = {"buy": buy, "pay": pay}
+
+    def init_state(self, task: str) -> Note:
+        return Note()
+
+    async def decide(self, state: Note) -> Decision:
+        if len(state.notes) == 0:
+            return Decision.act(Action("pay", {"what": "entry"}))
+        if len(state.notes) == 1:
+            who = await ask("Who?")
+            return Decision.act([Action("buy", {"what": what}) for what in ("bread", "wine")], meta={"who": who})
+        return Decision.final("done")
+
+    def reduce(self, state: Note, decision: Decision, observation: Observation) -> None:
+        if decision.mode == "act":
+            state.notes.append([f"{r.output}{self.style}" for r in observation.results])
+
+
+def test_answers_in_tools_go_along_and_what_the_tools_had_done_is_not_done_again(folder: Path | None) -> None:
+    first = Asking()
+    waiting = Engine(first, traces=folder).run("t")
+    waiting = Engine(first, traces=folder).resume(waiting.trace, "me")
+    assert [request.prompt for request in waiting.waiting] == ["Buy bread?", "Buy wine?"]
+    module = Asking("!")
+    engine = Engine(module, traces=folder)
+    answers = {request.id: f"yes {n}" for n, request in enumerate(waiting.waiting)}
+    one = engine.resume(waiting.trace, {waiting.waiting[1].id: "yes 1"}, on_divergence="fork")
+    assert [request.prompt for request in one.waiting] == ["Buy bread?"]
+    assert one.live_from is not None
+    assert one.live_from["args"] == {"prompt": "Buy bread?"}
+    module.calls.clear()
+    both = lawful(engine, engine.resume(waiting.trace, answers, on_divergence="fork"))
+    assert both.live_from is None
+    assert both.state.notes == [["paid!"], ["bread: yes 0!", "wine: yes 1!"]]
+    assert module.calls == ["buy bread", "buy wine"], "entered again; no payment is made twice"
+
+
+@pytest.mark.parametrize(
+    ("fate", "entry", "calls"),
+    [
+        ({"ran": "paid by hand"}, "paid by hand!", []),
+        ({"failed": "declined"}, "None!", []),
+        ({"retry": True}, "paid!", ["pay entry"]),
+        (..., "paid!", ["pay entry"]),
+    ],
+)
+def test_a_fate_that_is_told_goes_along(folder: Path | None, fate: Any, entry: str, calls: list[str]) -> None:
+    whole = Engine(Asking()).run("t").trace
+    at = next(i for i, r in enumerate(whole.records) if r.kind == "intent")
+    unknown = Trace.from_bytes(b"".join(r.raw + b"\n" for r in list(whole.records)[: at + 1]))
+    assert Engine(Asking()).resume(unknown).waiting[0].kind == "unknown_effect"
+
+    class Other(Asking):
+        async def decide(self, state: Note) -> Decision:
+            decision = await super().decide(state)
+            return decision if state.notes else Decision.act(decision.actions, rationale="another one")
+
+    module = Other("!")
+    engine = Engine(module)
+    fork = engine.resume(unknown, fate, on_divergence="fork")
+    assert fork.state.notes == [[entry]]
+    assert [request.prompt for request in fork.waiting] == ["Who?"]
+    assert module.calls == calls
