@@ -7,7 +7,7 @@ from typing import Any
 from ...engine import ActionResult, Decision, EffectError, Observation, effect, perform, run_actions
 from .calls import ToolCall
 from .chats import INTERRUPTED
-from .dispatch import Dispatch, Reacted
+from .dispatch import Dispatch, Reacted, thawed
 from .events import (
     AgentEvent,
     AgentStalled,
@@ -20,7 +20,7 @@ from .events import (
     ToolStep,
 )
 from .messages import Message
-from .reactions import DENIED, Reaction, RetryWithFeedback, reaction_from_dict
+from .reactions import DENIED, Reaction, RetryWithFeedback
 from .recorded_errors import recorded_error
 from .setup import Setup
 from .state import AgentState
@@ -61,7 +61,8 @@ class Acting:
         if kind in ("reaction", "error"):
             return Observation()
         results = await self._results() if kind == "calls" else ()
-        if not self._is_watched() and all(result.ok and "signal" not in result.output for result in results):
+        quiet = not self._is_watched() and not self.dispatch.reactions and not self.dispatch.changed
+        if quiet and all(result.ok and "signal" not in result.output for result in results):
             return Observation(results)
         messages = []
         for call, result in zip(self.turn.calls, results, strict=True):
@@ -119,7 +120,7 @@ class Acting:
         facts = self.setup.event_facts()
         if DENIED_MARK not in outcome.metadata:
             if (reaction := (outcome.signal or {}).get("reaction")) is not None:
-                self.dispatch.add(Reacted("ToolEnd", call.name, reaction_from_dict(reaction), call.id))
+                self.dispatch.add(Reacted("ToolEnd", call.name, thawed(reaction), call.id))
             if is_tool_error(result):
                 await self._failed(call, result)
             elif self.dispatch.wants(ToolEnd):

@@ -41,8 +41,13 @@ class Reacted:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Reacted":
         """The reaction of a JSON form."""
-        reaction = reaction_from_dict(document["reaction"])
+        reaction = thawed(document["reaction"])
         return cls(document["event"], document["hook"], reaction, document.get("call"), not document.get("lost"))
+
+
+def thawed(document: Mapping[str, Any]) -> Reaction:
+    """The reaction of a document that is part of a decision or a result, which are frozen."""
+    return reaction_from_dict(orjson.loads(orjson.dumps(document)))
 
 
 class Listeners:
