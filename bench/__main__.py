@@ -9,6 +9,7 @@ from rich.console import Console
 
 from .crowd import crowd
 from .figure import QUICK, Figure, Sizes
+from .fork import forks
 from .imports import imports
 from .load import loads
 from .memory import memory
@@ -21,6 +22,7 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "growth": growth,
     "bytes": trace_bytes,
     "load": loads,
+    "fork": forks,
     "import": imports,
     "crowd": crowd,
     "memory": memory,

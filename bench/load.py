@@ -32,7 +32,7 @@ def loads(sizes: Sizes) -> Iterator[Figure]:
             times: dict[str, list[float]] = {name: [] for name in reads}
             for _ in range(3 * sizes.repeats):
                 for what, read in reads.items():
-                    times[what].append(_seconds(read, path))
+                    times[what].append(seconds(read, path))
         base = times.pop("parse")
         for place, took in times.items():
             details = {"steps": n, "load_ms": spread(took, 1e3), "parse_ms": spread(base, 1e3)}
@@ -48,7 +48,7 @@ def _state(step: int, path: Path) -> Any:
     return Trace.load(path).state(step)
 
 
-def _seconds(read: Callable[[Path], Any], path: Path) -> float:
+def seconds(read: Callable[[Path], Any], path: Path) -> float:
     gc.collect()
     began = perf_counter()
     kept = read(path)

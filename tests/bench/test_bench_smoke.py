@@ -14,6 +14,7 @@ KEYS = {
     "growth": {"growth.short", "growth.long"},
     "bytes": {"bytes.tool", "bytes.model"},
     "load": {"load.last.short", "load.middle.short", "load.last.long", "load.middle.long"},
+    "fork": {"fork.plain", "fork.values", "fork.function"},
     "import": {"import.facade", "import.used"},
     "crowd": {"crowd"},
     "memory": {"memory"},
