@@ -84,9 +84,8 @@ class BranchStrategy(Protocol):
     """Decides branches. A strategy holds its settings and nothing else: one instance serves many runs at once.
 
     It must be deterministic: the same scores, the same `branch.rng`, and the same outcomes of effects that it performs,
-    give the same choice. Where a budget cuts it
-    short, it is left, and the best finished child is taken: by the scores that it has given, and for the rest by its
-    attribute `score`, if it has one.
+    give the same choice. Where a budget cuts it short, it is left, and the best finished child is taken: by the scores
+    that it has given, and for the rest by its attribute `score`, if it has one.
     """
 
     async def choose(self, branch: Branch) -> int | Node:

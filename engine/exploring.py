@@ -174,8 +174,10 @@ class _Exploration:
             await self._grow(list(fresh.values()), Limit(steps, to_next_branch))
         places = [_below(node, number) for node, number in wanted]
         for place in places:
-            if place not in self._nodes:  # somebody else grows it
-                await self._growing[place].wait()
+            if place not in self._nodes:
+                await self._growing[place].wait()  # somebody else grows it
+            if place not in self._nodes:
+                raise DecisionError(f"candidate {place} was left before it had come to its end")
         return [self._nodes[place] for place in places]
 
     async def rate(self, *nodes: Node, score: Score) -> list[float]:
@@ -239,15 +241,18 @@ class _Exploration:
 
     async def _bring(self, node: Node, birth: Birth) -> None:
         """Runs one child and puts its end into the tree."""
-        async with self._room:
-            if self._cut is not None:
+        try:
+            async with self._room:
+                if self._cut is not None:
+                    return
+                birth = replace(birth, environment=await self._fork(self._environments[node.place]))
+                end = await self.children.bring(birth)
+            if end.cut is not None:
+                self._cut = self._cut or end.cut
                 return
-            birth = replace(birth, environment=await self._fork(self._environments[node.place]))
-            end = await self.children.bring(birth)
-        if end.cut is not None:
-            self._cut = self._cut or end.cut
-            return
-        self._take(node, birth, end)
+            self._take(node, birth, end)
+        finally:
+            self._growing[_below(node, birth.number)].set()
 
     def _take(self, node: Node, birth: Birth, end: ChildEnd) -> None:
         place, failed = _below(node, birth.number), end.error is not None
@@ -263,7 +268,6 @@ class _Exploration:
             None if failed or end.reason in _GOES_ON else end.reason,
             end.error,
         )
-        self._growing[place].set()
 
     # environments
 
