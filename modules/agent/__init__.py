@@ -1,5 +1,8 @@
 """The Agent: models, tools, hooks and events as one module on the engine."""
 
+from .agent import Agent
+from .agent_task import AgentTask
+from .agent_warning import AgentWarning
 from .cache import cache_folder, configure
 from .calls import FunctionCall, FunctionDefinition, ToolCall, ToolChoice, ToolDefinition, ToolResponse
 from .chats import chat_problems, sanitize_orphan_tool_messages
@@ -23,8 +26,13 @@ from .generators import (
     get_identifier,
     register_generator,
 )
+from .hooks import CountingHook, Hook, hook
 from .messages import Message, Role
 from .modes import ToolMode
+from .module import AgentLoop
+from .reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
+from .state import AgentFacts, AgentState
+from .stop_conditions import StopCondition, stop_condition
 from .summarizing import Summary, find_summarization_boundary, summarize_conversation
 from .tools import (
     DEFAULT_CATCH_EXCEPTIONS,
@@ -60,11 +68,18 @@ from .tools import (
     tool_context,
     tool_method,
 )
+from .trajectory import Trajectory
 from .usage import Usage
 
 __all__ = [
     "DEFAULT_CATCH_EXCEPTIONS",
+    "Agent",
+    "AgentFacts",
     "AgentInput",
+    "AgentLoop",
+    "AgentState",
+    "AgentTask",
+    "AgentWarning",
     "Backoff",
     "CassetteGenerator",
     "Config",
@@ -75,11 +90,15 @@ __all__ = [
     "Context",
     "ContextFact",
     "ContextOverflowError",
+    "Continue",
+    "CountingHook",
     "CurrentTask",
     "CurrentToolCall",
     "EnvVar",
     "ErrorModel",
+    "Fail",
     "FatalGeneratorError",
+    "Finish",
     "FunctionCall",
     "FunctionDefinition",
     "FunctionGenerator",
@@ -87,13 +106,18 @@ __all__ = [
     "Generation",
     "Generator",
     "GeneratorError",
+    "Hook",
     "LiteLLMGenerator",
     "Message",
     "NoContextError",
     "RateLimitedError",
+    "Reaction",
+    "Retry",
+    "RetryWithFeedback",
     "Role",
     "ScriptedGenerator",
     "Stop",
+    "StopCondition",
     "Summary",
     "SystemErrorModel",
     "Tool",
@@ -109,6 +133,7 @@ __all__ = [
     "ToolSignal",
     "ToolSource",
     "Toolset",
+    "Trajectory",
     "TransientGeneratorError",
     "Usage",
     "ValidationErrorModel",
@@ -126,9 +151,11 @@ __all__ = [
     "generate",
     "get_generator",
     "get_identifier",
+    "hook",
     "offload_tool_output",
     "register_generator",
     "sanitize_orphan_tool_messages",
+    "stop_condition",
     "summarize_conversation",
     "tool",
     "tool_context",
