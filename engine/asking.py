@@ -19,13 +19,21 @@ from .marks import EffectSpec, Marks
 from .result import WaitRequest
 from .scheduler import spawn
 from .state import dump
+from .waits import OnWait
 
 _LOOK_SECONDS = 1.0
 """How often a thread that waits looks whether its run has ended."""
 _MARKS = Marks(idempotent=True, usage=lambda answer: None)
 
 
-async def ask(prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None) -> Any:
+async def ask(
+    prompt: str,
+    schema: Any = None,
+    seconds: float | None = None,
+    *,
+    details: Any = None,
+    on_wait: OnWait | None = None,
+) -> Any:
     """Waits for the answer to `prompt`: from the engine's `on_wait`, else the run is suspended until it is resumed.
 
     Callable in `decide`, `act` and tools. Resuming enters the hook or tool again from its beginning: effects and
@@ -37,6 +45,7 @@ async def ask(prompt: str, schema: Any = None, seconds: float | None = None, *, 
         seconds: how long to wait at most; then the answer is None.
         details: JSON to show with the question, such as the exact call that is to be approved; the answer holds for
             these details alone.
+        on_wait: who is asked before the engine's `on_wait`, in the same way: it may leave the request open.
 
     Raises:
         NoRunError: outside of a run.
@@ -49,7 +58,7 @@ async def ask(prompt: str, schema: Any = None, seconds: float | None = None, *, 
         while not started(call, (), {}):
             await anyio.sleep(0.005)
         try:
-            value = await _live(call).waits.answer(_request(call, named), call)
+            value = await _live(call).waits.answer(_request(call, named), call, first=on_wait)
         except BaseException:
             call.cancelled("the run ended before there was an answer")
             raise

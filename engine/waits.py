@@ -92,10 +92,13 @@ class Waits:
         if self.shown:
             self.shown, self.answers = {}, {}
 
-    async def answer(self, request: WaitRequest, call: "Call | None" = None, *, timer: bool = False) -> Any:
+    async def answer(
+        self, request: WaitRequest, call: "Call | None" = None, *, timer: bool = False, first: OnWait | None = None
+    ) -> Any:
         """The answer to a request, None once its time has passed; written down before it is given.
 
-        `call` is the ask that waits, if it is one. A `timer` is waited for in this process, whoever else could answer.
+        `call` is the ask that waits, if it is one, and `first` who is asked before the run's own handler. A `timer` is
+        waited for in this process, whoever else could answer.
         """
         if request.id in self.answers:
             return self.answers[request.id]
@@ -110,7 +113,7 @@ class Waits:
         self._asking.append(asking)
         self._recheck()
         try:
-            return await self._answered(shown, asking, timer)
+            return await self._answered(shown, asking, timer, (first, self._on_wait))
         finally:
             self._asking.remove(asking)
             self._recheck()
@@ -122,12 +125,15 @@ class Waits:
         self._write_answer(request, json_value(value, "the answer"), {"reused": True})
         return self.answers[request.id]
 
-    async def _answered(self, request: WaitRequest, asking: _Asking, timer: bool) -> Any:
+    async def _answered(
+        self, request: WaitRequest, asking: _Asking, timer: bool, handlers: tuple[OnWait | None, ...]
+    ) -> Any:
         left = None if request.deadline is None else max(0.0, request.deadline - self._run.clock.time())
         if left != 0.0:
             with anyio.move_on_after(left):
-                if self._on_wait is not None and (taken := await self._handled(self._on_wait, request)):
-                    return taken[0]
+                for handler in handlers:
+                    if handler is not None and (taken := await self._handled(handler, request)):
+                        return taken[0]
                 asking.parked = not timer
                 self._recheck()
                 await anyio.sleep_forever()

@@ -1,0 +1,90 @@
+"""The tools that run commands: `bash` and `python`."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...engine import RunClosed, emit
+from ..agent.tools import current_tool_call, tool
+from .sandbox import Sandbox, current_sandbox
+
+OUTPUT_EVENT = "tool_output"
+"""The event that carries output while a command runs: `tool`, `call` and `text`. What a cancelled command had written
+is found there."""
+
+
+@tool
+async def bash(
+    cmd: str,
+    *,
+    timeout: int = 120,
+    cwd: str | None = None,
+    env: dict[str, str] | None = None,
+    input: str | None = None,
+) -> str:
+    """Run a bash command and give its output, stdout and stderr as they come.
+
+    Each call is a shell of its own. What it leaves running in the background is killed when it ends.
+
+    Args:
+        cmd: The command.
+        timeout: How many seconds it may take.
+        cwd: The folder to run it in, inside the workspace.
+        env: Variables to add to its environment.
+        input: Text for its stdin, which else is empty.
+    """
+    sandbox = current_sandbox()
+    return await _run(sandbox, "bash", ["bash", "-c", cmd], timeout, cwd, env, input)
+
+
+@tool
+async def python(
+    code: str,
+    *,
+    timeout: int = 120,
+    cwd: str | None = None,
+    env: dict[str, str] | None = None,
+) -> str:
+    """Run Python code in a process of its own, and give what it prints.
+
+    Use it for calculations and data, where no other tool fits. Only what is printed is seen.
+
+    Args:
+        code: The code.
+        timeout: How many seconds it may take.
+        cwd: The folder to run it in, inside the workspace.
+        env: Variables to add to its environment.
+    """
+    sandbox = current_sandbox()
+    return await _run(sandbox, "python", [*sandbox.python, "-X", "utf8", "-u", "-"], timeout, cwd, env, code)
+
+
+async def _run(
+    sandbox: Sandbox,
+    name: str,
+    argv: Sequence[str],
+    timeout: int,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: str | None,
+) -> str:
+    """Runs a command and gives its output; one that fails, or takes too long, is an error with its output."""
+    if timeout <= 0:
+        raise ValueError(f"timeout is a number of seconds above 0, got {timeout}")
+    call = current_tool_call.get()
+    told: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
+
+    def on_output(text: str) -> None:
+        with suppress(RunClosed):  # the run was cancelled meanwhile
+            emit(OUTPUT_EVENT, **told, text=text)
+
+    done = await sandbox.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)
+    output = done.output
+    if done.left_behind:
+        output += f"\n[{done.left_behind} process(es) left in the background were killed]"
+    if done.timed_out:
+        seconds = sandbox.limits.timeout(timeout)
+        raise TimeoutError(f"Command timed out after {seconds:g} s and was killed; its output until then:\n{output}")
+    if done.returncode != 0:
+        raise RuntimeError(f"Command failed ({done.returncode}):\n{output}")
+    return output

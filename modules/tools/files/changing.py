@@ -1,0 +1,151 @@
+"""Changes files so that each is either the old one or the new one, and several are changed together or not at all.
+
+New bytes are written to a file beside the old one, which is then renamed over it (rename(2) is atomic). What was there
+before is kept under another name until all changes are made, and put back if one fails.
+"""
+
+import os
+import secrets
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from .paths import Spot
+from .workspace import Seen, Workspace, check_regular
+
+_changing = threading.RLock()
+"""Held while files are read, edited and written, so that calls at the same time don't undo each other."""
+
+
+def one_at_a_time() -> threading.RLock:
+    """The lock to hold from reading a file until its edited text is written."""
+    return _changing
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of one path: its new bytes, or None to delete it.
+
+    `seen` is the file as it was read: if it has changed since, or is gone, the change is refused. `new` refuses to
+    overwrite.
+    """
+
+    path: str
+    data: bytes | None
+    seen: Seen | None = None
+    new: bool = False
+    mode: int | None = None
+    """The permission bits of a file that is new; those of the process's umask if not given."""
+
+
+def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | None = None) -> None:
+    """Makes all changes, or none: an error leaves every file as it was. The modes of files stay as they are.
+
+    Raises OSError, and OutsideWorkspaceError for a path that leads out of the workspace.
+    """
+    with _changing, ExitStack() as spots:
+        steps: list[_Step] = []
+        try:
+            for change in changes:
+                spot = spots.enter_context(workspace.spot(change.path, cwd, make=change.data is not None))
+                step = _Step(workspace, change, spot)
+                steps.append(step)
+                step.prepare()
+            for step in steps:
+                step.apply(keep=len(steps) > 1)
+        except BaseException:
+            for step in reversed(steps):
+                step.undo()
+            raise
+        for step in steps:
+            step.finish()
+
+
+class _Step:
+    """One change on its way."""
+
+    def __init__(self, workspace: Workspace, change: Change, spot: Spot) -> None:
+        self._workspace = workspace
+        self._change = change
+        self._folder = spot.folder
+        self._name = spot.name
+        self._made = spot.made
+        self._before: os.stat_result | None = None
+        self._fresh: str | None = None
+        self._backup: str | None = None
+        self._applied = False
+
+    def prepare(self) -> None:
+        """Checks what is there, and writes the new bytes beside it."""
+        path, name = self._change.path, self._name
+        if name is None or path.endswith("/"):
+            raise IsADirectoryError(f"{path} is a folder")
+        with suppress(FileNotFoundError):
+            self._before = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
+        self._check(self._before, path)
+        if self._change.data is None:
+            return
+        self._fresh = f".refold-{secrets.token_hex(8)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        mode = self._change.mode if self._before is None else self._before.st_mode & 0o7777
+        fd = os.open(self._fresh, flags, 0o666 if self._before is None else 0o600, dir_fd=self._folder)
+        with open(fd, "wb") as file:
+            file.write(self._change.data)
+            file.flush()
+            if self._before is not None:
+                with suppress(OSError):  # not ours to give away
+                    os.fchown(fd, self._before.st_uid, self._before.st_gid)
+            if mode is not None:
+                os.fchmod(fd, mode)
+            os.fsync(fd)
+
+    def _check(self, before: os.stat_result | None, path: str) -> None:
+        seen = self._change.seen
+        if before is None:
+            if seen is not None or self._change.data is None:
+                raise FileNotFoundError(f"there is no file {path}")
+            return
+        check_regular(before, path)
+        self._workspace.check_links(before, path)
+        if self._change.new:
+            raise FileExistsError(f"{path} is there already")
+        if not before.st_mode & 0o222:
+            raise PermissionError(f"{path} is read-only; make it writable first, if it should be changed")
+        if seen is not None and _identity(seen.stat) != _identity(before):
+            raise OSError(f"{path} was changed by somebody else meanwhile; read it again")
+
+    def apply(self, *, keep: bool) -> None:
+        """Makes the change; `keep` keeps what was there, to be put back."""
+        assert self._name is not None
+        if self._before is not None and (keep or self._fresh is None):
+            self._backup = f".refold-{secrets.token_hex(8)}"
+            os.rename(self._name, self._backup, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._applied = True
+        if self._fresh is not None:
+            os.replace(self._fresh, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            self._fresh = None
+
+    def undo(self) -> None:
+        """Puts back what was there."""
+        if self._fresh is not None:
+            with suppress(OSError):
+                os.unlink(self._fresh, dir_fd=self._folder)
+        if self._backup is not None:
+            os.replace(self._backup, self._name or "", src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        elif self._applied and self._before is None:
+            with suppress(OSError):
+                os.unlink(self._name or "", dir_fd=self._folder)
+        for folder, name in reversed(self._made):
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=folder)
+
+    def finish(self) -> None:
+        """Removes what was kept."""
+        if self._backup is not None:
+            with suppress(OSError):
+                os.unlink(self._backup, dir_fd=self._folder)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

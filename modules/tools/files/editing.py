@@ -1,0 +1,128 @@
+"""The tools that replace text in a file: `edit_file` and `multiedit`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from ...agent.tools import tool
+from .changing import Change, change_files, one_at_a_time
+from .matching import Found, find
+from .text import TextFile, plain
+from .workspace import current_workspace
+
+_SHOWN = 5
+
+
+class EditError(ValueError):
+    """An edit that cannot be made: what it would replace is not there, or in several places."""
+
+
+@tool
+def edit_file(
+    path: Annotated[str, "Path to the file to edit"],
+    old_string: Annotated[str, "Text to replace (fuzzy matching supported)"],
+    new_string: Annotated[str, "Replacement text"],
+    *,
+    replace_all: Annotated[bool, "Replace all occurrences"] = False,
+    cwd: Annotated[str | None, "Working directory (defaults to current)"] = None,
+) -> str:
+    """Replace a piece of text in a file.
+
+    Read the file first: old_string must be what stands there, indentation included. It is looked for exactly; if it is
+    nowhere, small differences in white space, quotes and escapes are forgiven, and the answer says which.
+
+    - It fails if old_string is not found, or stands in more than one place: give more lines around it, or
+      replace_all=True to change every one of them.
+    - For several edits of one file use multiedit.
+    """
+    edit = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
+    where, told = _edited(path, [edit], cwd)
+    return f"Edited {where}: {told[0]}"
+
+
+@tool
+def multiedit(
+    path: Annotated[str, "Path to the file to edit"],
+    edits: Annotated[list[dict[str, Any]], "Array of edits: [{old_string, new_string, replace_all?}, ...]"],
+    *,
+    cwd: Annotated[str | None, "Working directory (defaults to current)"] = None,
+) -> str:
+    """Make several edits in one file, all of them or none.
+
+    Each edit is as in edit_file: {old_string, new_string, replace_all?}. They are made one after another, each on what
+    the one before has left. If one fails the file stays as it is, and the answer says which.
+    """
+    where, told = _edited(path, edits, cwd)
+    lines = "".join(f"\n{number}. {each}" for number, each in enumerate(told, 1))
+    return f"Applied {len(told)} edit(s) to {where}{lines}"
+
+
+def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[str, list[str]]:
+    """Makes edits in a file; gives its path and what each edit did."""
+    workspace = current_workspace()
+    with one_at_a_time():
+        seen = workspace.read(path, cwd)
+        file = before = TextFile.of(seen.data, path)
+        told: list[str] = []
+        for number, each in enumerate(edits, 1):
+            where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+            try:
+                old, new, every = _checked(each)
+                file, what = edited(file, old, new, replace_all=every)
+            except EditError as error:
+                raise EditError(f"{where}{error}{'; nothing was changed' if where else ''}") from None
+            told.append(what)
+        if file != before:
+            change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
+    return seen.path, told
+
+
+def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> tuple[TextFile, str]:
+    """The file with an edit made, and what it did; raises EditError."""
+    old, new = plain(old), plain(new)
+    if not old:
+        raise EditError("old_string is empty; to write a new file use write, to add lines use insert_lines")
+    if old == new:
+        raise EditError("old_string and new_string are equal: there is nothing to change")
+    text = file.text
+    found = find(text, old, new)
+    if found is None:
+        raise EditError(f"old_string was not found{_nearest(text, old)}; read the file, and copy the text as it is")
+    if len(found.places) > 1 and not replace_all:
+        raise EditError(
+            f"old_string stands in {len(found.places)} places ({_lines(text, found)}); give more lines around it, or "
+            "replace_all=True"
+        )
+    file = file.spliced(*((place.start, place.end, place.new) for place in found.places))
+    first = found.places[0]
+    was, now = _count(text[first.start : first.end]), _count(first.new)
+    how = "" if found.rung == "exact" else f"; not an exact match, but one on the rung '{found.rung}'"
+    many = f" in {len(found.places)} places" if len(found.places) > 1 else ""
+    return file, f"replaced {was} line(s) with {now} ({now - was:+d}){many}, at {_lines(text, found)}{how}"
+
+
+def _checked(edit: Any) -> tuple[str, str, bool]:
+    """An edit's parts; raises EditError that says what it must have."""
+    known = {"old_string", "new_string", "replace_all"}
+    if not isinstance(edit, Mapping) or not edit.keys() <= known or not edit.keys() >= known - {"replace_all"}:
+        raise EditError("an edit is an object with old_string, new_string and, if need be, replace_all")
+    old, new, every = edit["old_string"], edit["new_string"], edit.get("replace_all", False)
+    if not isinstance(old, str) or not isinstance(new, str) or not isinstance(every, bool):
+        raise EditError("old_string and new_string are texts, replace_all is true or false")
+    return old, new, every
+
+
+def _count(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n") and text != "")
+
+
+def _lines(text: str, found: Found) -> str:
+    numbers = [text.count("\n", 0, place.start) + 1 for place in found.places]
+    shown = ", ".join(map(str, numbers[:_SHOWN]))
+    return f"line{'s' * (len(numbers) > 1)} {shown}{', ...' * (len(numbers) > _SHOWN)}"
+
+
+def _nearest(text: str, old: str) -> str:
+    """Where the first line of what was looked for stands, if it does."""
+    first = next((line.strip() for line in old.split("\n") if line.strip()), "")
+    at = [number for number, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
+    return f" (its first line stands at line {at[0]}, but what follows differs)" if at else ""

@@ -1,0 +1,82 @@
+"""The tools that insert and delete lines by their numbers."""
+
+from typing import Annotated
+
+from ...agent.tools import tool
+from .changing import Change, change_files, one_at_a_time
+from .text import TextFile, plain
+from .workspace import current_workspace
+
+
+@tool
+def insert_lines(
+    path: Annotated[str, "Path to the file"],
+    line_number: Annotated[int, "Line number to insert at (1-indexed)"],
+    content: Annotated[str, "Content to insert"],
+    *,
+    cwd: Annotated[str | None, "Working directory"] = None,
+) -> str:
+    """Insert lines into a file, before the line of the given number.
+
+    Line 1 is the first: 1 inserts at the beginning, a number past the last line appends.
+    """
+    if line_number < 1:
+        raise ValueError(f"line numbers start at 1, got {line_number}")
+    workspace = current_workspace()
+    with one_at_a_time():
+        seen = workspace.read(path, cwd)
+        file = TextFile.of(seen.data, path)
+        text = file.text
+        starts = _starts(text)
+        fresh = plain(content).removesuffix("\n")
+        at = min(line_number, len(starts) + 1)
+        if at <= len(starts):
+            file = file.spliced((starts[at - 1], starts[at - 1], fresh + "\n"))
+        elif not text or text.endswith("\n"):
+            file = file.spliced((len(text), len(text), fresh + "\n"))
+        else:  # the last line has no end; nor will the new last one
+            file = file.spliced((len(text), len(text), "\n" + fresh))
+        change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
+    return f"Inserted {fresh.count(chr(10)) + 1} line(s) at line {at} of {seen.path}"
+
+
+@tool
+def delete_lines(
+    path: Annotated[str, "Path to the file"],
+    start_line: Annotated[int, "First line to delete (1-indexed)"],
+    end_line: Annotated[int, "Last line to delete (inclusive)"],
+    *,
+    cwd: Annotated[str | None, "Working directory"] = None,
+) -> str:
+    """Delete lines from a file: those from start_line to end_line, both included.
+
+    Line 1 is the first. An end_line past the end of the file means its last line.
+    """
+    if start_line < 1 or end_line < start_line:
+        raise ValueError(f"lines {start_line} to {end_line} are no range; start at 1 or more, not past end_line")
+    workspace = current_workspace()
+    with one_at_a_time():
+        seen = workspace.read(path, cwd)
+        file = TextFile.of(seen.data, path)
+        text = file.text
+        starts = _starts(text)
+        if start_line > len(starts):
+            raise ValueError(f"{path} has {len(starts)} line(s), there is no line {start_line}")
+        last = min(end_line, len(starts))
+        start = starts[start_line - 1]
+        end = starts[last] if last < len(starts) else len(text)
+        if last == len(starts) and start > 0 and not text.endswith("\n"):
+            start -= 1  # the file had no end to its last line, and keeps none
+        file = file.spliced((start, end, ""))
+        change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
+    return f"Deleted {last - start_line + 1} line(s), {start_line} to {last}, from {seen.path}"
+
+
+def _starts(text: str) -> list[int]:
+    """Where each line begins; an end of the last line begins no other."""
+    starts = [0] if text else []
+    at = text.find("\n")
+    while 0 <= at < len(text) - 1:
+        starts.append(at + 1)
+        at = text.find("\n", at + 1)
+    return starts

@@ -1,0 +1,129 @@
+"""The text of a patch, read: which files it adds, deletes, updates and moves, and by which hunks.
+
+*** Begin Patch
+*** Add File: path                every line of the new file after a +
++text
+*** Update File: path
+*** Move to: other/path           if it is to be moved
+@@ def f():                       a line above the hunk, to say where it is; may be left out, or given several times
+ context
+-old line
++new line
+*** End of File                   if the hunk reaches the end
+*** Delete File: path
+*** End Patch
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+_BEGIN, _END = "*** Begin Patch", "*** End Patch"
+_ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"
+_END_OF_FILE = "*** End of File"
+
+
+class PatchError(ValueError):
+    """A patch that cannot be read, or does not fit the files."""
+
+
+@dataclass
+class Hunk:
+    """Lines that stand in a file, and those that take their place; `anchors` are lines above them."""
+
+    anchors: list[str] = field(default_factory=list)
+    lines: list[tuple[Literal[" ", "-", "+"], str]] = field(default_factory=list)
+    at_end: bool = False
+
+    @property
+    def old(self) -> list[str]:
+        """The lines as they stand there."""
+        return [text for sign, text in self.lines if sign != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        """The lines as they shall stand there."""
+        return [text for sign, text in self.lines if sign != "-"]
+
+
+@dataclass
+class FilePatch:
+    """What becomes of one file; `lines` are those of a new one."""
+
+    kind: Literal["add", "delete", "update"]
+    path: str
+    move_to: str | None = None
+    lines: list[str] = field(default_factory=list)
+    hunks: list[Hunk] = field(default_factory=list)
+
+
+def read_patch(text: str) -> list[FilePatch]:
+    """The parts of a patch, in their order; raises PatchError that names the line."""
+    lines = text.replace("\r\n", "\n").strip("\n").split("\n")
+    while lines and not lines[0].strip():
+        del lines[0]
+    if not lines or lines[0].strip() != _BEGIN:
+        raise PatchError(f"a patch begins with the line {_BEGIN!r}")
+    if lines[-1].strip() != _END:
+        raise PatchError(f"a patch ends with the line {_END!r}")
+    found: list[FilePatch] = []
+    for number, line in enumerate(lines[1:-1], 2):
+        if line.startswith((_ADD, _DELETE, _UPDATE)):
+            found.append(_opened(line, number))
+        elif found:
+            _take(found[-1], line, number)
+        elif line.strip():
+            raise PatchError(f"line {number}: {line!r:.80} stands before any file; begin with {_UPDATE!r} or the like")
+    for each in found:
+        if each.kind == "update" and not each.move_to and not any(hunk.lines for hunk in each.hunks):
+            raise PatchError(f"the update of {each.path} changes nothing")
+    if not found:
+        raise PatchError("the patch names no file")
+    return found
+
+
+def _opened(line: str, number: int) -> FilePatch:
+    head, _, path = line.partition(":")
+    if not path.strip():
+        raise PatchError(f"line {number}: {line!r} names no file")
+    kinds: dict[str, Literal["add", "delete", "update"]] = {_ADD: "add", _DELETE: "delete", _UPDATE: "update"}
+    return FilePatch(kinds[f"{head}:"], path.strip())
+
+
+def _take(patch: FilePatch, line: str, number: int) -> None:
+    """Takes a line as part of a file's patch."""
+    if patch.kind == "delete":
+        if line.strip():
+            raise PatchError(f"line {number}: nothing follows on a deletion, got {line!r:.80}")
+        return
+    if patch.kind == "add":
+        if not line.startswith("+"):
+            raise PatchError(f"line {number}: each line of a new file begins with +, got {line!r:.80}")
+        patch.lines.append(line[1:])
+        return
+    if line.startswith(_MOVE) and not patch.hunks and patch.move_to is None:
+        patch.move_to = line.removeprefix(_MOVE).strip()
+        if not patch.move_to:
+            raise PatchError(f"line {number}: {line!r} names no file")
+        return
+    if line.startswith("@@"):
+        anchor = line[2:].removeprefix(" ").removesuffix("@@").rstrip()
+        if not patch.hunks or patch.hunks[-1].lines:
+            patch.hunks.append(Hunk())
+        if anchor.strip():
+            patch.hunks[-1].anchors.append(anchor)
+        return
+    if not patch.hunks:
+        patch.hunks.append(Hunk())
+    hunk = patch.hunks[-1]
+    if line.strip() == _END_OF_FILE:
+        hunk.at_end = True
+    elif line == "":  # an empty line of context, whose blank was lost
+        hunk.lines.append((" ", ""))
+    elif line[0] == " ":
+        hunk.lines.append((" ", line[1:]))
+    elif line[0] == "-":
+        hunk.lines.append(("-", line[1:]))
+    elif line[0] == "+":
+        hunk.lines.append(("+", line[1:]))
+    else:
+        raise PatchError(f"line {number}: a line of a hunk begins with a blank, - or +, got {line!r:.80}")

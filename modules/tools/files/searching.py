@@ -1,0 +1,114 @@
+"""The tool `grep`: searches the text of files by a regular expression."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from ....engine import effect
+from ...agent.tools import tool
+from .text import NotTextError, TextFile
+from .walking import Entry, pattern_of, walk
+from .workspace import workspace_to_read
+
+MOST_CONTEXT = 20
+MOST_MATCHES = 1_000
+SEARCHED_BYTES = 10_000_000
+"""Files with more bytes are passed over."""
+_LINE = 500
+
+
+@tool
+@effect(idempotent=True)
+def grep(
+    pattern: Annotated[str, "Regular expression to look for (Python's re)"],
+    path: Annotated[str, "File, or folder to search in"] = ".",
+    include: Annotated[str | None, "Pattern of paths or names, such as *.py or src/**/*.{ts,tsx}"] = None,
+    *,
+    ignore_case: Annotated[bool, "Whether capitals and small letters are the same"] = False,
+    literal: Annotated[bool, "Take the pattern as plain text"] = False,
+    context: Annotated[int, "How many lines to show around each match, at most 20"] = 0,
+    limit: Annotated[int, "How many matching lines to show, at most 1000"] = 100,
+    output_mode: Annotated[
+        Literal["content", "files", "count"], "Show matching lines, names of files, or how often each matches"
+    ] = "content",
+) -> str:
+    """Search files for a regular expression, line by line.
+
+    Folders such as .git and node_modules, binary files and files of more than 10 MB are passed over.
+    """
+    try:
+        wanted = re.compile(re.escape(pattern) if literal else pattern, re.IGNORECASE if ignore_case else 0)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}; or say literal=true") from None
+    if not 0 <= context <= MOST_CONTEXT or not 1 <= limit <= MOST_MATCHES:
+        raise ValueError(f"context goes from 0 to {MOST_CONTEXT}, limit from 1 to {MOST_MATCHES}")
+    found: list[str] = []
+    matches = 0
+    for name, lines in _texts(path, include):
+        hits = [number for number, line in enumerate(lines) if wanted.search(line)]
+        if not hits:
+            continue
+        if output_mode == "files":
+            found.append(name)
+            matches += 1
+        elif output_mode == "count":
+            found.append(f"{name}: {len(hits)}")
+            matches += 1
+        else:
+            found += _shown(name, lines, hits[: limit - matches], context)
+            matches += len(hits)
+        if matches >= limit:
+            found.append(f"(stopped at {limit}; narrow the pattern or the path)")
+            break
+    return "\n".join(found) or "No matches found"
+
+
+def _texts(path: str, include: str | None) -> Iterator[tuple[str, list[str]]]:
+    """The files to search, each by its name and its lines."""
+    workspace = workspace_to_read(path)
+    if workspace.kind(path) == "file":
+        seen = workspace.read(path, limit=SEARCHED_BYTES)
+        yield path, _lines_of(seen.data, path)
+        return
+    wanted = pattern_of(include) if include else None
+    prefix = "" if path in (".", "./", "") else f"{path.rstrip('/')}/"
+    for entry in walk(workspace, path):
+        if wanted is not None and not (wanted.fullmatch(entry.path) or wanted.fullmatch(entry.name)):
+            continue
+        data = None if entry.stat.st_size > SEARCHED_BYTES else _data_of(entry)
+        if data is None:
+            continue
+        try:
+            workspace.check_links(entry.stat, entry.path)
+            yield f"{prefix}{entry.path}", _lines_of(data, entry.path)
+        except (NotTextError, OSError, ValueError):
+            continue
+
+
+def _data_of(entry: Entry) -> bytes | None:
+    fd = entry.open()
+    if fd is None:
+        return None
+    with open(fd, "rb") as file:
+        return file.read(SEARCHED_BYTES)
+
+
+def _lines_of(data: bytes, path: str) -> list[str]:
+    lines = TextFile.of(data, path).text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _shown(name: str, lines: list[str], hits: list[int], context: int) -> list[str]:
+    """Matching lines as `name:number:text`, those around them with dashes, as grep writes them."""
+    shown: list[str] = []
+    after = -1
+    marked = set(hits)
+    for hit in hits:
+        first = max(hit - context, after)
+        if shown and context and first > after:
+            shown.append("--")
+        for number in range(max(first, 0), min(hit + context + 1, len(lines))):
+            sign = ":" if number in marked else "-"
+            shown.append(f"{name}{sign}{number + 1}{sign}{lines[number][:_LINE]}")
+        after = min(hit + context + 1, len(lines))
+    return shown

@@ -1,0 +1,114 @@
+"""A file as text that can be edited, and written again so that all that was not edited stays byte for byte the same."""
+
+import codecs
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Self
+
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_DECLARED = re.compile(rb"coding[:=]\s*[\"']?([-\w.]+)")
+_DECLARED_WITHIN = 512
+
+
+class NotTextError(ValueError):
+    """A file that holds no text."""
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """The text of a file as it stands there, line ends included; `bom` are the bytes before it.
+
+    The encoding is told by a byte order mark; else it is UTF-8, where the bytes are that; else what the file declares
+    of itself in its first lines; else Windows-1252 or Latin-1, in which every byte is a character. Whatever it is taken
+    for, the same bytes come out again.
+    """
+
+    raw: str
+    encoding: str = "utf-8"
+    bom: bytes = b""
+
+    @classmethod
+    def of(cls, data: bytes, path: str = "the file") -> Self:
+        """Reads bytes as text; raises NotTextError for bytes that are none (they hold NULs)."""
+        for bom, encoding in _BOMS:
+            if data.startswith(bom):
+                body = data[len(bom) :]
+                text = _decoded(body, encoding)
+                if text is None:
+                    raise NotTextError(f"{path} begins like {encoding} text, but is none")
+                return cls(text, encoding, bom)
+        if b"\0" in data:
+            raise NotTextError(f"{path} is a binary file")
+        declared = _DECLARED.search(data[:_DECLARED_WITHIN])
+        names = ["utf-8", *([declared[1].decode()] if declared else []), "cp1252"]
+        for name in names:
+            text = _decoded(data, name)
+            if text is not None:
+                return cls(text, name)
+        return cls(data.decode("latin-1"), "latin-1")
+
+    def to_bytes(self) -> bytes:
+        """The bytes; raises ValueError for a character that the file's encoding does not have."""
+        try:
+            return self.bom + self.raw.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            character = error.object[error.start : error.end][:1]
+            raise ValueError(
+                f"the file is written in {self.encoding}, which has no {character!r}; write it in ASCII, or convert "
+                "the file to UTF-8 first"
+            ) from None
+
+    @property
+    def text(self) -> str:
+        """The text with every line end as `\\n`."""
+        return self.raw.replace("\r\n", "\n")
+
+    @property
+    def line_end(self) -> str:
+        """What most lines end with; `\\n` where there are none."""
+        return _line_end(self.raw, "\n")
+
+    def spliced(self, *places: tuple[int, int, str]) -> "TextFile":
+        """The file with each `text[start:end]` replaced, in their order; new lines end as those there did."""
+        breaks, whole = _windows_breaks(self.raw), self.line_end
+        pieces: list[str] = []
+        at = 0
+        for start, end, new in places:
+            a, b = start + bisect_left(breaks, start), end + bisect_left(breaks, end)
+            pieces += self.raw[at:a], plain(new).replace("\n", _line_end(self.raw[a:b], whole))
+            at = b
+        return TextFile("".join([*pieces, self.raw[at:]]), self.encoding, self.bom)
+
+
+def plain(text: str) -> str:
+    """A text with every line end as `\\n`."""
+    return text.replace("\r\n", "\n")
+
+
+def _line_end(raw: str, default: str) -> str:
+    windows = raw.count("\r\n")
+    unix = raw.count("\n") - windows
+    if windows == unix:
+        return default
+    return "\r\n" if windows > unix else "\n"
+
+
+def _windows_breaks(raw: str) -> list[int]:
+    """Where, in the text with plain line ends, those stand that are `\\r\\n`."""
+    return [match.start() - number for number, match in enumerate(re.finditer("\r\n", raw))]
+
+
+def _decoded(data: bytes, encoding: str) -> str | None:
+    """The text in an encoding from which the same bytes come out again; None where there is none."""
+    try:
+        text = data.decode(encoding)
+        return text if text.encode(encoding) == data else None
+    except (UnicodeError, LookupError):
+        return None

@@ -1,0 +1,196 @@
+"""The workspace of the file tools: a folder, and everything that is done with files inside of it."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from ....tasks import NoEnvironmentError, OutsideWorkspaceError, current_environment
+from ...agent.cache import cache_folder
+from .paths import FOLDER_FLAGS, Spot, parts_of, spot_of
+
+HardLinks = Literal["inside", "any"]
+"""Which files with several names are touched: those whose names all are in the workspace, or any."""
+
+FILE_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A file's bytes and what tells whether it is still the same: `stat` when it was read."""
+
+    path: str
+    data: bytes
+    stat: os.stat_result
+    more: bool = False
+    """It has more bytes than were read."""
+
+
+class Workspace:
+    """A folder that the file tools stay inside of; see `paths` for how.
+
+    Paths are relative to it, or absolute and inside of it. Only regular files are read and written. A file with
+    several names (hard links) is refused unless all of them are found in the workspace, since it may be a file from
+    elsewhere; `hard_links="any"` trusts them all.
+
+    Raises NotADirectoryError where there is no such folder.
+    """
+
+    def __init__(self, root: str | Path, *, hard_links: HardLinks = "inside") -> None:
+        self.given = Path(os.path.abspath(root))
+        self.root = self.given.resolve()
+        self.hard_links = hard_links
+        if os.open not in os.supports_dir_fd:
+            raise OSError("the file tools need openat(2), which this system does not have")
+        if not self.root.is_dir():
+            raise NotADirectoryError(f"the workspace {self.given} is not a folder: make it, or name another")
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self.root)!r})"
+
+    @contextmanager
+    def spot(self, path: str, cwd: str | None = None, *, make: bool = False) -> Iterator[Spot]:
+        """The place of a path; `cwd`, itself in the workspace, is where relative ones start."""
+        parts = parts_of(path, self.root, self.given)
+        if cwd is not None and not path.startswith("/"):
+            parts = [*parts_of(cwd, self.root, self.given), *parts]
+        with spot_of(parts, path, self.root, self.given, make=make) as spot:
+            yield spot
+
+    def read(self, path: str, cwd: str | None = None, *, limit: int | None = None) -> Seen:
+        """The bytes of a file, at most `limit` of them.
+
+        Raises OSError for what is no regular file, with near names where there is none of this name.
+        """
+        with self.spot(path, cwd) as spot:
+            fd = self.open(spot, path)
+            with open(fd, "rb") as file:
+                found = os.fstat(fd)
+                data = file.read() if limit is None else file.read(limit + 1)
+        more = limit is not None and len(data) > limit
+        return Seen(spot.path, data[:limit] if more else data, found, more)
+
+    def open(self, spot: Spot, path: str) -> int:
+        """A descriptor to read a regular file from; raises OSError, OutsideWorkspaceError."""
+        if spot.name is None:
+            raise IsADirectoryError(f"{path} is a folder")
+        try:
+            check_regular(os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False), path)
+            fd = os.open(spot.name, FILE_FLAGS, dir_fd=spot.folder)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"there is no file {path}{_near(spot)}") from None
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, path) if error.errno else error from None
+        try:
+            found = os.fstat(fd)
+            check_regular(found, path)
+            self.check_links(found, path)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def check_links(self, found: os.stat_result, path: str) -> None:
+        """Raises OutsideWorkspaceError for a file that has a name outside of the workspace."""
+        if found.st_nlink > 1 and self.hard_links == "inside" and self._names(found) < found.st_nlink:
+            why = "has another name (a hard link) outside of the workspace"
+            raise OutsideWorkspaceError(path, self.root, why)
+
+    def _names(self, found: os.stat_result) -> int:
+        names = 0
+        for _, _, files, folder in os.fwalk(self.root):
+            for name in files:
+                try:
+                    each = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                except OSError:
+                    continue
+                names += (each.st_dev, each.st_ino) == (found.st_dev, found.st_ino)
+        return names
+
+    @contextmanager
+    def folder(self, path: str, cwd: str | None = None) -> Iterator[int]:
+        """A descriptor of a folder; raises NotADirectoryError, FileNotFoundError."""
+        with self.spot(path, cwd) as spot:
+            try:
+                fd = os.open(spot.name if spot.name is not None else ".", FOLDER_FLAGS, dir_fd=spot.folder)
+            except FileNotFoundError:
+                raise FileNotFoundError(f"there is no folder {path}{_near(spot)}") from None
+            except OSError as error:
+                raise type(error)(error.errno, error.strerror, path) from None
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+
+    def kind(self, path: str, cwd: str | None = None) -> Literal["file", "folder", "other"] | None:
+        """What stands at a path, links followed; None for nothing."""
+        with self.spot(path, cwd) as spot:
+            if spot.name is None:
+                return "folder"
+            try:
+                mode = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False).st_mode
+            except FileNotFoundError:
+                return None
+        return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def check_regular(found: os.stat_result, path: str) -> None:
+    """Raises OSError for what is no regular file."""
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(f"{path} is a folder")
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(f"{path} was exchanged for a link meanwhile")
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(f"{path} is a device, a pipe or a socket; only regular files are read and written")
+
+
+def _near(spot: Spot) -> str:
+    try:
+        names = os.listdir(spot.folder)
+    except OSError:
+        return ""
+    near = get_close_matches(spot.name or "", names, 3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+_chosen: ContextVar[Workspace | None] = ContextVar("refold_workspace", default=None)
+
+
+@contextmanager
+def use_workspace(workspace: Workspace | str | Path) -> Iterator[Workspace]:
+    """Makes a folder the workspace of the tools that are called inside, unless their run has an environment."""
+    chosen = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+    token = _chosen.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _chosen.reset(token)
+
+
+def current_workspace() -> Workspace:
+    """Where the file tools work: the run's environment, else what `use_workspace` says, else the current folder."""
+    chosen = _chosen.get()
+    try:
+        root = current_environment().root
+    except NoEnvironmentError:
+        return chosen if chosen is not None else Workspace(".")
+    return chosen if chosen is not None and chosen.root == root else Workspace(root)
+
+
+def workspace_to_read(path: str) -> Workspace:
+    """The workspace that a path is read in: the current one, or the folder that long tool outputs are put into."""
+    outputs = cache_folder() / "tool-output"
+    if path.startswith(f"{outputs}/") and outputs.is_dir():
+        return Workspace(outputs)
+    return current_workspace()

@@ -1,0 +1,33 @@
+"""Asking people: the tools, the prompts as data, and who answers them."""
+
+from .asking import approve_call, ask_user, confirm
+from .handlers import (
+    HumanPromptHandler,
+    NobodyToAskError,
+    UserCancelled,
+    UserInputCallback,
+    reset_human_prompt_handler,
+    set_human_prompt_handler,
+    set_user_input_callback,
+    terminal_handler,
+)
+from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion, QuestionAnswer
+
+__all__ = [
+    "HumanInputResponse",
+    "HumanPrompt",
+    "HumanPromptHandler",
+    "HumanPromptOption",
+    "HumanQuestion",
+    "NobodyToAskError",
+    "QuestionAnswer",
+    "UserCancelled",
+    "UserInputCallback",
+    "approve_call",
+    "ask_user",
+    "confirm",
+    "reset_human_prompt_handler",
+    "set_human_prompt_handler",
+    "set_user_input_callback",
+    "terminal_handler",
+]

@@ -1,0 +1,103 @@
+"""A prompt as the engine's `ask` puts it: its text, the schema of its answer, and the answer there and back.
+
+The answer to one question is a text, one of the labels, or a list of labels; to a bundle an object of these by number.
+null is a person who cancels.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .prompts import APPROVALS, HumanInputResponse, HumanPrompt, HumanQuestion, QuestionAnswer
+
+
+def text_of(prompt: HumanPrompt) -> str:
+    """The prompt as a person reads it."""
+    many = len(prompt.questions) > 1
+    lines = [f"[{prompt.severity}]"] if prompt.severity else []
+    for number, question in enumerate(prompt.questions, 1):
+        head = f"{question.header}: " if question.header else ""
+        lines.append(f"{f'{number}. ' if many else ''}{head}{question.prompt}")
+        for place, option in enumerate(question.options, 1):
+            more = f": {option.description}" if option.description else ""
+            lines.append(f"  {place}) {option.label}{more}")
+    if prompt.details:
+        lines.append(prompt.details)
+    return "\n".join(lines)
+
+
+def schema_of(prompt: HumanPrompt) -> dict[str, Any]:
+    """The JSON Schema of an answer."""
+    if len(prompt.questions) == 1:
+        return {"anyOf": [_schema(prompt.questions[0]), {"type": "null"}]}
+    properties = {str(n): {"title": q.header or q.prompt, **_schema(q)} for n, q in enumerate(prompt.questions, 1)}
+    whole = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {"anyOf": [whole, {"type": "null"}]}
+
+
+def _schema(question: HumanQuestion) -> dict[str, Any]:
+    one: dict[str, Any] = {"type": "string"}
+    if question.kind == "approval" or (question.kind == "choice" and not question.custom):
+        one = {"enum": question.labels}
+    if question.default_option is not None and not question.multiple:
+        one = {**one, "default": question.default_option}
+    return {"type": "array", "items": one, "minItems": 1} if question.multiple else one
+
+
+def answer_of(prompt: HumanPrompt, response: HumanInputResponse) -> Any:
+    """The JSON of a handler's response; raises ValueError for one that does not fit."""
+    if response.action == "cancel":
+        return None
+    if response.action in APPROVALS:
+        return response.action
+    given = response.answers
+    if not given:
+        if response.selected_option is not None:
+            given = [QuestionAnswer(selected_labels=[response.selected_option])]
+        else:
+            given = [QuestionAnswer(custom_text=response.text or "")]
+    if len(given) != len(prompt.questions):
+        raise ValueError(f"{len(prompt.questions)} answer(s) were asked for, {len(given)} given")
+    values = [_value(question, answer) for question, answer in zip(prompt.questions, given, strict=True)]
+    return values[0] if len(values) == 1 else {str(n): value for n, value in enumerate(values, 1)}
+
+
+def _value(question: HumanQuestion, answer: QuestionAnswer) -> Any:
+    if question.multiple:
+        return [*answer.selected_labels, *([answer.custom_text] if answer.custom_text else [])]
+    return answer.selected_labels[0] if answer.selected_labels else understood(question, answer.custom_text or "")
+
+
+def understood(question: HumanQuestion, text: str) -> str:
+    """What a typed text chooses: the option of that label or number; else it is the text itself."""
+    said = text.strip()
+    labels = question.labels
+    for label in labels:
+        if said.casefold() == label.casefold():
+            return label
+    if said.isdecimal() and 1 <= int(said) <= len(labels):
+        return labels[int(said) - 1]
+    return text
+
+
+def response_of(prompt: HumanPrompt, answer: Any) -> HumanInputResponse:
+    """The response of an answer in JSON."""
+    if answer is None:
+        return HumanInputResponse(request_id=prompt.request_id, action="cancel")
+    values = list(answer.values()) if isinstance(answer, Mapping) else [answer]
+    given = [_answer(question, value) for question, value in zip(prompt.questions, values, strict=True)]
+    first = given[0]
+    action: Any = "submit"
+    if prompt.kind == "approval" and first.text in APPROVALS:
+        action = first.text
+    option = first.selected_labels[0] if len(first.selected_labels) == 1 else None
+    return HumanInputResponse(
+        request_id=prompt.request_id, action=action, answers=given, text=first.text, selected_option=option
+    )
+
+
+def _answer(question: HumanQuestion, value: Any) -> QuestionAnswer:
+    texts = list(value) if isinstance(value, list | tuple) else [value]
+    texts = [understood(question, text) for text in texts]
+    other = [text for text in texts if text not in question.labels]
+    chosen = [text for text in texts if text in question.labels]
+    return QuestionAnswer(selected_labels=chosen, custom_text="\n".join(other) if other else None)

@@ -1,0 +1,154 @@
+"""Who answers a prompt: a handler, a callback, the terminal; in a run the engine's own, or whoever resumes it later."""
+
+import inspect
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar, Token
+from typing import Any
+
+import anyio.to_thread
+
+from ....engine import NoRunError, WaitRequest, ask
+from ....errors import RefoldError
+from .answers import answer_of, response_of, schema_of, text_of, understood
+from .prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
+
+HumanPromptHandler = Callable[[HumanPrompt], HumanInputResponse | Awaitable[HumanInputResponse]]
+UserInputCallback = Callable[[str, list[str] | None], str | Awaitable[str]]
+
+_handler: ContextVar[HumanPromptHandler | None] = ContextVar("refold_human_prompt_handler", default=None)
+_callback: ContextVar[UserInputCallback | None] = ContextVar("refold_user_input_callback", default=None)
+_terminal = threading.Lock()
+
+
+class UserCancelled(RefoldError):
+    """The person who was asked did not want to answer."""
+
+
+class NobodyToAskError(RefoldError):
+    """Outside of a run, without a handler and without a terminal, nobody can answer."""
+
+
+def set_human_prompt_handler(handler: HumanPromptHandler | None) -> Token[HumanPromptHandler | None]:
+    """Sets who answers prompts in this context: a function, sync or async, of a HumanPrompt.
+
+    `reset_human_prompt_handler` takes the token that is given. In a run the answer is journaled; one that does not
+    fit, and a handler that raises, leave the question open, to be answered by the engine's `on_wait`, or on resume.
+    """
+    return _handler.set(handler)
+
+
+def reset_human_prompt_handler(token: Token[HumanPromptHandler | None]) -> None:
+    """Sets back who answers prompts."""
+    _handler.reset(token)
+
+
+def set_user_input_callback(callback: UserInputCallback | None) -> Token[UserInputCallback | None]:
+    """Sets a simpler handler: a function of the question's text and its options' labels, which gives a text.
+
+    It is asked where there is no handler. Bundles of questions it is asked one by one.
+    """
+    return _callback.set(callback)
+
+
+async def put(prompt: HumanPrompt, understand: Callable[[str], str] | None = None) -> HumanInputResponse:
+    """Puts a prompt to a person and waits for the response.
+
+    In a run it is a wait of the engine's, which is answered once and journaled. `understand` turns a text that was
+    typed into one of the labels.
+
+    Raises NobodyToAskError where there is neither a run, nor a handler, nor a terminal.
+    """
+    answerer = _answerer(understand)
+
+    async def on_wait(request: WaitRequest) -> Any:
+        shown = HumanPrompt.model_validate(request.details["details"])  # without secrets, as it is in the trace
+        return ... if answerer is None else answer_of(shown, await answerer(shown))
+
+    document = prompt.model_dump(mode="json", exclude_defaults=True)
+    try:
+        answer = await ask(text_of(prompt), schema_of(prompt), details=document, on_wait=on_wait)
+    except NoRunError:
+        return await _outside(prompt, answerer, understand)
+    return response_of(prompt, answer)
+
+
+async def _outside(
+    prompt: HumanPrompt,
+    answerer: Callable[[HumanPrompt], Awaitable[HumanInputResponse]] | None,
+    understand: Callable[[str], str] | None,
+) -> HumanInputResponse:
+    if answerer is None:
+        if not sys.stdin or not sys.stdin.isatty():
+            raise NobodyToAskError(
+                f"nobody is there to answer {prompt.question!r}: use set_human_prompt_handler(), or call this in a run"
+            )
+        response = await terminal_handler(prompt)
+    else:
+        response = await answerer(prompt)
+    return response_of(prompt, answer_of(prompt, response))
+
+
+def _answerer(
+    understand: Callable[[str], str] | None,
+) -> Callable[[HumanPrompt], Awaitable[HumanInputResponse]] | None:
+    handler, callback = _handler.get(), _callback.get()
+    if handler is not None:
+
+        async def handled(prompt: HumanPrompt) -> HumanInputResponse:
+            response: Any = await _called(handler, prompt)
+            if not isinstance(response, HumanInputResponse):
+                raise TypeError(f"a handler gives a HumanInputResponse, got {type(response).__name__}")
+            return response
+
+        return handled
+    if callback is None:
+        return None
+
+    async def called(prompt: HumanPrompt) -> HumanInputResponse:
+        answers = []
+        for question in prompt.questions:
+            labels = [option.label for option in question.options] or None
+            text = str(await _called(callback, question.prompt, labels))
+            answers.append(_typed(understand(text) if understand else understood(question, text), question.labels))
+        return _response(prompt, answers)
+
+    return called
+
+
+async def _called(function: Callable[..., Any], *args: Any) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(*args)
+    value = await anyio.to_thread.run_sync(lambda: function(*args), abandon_on_cancel=True)
+    return await value if inspect.isawaitable(value) else value
+
+
+async def terminal_handler(prompt: HumanPrompt) -> HumanInputResponse:
+    """A handler that asks at the terminal, one prompt after another; an empty line takes the suggestion, or cancels."""
+    return await anyio.to_thread.run_sync(_at_terminal, prompt, abandon_on_cancel=True)
+
+
+def _at_terminal(prompt: HumanPrompt) -> HumanInputResponse:
+    with _terminal:
+        print(text_of(prompt), flush=True)
+        answers = []
+        for number, question in enumerate(prompt.questions, 1):
+            suggested = f" [{question.default_option}]" if question.default_option else ""
+            where = f"{number}" if len(prompt.questions) > 1 else ""
+            try:
+                said = input(f"{where}{suggested}> ").strip() or question.default_option
+            except EOFError:
+                said = None
+            if not said:
+                return HumanInputResponse(request_id=prompt.request_id, action="cancel")
+            answers.append(_typed(understood(question, said), question.labels))
+    return _response(prompt, answers)
+
+
+def _typed(text: str, labels: list[str]) -> QuestionAnswer:
+    return QuestionAnswer(selected_labels=[text]) if text in labels else QuestionAnswer(custom_text=text)
+
+
+def _response(prompt: HumanPrompt, answers: list[QuestionAnswer]) -> HumanInputResponse:
+    return HumanInputResponse(request_id=prompt.request_id, answers=answers)

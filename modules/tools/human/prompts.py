@@ -1,0 +1,132 @@
+"""What a person is asked, and what they answer, as data."""
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+PromptKind = Literal["input", "choice", "approval"]
+ResponseAction = Literal["submit", "cancel", "approve", "deny", "allow_session"]
+APPROVALS = ("approve", "deny", "allow_session")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HumanPromptOption(_Part):
+    """One of the answers to choose from."""
+
+    label: str = Field(min_length=1)
+    description: str = ""
+
+
+class HumanQuestion(_Part):
+    """One question: to type an answer (`input`), to choose one or, if `multiple`, several, or to approve.
+
+    `custom` allows an answer that is none of the options; `default_option` is the label of the one to suggest.
+    """
+
+    prompt: str
+    kind: PromptKind = "input"
+    header: str = ""
+    options: list[HumanPromptOption] = []
+    multiple: bool = False
+    custom: bool = True
+    default_option: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_kind(cls, values: Any) -> Any:
+        """A question with options is a choice, unless it says otherwise; an option may be its label."""
+        if not isinstance(values, dict):
+            return values
+        options = values.get("options") or []
+        options = [{"label": each} if isinstance(each, str) else each for each in options]
+        kind = values.get("kind") or ("choice" if options else "input")
+        return {**values, "options": options, "kind": kind}
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        labels = self.labels
+        if len(set(labels)) < len(labels):
+            raise ValueError("two options have the same label")
+        if self.kind == "choice" and not labels:
+            raise ValueError("a choice needs options")
+        if self.default_option is not None and labels and self.default_option not in labels:
+            raise ValueError(f"default_option is one of {', '.join(labels)}")
+        return self
+
+    @property
+    def labels(self) -> list[str]:
+        """What can be chosen."""
+        if self.kind == "approval" and not self.options:
+            return list(APPROVALS)
+        return [option.label for option in self.options]
+
+
+class HumanPrompt(_Part):
+    """What a handler is given: one question, or a bundle of them, and what they are about."""
+
+    request_id: str
+    questions: list[HumanQuestion] = Field(min_length=1)
+    details: str | None = None
+    severity: str | None = None
+    source_tool_name: str | None = None
+    source_tool_call_id: str | None = None
+    arguments: dict[str, Any] | None = None
+    """Of a call that is to be approved, the exact arguments."""
+
+    @property
+    def kind(self) -> PromptKind:
+        """The kind of the first question."""
+        return self.questions[0].kind
+
+    @property
+    def question(self) -> str:
+        """The text of the first question."""
+        return self.questions[0].prompt
+
+    @property
+    def options(self) -> list[HumanPromptOption]:
+        """The options of the first question."""
+        return self.questions[0].options
+
+    @property
+    def allow_free_text(self) -> bool:
+        """Whether the first question may be answered with a text that is none of the options."""
+        return self.questions[0].kind == "input" or self.questions[0].custom
+
+    @property
+    def default_option(self) -> str | None:
+        """The label that the first question suggests."""
+        return self.questions[0].default_option
+
+
+class QuestionAnswer(_Part):
+    """The answer to one question: labels that were chosen, or a text."""
+
+    selected_labels: list[str] = []
+    custom_text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What was answered, in one text."""
+        return ", ".join([*self.selected_labels, *([self.custom_text] if self.custom_text else [])])
+
+    @property
+    def was_custom(self) -> bool:
+        """Whether it is a text that was none of the options."""
+        return self.custom_text is not None
+
+
+class HumanInputResponse(_Part):
+    """What a handler gives: what the person did, and an answer for each question.
+
+    `text` or `selected_option` stand for the answer to a single question.
+    """
+
+    request_id: str = ""
+    action: ResponseAction = "submit"
+    answers: list[QuestionAnswer] = []
+    text: str | None = None
+    selected_option: str | None = None

@@ -1,0 +1,87 @@
+"""The toolset `Memory`: texts by name, which a model saves and finds again many steps later."""
+
+import json
+from typing import Annotated
+
+from pydantic import PrivateAttr
+
+from ...engine import NoRunError, call_info
+from ..agent.tools import Toolset, tool_method
+from ..agent.tools.kept import keeping, kept
+
+_NAME = "memory"
+
+
+class Memory(Toolset):
+    """A store of texts by key.
+
+    Its content is a value of the run's state, where whoever runs the tools keeps one (see `agent.tools.kept`): each
+    call reads it there, and a call that changes it says so in its journaled outcome, which `reduce` folds in. So it is
+    the same after a replay, on resume in another process, and in a fork from any step; one Memory serves many runs. The
+    calls of one answer of the model all see what was there before that answer.
+
+    Elsewhere the content is in this object, apart for each run, and is gone with it.
+    """
+
+    _own: dict[str | None, dict[str, str]] = PrivateAttr(default_factory=dict)
+
+    @tool_method
+    def save_memory(
+        self,
+        key: Annotated[str, "The unique key to store the value under."],
+        value: Annotated[str, "The string value to store in memory."],
+    ) -> str:
+        """Save a value in memory under a key; a value that is there is replaced."""
+        told = f"Value saved to memory key: '{key}'"
+        if kept() is not None:
+            return keeping(told, {_NAME: {key: value}})
+        self._local()[key] = value
+        return told
+
+    @tool_method
+    def retrieve_memory(self, key: Annotated[str, "The key of the value to retrieve."]) -> str:
+        """Retrieve the value of a key from memory."""
+        items = self._items()
+        if key not in items:
+            known = ", ".join(map(repr, items)) or "none"
+            raise KeyError(f"there is no memory key {key!r}; the keys are {known}")
+        return items[key]
+
+    @tool_method
+    def list_memory_keys(self) -> list[str]:
+        """List all keys in memory."""
+        return list(self._items())
+
+    @tool_method
+    def clear_memory(
+        self,
+        key: Annotated[str | None, "The specific key to clear. If not provided, all memory is cleared."] = None,
+    ) -> str:
+        """Clear one key from memory or, where none is given, all of them."""
+        items = self._items()
+        if key is not None and key not in items:
+            return f"Memory key '{key}' not found. Nothing to clear."
+        told = "All memory cleared." if key is None else f"Memory key '{key}' cleared."
+        if kept() is not None:
+            return keeping(told, {_NAME: None if key is None else {key: None}})
+        if key is None:
+            self._local().clear()
+        else:
+            del self._local()[key]
+        return told
+
+    def dump(self) -> str:
+        """The content as JSON."""
+        return json.dumps(self._items(), ensure_ascii=False)
+
+    def _items(self) -> dict[str, str]:
+        held = kept()
+        return dict(held.get(_NAME) or {}) if held is not None else self._local()
+
+    def _local(self) -> dict[str, str]:
+        """The content that is in this object, for the run that asks."""
+        try:
+            run = call_info().run_id
+        except NoRunError:
+            run = None
+        return self._own.setdefault(run, {})

@@ -1,0 +1,37 @@
+"""Sandboxes: where the commands of a model run, what they can reach, and what they may take."""
+
+from .bubblewrap import BubblewrapSandbox
+from .checking import check_sandbox
+from .choosing import (
+    EnvironmentSandbox,
+    SandboxProvider,
+    SandboxUnavailableError,
+    current_sandbox,
+    make_sandbox,
+    register_sandbox,
+    sandbox_names,
+    use_sandbox,
+)
+from .docker import DockerSandbox
+from .limits import Finished, Limits, Wall
+from .local import LocalSandbox
+from .protocol import Sandbox
+
+__all__ = [
+    "BubblewrapSandbox",
+    "DockerSandbox",
+    "EnvironmentSandbox",
+    "Finished",
+    "Limits",
+    "LocalSandbox",
+    "Sandbox",
+    "SandboxProvider",
+    "SandboxUnavailableError",
+    "Wall",
+    "check_sandbox",
+    "current_sandbox",
+    "make_sandbox",
+    "register_sandbox",
+    "sandbox_names",
+    "use_sandbox",
+]

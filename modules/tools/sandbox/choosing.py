@@ -1,0 +1,125 @@
+"""Which sandbox the tools run commands in: sandboxes by their names, and the one that is in force."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ....errors import RefoldError
+from ....tasks import Environment, FolderEnvironment, NoEnvironmentError, current_environment
+from ..files.workspace import Workspace, current_workspace
+from .bubblewrap import BubblewrapSandbox
+from .docker import DockerSandbox
+from .limits import Finished, Limits
+from .local import LocalSandbox
+from .protocol import Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class SandboxUnavailableError(RefoldError, RuntimeError):
+    """A sandbox that is not known, or that cannot be had on this machine; `name` is the one, the message says why."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"there is no sandbox {name!r} here: {why}")
+        self.name = name
+
+
+class SandboxProvider(Protocol):
+    """Makes sandboxes of one kind."""
+
+    def __call__(self, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
+        """A sandbox for a workspace."""
+
+    def unavailable(self) -> str | None:
+        """Why there is none on this machine; None where there is."""
+
+
+_providers: dict[str, Any] = {each.name: each for each in (LocalSandbox, BubblewrapSandbox, DockerSandbox)}
+_chosen: ContextVar[Callable[[Workspace], Sandbox] | None] = ContextVar("refold_sandbox", default=None)
+
+
+def register_sandbox(name: str, provider: SandboxProvider) -> None:
+    """Makes a kind of sandbox known by a name; see `check_sandbox` for what it has to keep."""
+    _providers[name] = provider
+
+
+def sandbox_names() -> list[str]:
+    """The names of the sandboxes that are known, whether or not they can be had here."""
+    return sorted(_providers)
+
+
+def make_sandbox(name: str, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
+    """A sandbox by its name; raises SandboxUnavailableError rather than give one with fewer walls."""
+    provider = _providers.get(name)
+    if provider is None:
+        raise SandboxUnavailableError(name, f"the sandboxes are {', '.join(sandbox_names())}")
+    why = provider.unavailable()
+    if why is not None:
+        raise SandboxUnavailableError(name, why)
+    made: Sandbox = provider(workspace, limits, **options)
+    return made
+
+
+@contextmanager
+def use_sandbox(name: str, limits: Limits | None = None, **options: Any) -> "Iterator[None]":
+    """Makes the tools that are called inside run their commands in a sandbox of this name, on their own workspace.
+
+    Raises SandboxUnavailableError where there is none.
+    """
+    make_sandbox(name, current_workspace(), limits, **options)
+    token = _chosen.set(lambda workspace: make_sandbox(name, workspace, limits, **options))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def current_sandbox() -> Sandbox:
+    """The sandbox in force: the one chosen, else the run's environment where it runs commands in a way of its own,
+    else commands run on this machine."""
+    chosen = _chosen.get()
+    if chosen is not None:
+        return chosen(current_workspace())
+    try:
+        environment = current_environment()
+    except NoEnvironmentError:
+        return LocalSandbox(current_workspace())
+    if isinstance(environment, FolderEnvironment):
+        return LocalSandbox(current_workspace())
+    return EnvironmentSandbox(environment)
+
+
+class EnvironmentSandbox(LocalSandbox):
+    """Runs commands as an environment of some other kind does."""
+
+    name = "environment"
+
+    def __init__(self, environment: Environment, limits: Limits | None = None) -> None:
+        super().__init__(Workspace(environment.root), limits)
+        self._environment = environment
+
+    @property
+    def python(self) -> Sequence[str]:
+        """The command that starts Python there."""
+        return ["python3"]
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        on_output: Callable[[str], object] | None = None,
+    ) -> Finished:
+        """See Sandbox.exec; the output is passed on when the command has ended, stdout before stderr."""
+        seconds = self.limits.timeout(timeout)
+        came = await self._environment.exec(argv, stdin=stdin, timeout=seconds, env=env, cwd=cwd)
+        output = came.stdout + came.stderr
+        kept = output if len(output) <= self.limits.output_bytes else output[: self.limits.output_bytes]
+        if on_output is not None:
+            on_output(kept)
+        return Finished(came.returncode, kept, came.timed_out, len(output) - len(kept))

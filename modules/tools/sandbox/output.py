@@ -1,0 +1,84 @@
+"""The output of a command on its way: what is kept of it, and what is passed on as it comes."""
+
+import codecs
+import time
+from collections.abc import Callable
+
+_EVERY = 0.1
+"""Seconds between two pieces that are passed on."""
+_PIECE = 16_384
+
+
+class Kept:
+    """The beginning and the end of a stream of bytes, `limit` of them in all."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(limit // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.left_out = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Takes the next bytes."""
+        room = self._half - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        if len(self._tail) > 2 * self._half:
+            self._trim()
+
+    def _trim(self) -> None:
+        over = len(self._tail) - self._half
+        if over > 0:
+            del self._tail[:over]
+            self.left_out += over
+
+    def text(self) -> str:
+        """The bytes as text (UTF-8, what is none replaced), with a line where some were left out."""
+        self._trim()
+        if not self.left_out:
+            return bytes(self._head + self._tail).decode("utf-8", "replace")
+        head, tail = self._head.decode("utf-8", "replace"), self._tail.decode("utf-8", "replace")
+        return f"{head}\n[... {self.left_out} bytes of output left out ...]\n{tail}"
+
+
+class Streamed:
+    """Passes output on while it comes: whole lines, a few times a second, `limit` characters in all.
+
+    Lines are not cut, so that what is looked for in them (secrets) can be found.
+    """
+
+    def __init__(self, on_output: Callable[[str], object] | None, limit: int) -> None:
+        self._on_output = on_output
+        self._left = limit
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = ""
+        self._last = 0.0
+
+    def add(self, chunk: bytes) -> None:
+        """Takes the next bytes."""
+        if self._on_output is not None and self._left > 0:
+            self._waiting += self._decoder.decode(chunk)
+            self.tick()
+
+    def tick(self) -> None:
+        """Passes on what is due."""
+        cut = self._waiting.rfind("\n") + 1
+        if not cut and len(self._waiting) > _PIECE:
+            cut = len(self._waiting)
+        now = time.monotonic()
+        if cut and (now - self._last >= _EVERY or cut > _PIECE):
+            self._pass_on(cut)
+            self._last = now
+
+    def end(self) -> None:
+        """Passes on the rest."""
+        if self._on_output is not None and self._left > 0:
+            self._waiting += self._decoder.decode(b"", True)
+            if self._waiting:
+                self._pass_on(len(self._waiting))
+
+    def _pass_on(self, cut: int) -> None:
+        text, self._waiting = self._waiting[:cut][: self._left], self._waiting[cut:]
+        self._left -= cut
+        assert self._on_output is not None
+        self._on_output(text)
