@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -209,7 +208,7 @@ class LiveRun:
             large = len(data) >= BLOB_FROM or is_blob(found.result)
             outcome["result"] = self.writer.put_blob(data) if large else found.result
         call.outcome = self.write("outcome", call.frame.step, {**outcome, "reused": found.outcome})
-        call.recorded = replace(found, outcome=call.outcome)
+        call.recorded = Recorded(found.intent, call.outcome, found.result, found.error, found.order)
         if self.reuse is not None:
             self.reuse.journal.give(found)
 

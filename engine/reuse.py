@@ -12,7 +12,8 @@ from .calls import Recorded
 from .journal import Journal, Key
 from .recorded_step import NOT_ANSWERED, RecordedStep, Settled
 from .result import WaitRequest, told_live
-from .state import StateModel, StateSchema, dump
+from .sameness import Sameness
+from .state import StateModel, StateSchema
 
 Tell = Callable[[int, str, str, bytes, str, bool], None]
 """Writes what is live: step, phase, what was asked for, its arguments as JSON, why, and whether all after it is."""
@@ -74,6 +75,7 @@ class Reuse:
         self._missing = missing
         self._step = -1
         self._recorded = RecordedStep(None, Settled(), lambda value: value)
+        self._sameness = Sameness()
         self._lock = threading.RLock()
         self.live_from: dict[str, Any] | None = None
         """What was live first: `step`, `phase`, `name`, `why`."""
@@ -186,7 +188,7 @@ class Reuse:
         was = self.source.shared_state(self.at + self._step)
         for path in _pointers(orjson.loads(args)):
             here, there = _part(state, path), _part(was, path)
-            if here is _NOTHING or there is _NOTHING or dump(here) != orjson.dumps(there):
+            if here is _NOTHING or there is _NOTHING or not self._sameness.same(here, there, path):
                 return path
         return None
 
