@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .folding import Folded, fold_with_jsonpatch
     from .golden import TraceTestError, check_golden
     from .replays import assert_replays
+    from .resuming import check_resume
     from .script import Scripted, scripted
     from .strategies import states
 
@@ -21,6 +22,7 @@ _ROOMS = {
     "TraceTestError": "golden",
     "assert_replays": "replays",
     "check_golden": "golden",
+    "check_resume": "resuming",
     "fold_with_jsonpatch": "folding",
     "scripted": "script",
     "states": "strategies",
@@ -45,6 +47,7 @@ __all__ = [
     "TraceTestError",
     "assert_replays",
     "check_golden",
+    "check_resume",
     "fold_with_jsonpatch",
     "scripted",
     "states",

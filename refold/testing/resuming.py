@@ -1,0 +1,281 @@
+"""The resume contract as a test of one's own module: six properties, at every record that a crash could end with."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NoReturn
+
+import anyio
+
+from ..engine import AgentModule, RunResult, RunStatus, WaitAnsweredError, WaitRequest
+from ..errors import RefoldError
+from ..tasks import Task
+from ..traces import Record, Trace, TraceLockedError
+from ..traces.compare import make_patch
+from .copies import Copies, FileCopies, MemoryCopies
+from .recovery import Answers, Recovery, maker
+
+PROPERTIES = {
+    1: "what was committed stays",
+    2: "an outcome is used once, and an effect that ended never runs again",
+    3: "two forks from one step with the same answers are equal",
+    4: "every record boundary can be resumed from",
+    5: "an answer is consumed once, bound to the request that was shown",
+    6: "recovering twice gives what recovering once gives",
+}
+
+
+def check_resume(
+    module: AgentModule[Any] | Callable[[], AgentModule[Any]],
+    task: Task | str,
+    answers: Answers | None = None,
+    *,
+    fates: Callable[[WaitRequest], Any] | None = None,
+    stores: Sequence[Literal["memory", "file"]] = ("memory", "file"),
+    same: bool = True,
+    boundaries: int | None = None,
+    **engine_options: Any,
+) -> RunResult:
+    """Runs `task`, and asserts that the run can be cut off anywhere and taken up again; gives the undisturbed result.
+
+    For each store the trace is cut behind each of its records, and resumed from there to the end: as after a crash, by
+    another engine with another copy of the module. Six properties are checked (`PROPERTIES`): what was committed stays;
+    an outcome is used once; two forks from a step are equal; every boundary can be resumed from, to the same end; an
+    answer is consumed once, also when two engines bring one at the same moment; recovering twice changes nothing.
+
+    Tools run many times here, as often as there are boundaries before them: give ones that do no harm.
+
+    Args:
+        module: a module, copied for each engine where it can be copied, or a function that makes one.
+        task: what is run; it must end by itself, and not fail.
+        answers: to what the run waits for: by prompt, or a function of the request. `...` leaves it to its deadline.
+        fates: tells what became of a call that a crash left open (`{"ran": result}`, …); else it is run again.
+        stores: where traces are kept.
+        same: whether a resumed run must end like the undisturbed one. Say False where tools answer differently each
+            time, or the state holds times and no FakeClock is given.
+        boundaries: behind how many of a trace's records it is cut, evenly spread; None stands for all of them.
+        engine_options: those of `Engine`, but `traces` and `on_wait`.
+
+    Raises:
+        AssertionError: a property does not hold; the message tells which one, and where the run was cut off.
+    """
+    __tracebackhide__ = True
+    for name, instead in (("traces", "stores"), ("on_wait", "answers")):
+        if name in engine_options:
+            raise TypeError(f"check_resume() sets {name} itself; give {instead}")
+    if not stores or not set(stores) <= {"memory", "file"}:
+        raise ValueError(f"stores are 'memory', 'file' or both, not {stores!r}")
+    make = maker(module)
+    result: RunResult
+    for store in stores:
+        with TemporaryDirectory(prefix="refold-") as folder:
+            copies: Copies = MemoryCopies() if store == "memory" else FileCopies(Path(folder))
+            recovery = Recovery(make, copies, answers, fates, engine_options)
+            result = anyio.run(_Check(recovery, store, same, boundaries).run, task)
+    return result
+
+
+class _Check:
+    """The check of one module in one store."""
+
+    def __init__(self, recovery: Recovery, store: str, same: bool, boundaries: int | None) -> None:
+        self._recovery = recovery
+        self._store = store
+        self._same = same
+        self._boundaries = boundaries
+
+    async def run(self, task: Task | str) -> RunResult:
+        """Checks everything; gives the undisturbed run."""
+        whole = await self._recovery.to_the_end(await self._recovery.undisturbed(task))
+        _assert_ended(whole)
+        self._recovery.options = {**self._recovery.options, "seed": whole.trace.header["seed"]}
+        await self._each_boundary(whole)
+        if any(record.kind == "wait" for record in whole.trace.records):
+            await self._each_boundary(await self._suspended_run(task, whole))
+        await self._forks(whole.trace)
+        return whole
+
+    # the properties
+
+    async def _suspended_run(self, task: Task | str, whole: RunResult) -> RunResult:
+        """The same run by engines that nobody answers: suspended at each wait, and answered by the next engine."""
+        place = "suspended at each wait and resumed"
+        with self._property(4, place):
+            result = await self._recovery.engine().arun(task)
+            while result.waiting:
+                await self._answered_once(result)
+                result = await self._recovery.go_on(result)
+        self._assert_same_end(4, place, result, whole)
+        return result
+
+    async def _each_boundary(self, whole: RunResult) -> None:
+        trace = whole.trace
+        records, ends = trace.records, _ends(trace)
+        for number in _spread(len(ends), self._boundaries):
+            end, last = ends[number - 1], records[number - 1]
+            place = f"cut after record {number} of {len(ends)} ({last.kind}, step {last.step})"
+            result = await self._recovered(trace, trace.data[:end], place, whole)
+            more = _ends(result.trace)
+            if len(more) > number:
+                cut = more[number + number * 7919 % (len(more) - number)]
+                again = f"{place}, resumed, and cut again"
+                await self._recovered(result.trace, result.trace.data[:cut], again, result)
+            if self._store == "file" and number < len(ends):
+                torn = trace.data[: (end + ends[number]) // 2]
+                await self._recovered(trace, torn, f"{place} and within the next", whole)
+
+    async def _recovered(self, trace: Trace, data: bytes, place: str, whole: RunResult) -> RunResult:
+        """Resumes a copy that holds `data`, to its end, and checks what came of it."""
+        before = Trace.from_bytes(data)
+        with self._property(4, place):
+            result = await self._recovery.resumed(self._recovery.copies.copy(trace, data))
+            result.trace.check()
+            divergences = await self._recovery.engine().averify(result.trace)
+        if divergences:
+            self._fail(4, place, f"the resumed run does not replay: {divergences[0]}")
+        if result.trace.data[: before.size] != data[: before.size]:
+            self._fail(1, place, "the records that were there have changed")
+        self._assert_outcomes_used_once(place, result.trace, len(before.records))
+        self._assert_same_end(4, place, result, whole)
+        with self._property(6, place):
+            again = await self._recovery.engine().aresume(result.trace)
+        if again.trace.data != result.trace.data or _end_of(again) != _end_of(result):
+            self._fail(6, place, "resuming the run that has ended changed it")
+        return result
+
+    def _assert_outcomes_used_once(self, place: str, trace: Trace, kept: int) -> None:
+        ended: dict[tuple[Any, ...], int] = {}
+        calls: dict[int, tuple[Any, ...]] = {}
+        for record in trace.records:
+            if record.kind == "intent":
+                call = calls[record.seq] = _call(record)
+                if call in ended and record.seq >= kept:
+                    self._fail(2, place, f"{record['name']} ended in record {ended[call]} and was run again")
+            elif record.kind == "outcome" and not record.get("cancelled"):
+                if calls[record["intent"]] in ended:
+                    self._fail(2, place, f"record {record.seq} is a second outcome of one call")
+                ended[calls[record["intent"]]] = record.seq
+
+    async def _answered_once(self, waiting: RunResult) -> None:
+        """Tries to answer wrongly, twice, and at the same moment."""
+        recovery, place, data = self._recovery, f"waiting at step {waiting.steps}", waiting.trace.data
+        with self._property(6, place):
+            again = await recovery.engine().aresume(waiting.trace)
+        if again.trace.data != data:
+            self._fail(6, place, "resuming without an answer changed the run")
+        if not await self._refused(recovery.copies.copy(waiting.trace, data), "no such request", None):
+            self._fail(5, place, "an answer to a request that nobody made was taken")
+        for name, value in recovery.given(waiting.waiting).items():
+            went_on, told = await self._at_the_same_moment(recovery.copies.copy(waiting.trace, data), name, value)
+            if len(went_on) != 1 or not all(isinstance(e, TraceLockedError | WaitAnsweredError) for e in told):
+                self._fail(5, place, f"of two engines that answered at once {len(went_on)} went on; told: {told}")
+            records = went_on[0].trace.records
+            given = Counter(request for r in records if r.kind == "input" for request in r["answers"])
+            if given[name] != 1:
+                self._fail(5, place, f"the answer to {name} is there {given[name]} times")
+            if not await self._refused(went_on[0].trace, name, value):
+                self._fail(5, place, "a second answer to the same request was taken")
+
+    async def _refused(self, trace: Trace, request: str, value: Any) -> bool:
+        try:
+            await self._recovery.engine().aresume(trace, value, request=request)
+        except WaitAnsweredError:
+            return True
+        return False
+
+    async def _at_the_same_moment(
+        self, trace: Trace, request: str, value: Any
+    ) -> tuple[list[RunResult], list[Exception]]:
+        went_on: list[RunResult] = []
+        told: list[Exception] = []
+
+        async def answer() -> None:
+            try:
+                went_on.append(await self._recovery.engine().aresume(trace, value, request=request))
+            except Exception as error:  # noqa: BLE001 - looked at by the caller
+                told.append(error)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(answer)
+            group.start_soon(answer)
+        return went_on, told
+
+    async def _forks(self, trace: Trace) -> None:
+        for step in range(trace.step_count + 1):
+            place = f"forked at step {step}"
+            with self._property(3, place):
+                one, other = [
+                    await self._recovery.to_the_end(await self._recovery.engine().afork(trace, step)) for _ in range(2)
+                ]
+            if self._same and (difference := one.trace.diff(other.trace)):
+                self._fail(3, place, f"the two forks differ: {difference}")
+            self._assert_same_end(3, place, other, one)
+
+    # how it is told
+
+    def _assert_same_end(self, number: int, place: str, result: RunResult, whole: RunResult) -> None:
+        if not self._same or _end_of(result) == _end_of(whole):
+            return
+        if result.error is not None:
+            self._fail(number, place, f"the run failed: {result.error}")
+        patch = make_patch(_end_of(whole), _end_of(result))
+        changes = "; ".join(f"{op['path']} is {op.get('value', 'gone')!r:.80}" for op in patch[:3])
+        self._fail(
+            number,
+            place,
+            f"it ends otherwise: {changes}. What decides must be in the state, or come through perform(), now(), rng() "
+            "or new_id(); if a tool answers differently each time, say same=False.",
+        )
+
+    @contextmanager
+    def _property(self, number: int, place: str) -> Iterator[None]:
+        """Makes what refold raises the report of a property that does not hold."""
+        try:
+            yield
+        except RefoldError as error:
+            if isinstance(error, AssertionError):
+                raise
+            raise AssertionError(self._report(number, place, f"{type(error).__name__}: {error}")) from error
+
+    def _fail(self, number: int, place: str, what: str) -> NoReturn:
+        raise AssertionError(self._report(number, place, what))
+
+    def _report(self, number: int, place: str, what: str) -> str:
+        return f"({number}) {PROPERTIES[number]}: not so with the {self._store} store, {place}: {what}"
+
+
+def _assert_ended(result: RunResult) -> None:
+    if result.status is RunStatus.waiting:
+        asked = ", ".join(repr(request.prompt) for request in result.waiting)
+        raise AssertionError(f"the run waits, and answers= says nothing that fits to {asked}")
+    if result.status not in (RunStatus.completed, RunStatus.stopped):
+        told = f"{result.status}: {result.error}"
+        raise AssertionError(f"only a run that ends without failing can be checked; this one is {told}")
+
+
+def _spread(size: int, most: int | None) -> list[int]:
+    """The numbers from 1 to `size`, or `most` of them, evenly spread, the last one included."""
+    if most is None or most >= size:
+        return list(range(1, size + 1))
+    return sorted({size - round(k * size / most) for k in range(max(1, most))})
+
+
+def _ends(trace: Trace) -> list[int]:
+    """Where each whole record ends, in bytes."""
+    data, ends, end = trace.data, list[int](), 0
+    while end < trace.size:
+        end = data.index(b"\n", end) + 1
+        ends.append(end)
+    return ends
+
+
+def _call(intent: Record) -> tuple[Any, ...]:
+    """What an intent is an attempt at."""
+    return intent.step, intent["phase"], intent["digest"], intent.get("n", 0)
+
+
+def _end_of(result: RunResult) -> dict[str, Any]:
+    state = result.state.to_dict() if result.state is not None else None
+    return {"status": result.status, "reason": result.stop_reason, "final_result": result.final_result, "state": state}
