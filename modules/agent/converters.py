@@ -71,6 +71,11 @@ def trajectory_to_jsonl_record(
     return record
 
 
+def trajectory_to_rows(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """A row for each message that a step brings, each once, with the step, its usage and what failed."""
+    return trajectory.trajectory_to_rows()
+
+
 def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
     """The records of a file with a record a line; blank lines are left out.
 

@@ -4,6 +4,7 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias, cast
 
 from anyio import to_thread
@@ -157,6 +158,21 @@ def hook(
         return Hook(func, event_type, condition, when=when, scorers=scorers)
 
     return decorate
+
+
+def __getattr__(name: str) -> Any:
+    """The optional hooks and what they build on: they need this module, so they are looked up when asked for."""
+    if name not in _OPTIONAL:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_OPTIONAL[name], __package__), name)
+
+
+_OPTIONAL = {
+    "tool_metrics": ".optional_hooks",
+    "summarize_when_long": ".optional_hooks",
+    "find_summarization_boundary": ".summarizing",
+    "summarize_conversation": ".summarizing",
+}
 
 
 def is_async(func: Any) -> bool:

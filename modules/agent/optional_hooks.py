@@ -1,10 +1,9 @@
 """Hooks that one may want: numbers about tools, and summarising a conversation before it is too long."""
 
 from datetime import datetime
-from typing import Any
 
-from ...engine import emit
-from .events import AgentEvent, AgentStart, GenerationStart, MetricSeries, ToolStart, ToolStep
+from ...engine import NoRunError, call_info, emit
+from .events import AgentEvent, GenerationStart, MetricSeries, ToolStart, ToolStep
 from .generators.estimate import estimate_tokens
 from .generators.identifiers import get_generator
 from .generators.protocol import Generator
@@ -12,6 +11,8 @@ from .hooks import Hook
 from .reactions import Reaction, Retry
 from .summarizing import conversation_text, find_summarization_boundary, summarize_conversation, summary_message
 from .tables import failed_call
+
+_UNDER_WAY = 10_000
 
 
 def tool_metrics(*, detailed: bool = False) -> Hook:
@@ -22,19 +23,26 @@ def tool_metrics(*, detailed: bool = False) -> Hook:
     the `mean` of a rate, are those of the run. With `detailed` there are also `tool/count.NAME`, `tool/time.NAME`,
     `tool/avg_time.NAME` and `tool/success_rate.NAME` for each tool.
     """
-    begun: dict[tuple[Any, str], datetime] = {}
+    begun: dict[tuple[str, str], datetime] = {}
 
-    def measure(event: AgentEvent) -> None:
-        if isinstance(event, AgentStart):
-            for key in [key for key in begun if key[0] == event.agent_id]:
-                del begun[key]
-        elif isinstance(event, ToolStart):
-            begun[event.agent_id, event.tool_call.id] = event.timestamp
+    async def measure(event: AgentEvent) -> None:
+        if isinstance(event, ToolStart):
+            while len(begun) >= _UNDER_WAY:  # of runs that were cut off
+                del begun[next(iter(begun))]
+            begun[_run(), event.tool_call.id] = event.timestamp
         elif isinstance(event, ToolStep):
-            since = begun.pop((event.agent_id, event.tool_call.id), None)
+            since = begun.pop((_run(), event.tool_call.id), None)
             _record(event, None if since is None else (event.timestamp - since).total_seconds(), detailed)
 
-    return Hook(measure, (AgentStart, ToolStart, ToolStep), name="tool_metrics")
+    return Hook(measure, (ToolStart, ToolStep), name="tool_metrics")
+
+
+def _run() -> str:
+    """The run in which the hook is called, so that one hook can measure several at once."""
+    try:
+        return call_info().run_id
+    except NoRunError:
+        return ""
 
 
 def _record(event: ToolStep, seconds: float | None, detailed: bool) -> None:

@@ -22,6 +22,8 @@ from .events import (
 from .hooks import CountingHook, Hook
 from .matching import matcher
 from .reactions import Finish, Reaction
+from .stop_conditions import StopCondition as StopCondition
+from .stop_conditions import stop_condition as stop_condition
 
 _Counted: TypeAlias = tuple[bool, Any]
 """Whether to stop, and what to remember."""

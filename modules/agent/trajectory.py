@@ -1,6 +1,7 @@
 """The Trajectory: what one agent has done, as the events of its runs in a row."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from uuid import UUID, uuid4, uuid5
@@ -161,3 +162,12 @@ class Trajectory(BaseModel):
         return f"Trajectory(session_id={str(self.session_id)!r}, events={len(self.events)}, steps={steps}, last={last})"
 
     __str__ = __repr__
+
+
+def __getattr__(name: str) -> Any:
+    """The converters, which need this module, so that they are looked up when asked for."""
+    if name.startswith(("trajectory_to_", "trajectory_from_", "load_trajectory_")):
+        return getattr(import_module(".converters", __package__), name)
+    if name == "trajectories_to_hf_dataset":
+        return getattr(import_module(".datasets_export", __package__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
