@@ -1,0 +1,53 @@
+"""Front matter: the YAML between two lines of `---` at the top of a Markdown file."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...errors import RefoldError
+
+_FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
+
+
+class SkillFileError(RefoldError, ValueError):
+    """A file that is no skill, or no instructions; `path` is the file, `problems` are all that was found."""
+
+    def __init__(self, path: Path, *problems: str) -> None:
+        super().__init__(f"{path}: {'; '.join(problems)}")
+        self.path = path
+        self.problems = problems
+
+
+def read_text(path: Path) -> str:
+    """The file's text, with `\\n` for every line ending and without a byte order mark.
+
+    Raises SkillFileError for what is no UTF-8, OSError for a file that cannot be read.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SkillFileError(path, f"it is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
+    """The front matter, and the text after it; None and the whole text where there is none.
+
+    Raises SkillFileError for front matter that does not end, or is no YAML mapping.
+    """
+    if not re.match(r"---[ \t]*(\n|\Z)", text):
+        return None, text
+    found = _FENCED.match(text)
+    if found is None:
+        raise SkillFileError(path, "the front matter begins with a line of --- and has no second one")
+    try:
+        document = yaml.safe_load(found["yaml"] or "")
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        told = " ".join(str(error).split())
+        raise SkillFileError(path, f"the front matter is no YAML: {told}") from error
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise SkillFileError(path, f"the front matter is a {type(document).__name__}; `key: value` lines were expected")
+    return document, found["body"] or ""

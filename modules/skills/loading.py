@@ -1,0 +1,105 @@
+"""Reads a SKILL.md: its fields, their types, and the limits that agentskills.io sets."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from .front_matter import SkillFileError, read_text, split
+from .skill import Skill
+
+MOST_NAME = 64
+MOST_DESCRIPTION = 1024
+MOST_COMPATIBILITY = 500
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def load_skill(path: Path, *, validate: bool = True) -> Skill:
+    """The skill of a SKILL.md, or of the folder that has one.
+
+    The front matter has `name` and `description`, and may have `license`, `compatibility`, `metadata` and
+    `allowed-tools`; other keys are left alone. `validate=False` lets names, descriptions and lengths pass that the
+    specification does not allow; what a field's type must be is checked all the same.
+
+    Raises SkillFileError, a ValueError, with everything that is wrong; OSError where the file cannot be read.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / "SKILL.md"
+    document, body = split(read_text(path), path)
+    if document is None:
+        raise SkillFileError(path, "a skill begins with front matter: a line of ---, name: and description:, and ---")
+    problems: list[str] = []
+    skill = Skill(
+        name=_text(document, "name", problems) or "",
+        description=_text(document, "description", problems) or "",
+        instructions=body.strip(),
+        allowed_tools=_tools(document, problems),
+        license=_text(document, "license", problems),
+        compatibility=_text(document, "compatibility", problems),
+        metadata=_metadata(document, problems),
+        path=path.absolute(),
+    )
+    if not skill.name and not any(problem.startswith("name ") for problem in problems):
+        problems.append("name is missing")
+    if validate:
+        problems += _violations(skill, problems)
+    if problems:
+        raise SkillFileError(path, *problems)
+    return skill
+
+
+def _violations(skill: Skill, known: list[str]) -> list[str]:
+    """What the specification does not allow of a skill whose fields are of the right types."""
+    found: list[str] = []
+    name, description = skill.name, skill.description
+    if name and not _NAME.fullmatch(name):
+        found.append(f"name {name!r} is not lower-case letters, digits and single hyphens between them")
+    if len(name) > MOST_NAME:
+        found.append(f"name has {len(name)} characters, {MOST_NAME} are allowed")
+    folder = skill.directory.name if skill.directory is not None else name
+    if name and folder != name:
+        found.append(f"name {name!r} is not that of its folder, {folder!r}")
+    if not description.strip() and not any(problem.startswith("description ") for problem in known):
+        found.append("description is missing or empty")
+    if len(description) > MOST_DESCRIPTION:
+        found.append(f"description has {len(description)} characters, {MOST_DESCRIPTION} are allowed")
+    if skill.compatibility is not None and not skill.compatibility.strip():
+        found.append("compatibility is empty")
+    if len(skill.compatibility or "") > MOST_COMPATIBILITY:
+        found.append(f"compatibility has {len(skill.compatibility or '')} characters, {MOST_COMPATIBILITY} are allowed")
+    return found
+
+
+def _text(document: dict[Any, Any], key: str, problems: list[str]) -> str | None:
+    value = document.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    problems.append(f"{key} must be text, got the {type(value).__name__} {value!r}; put it in quotes")
+    return None
+
+
+def _tools(document: dict[Any, Any], problems: list[str]) -> list[str]:
+    """The tools of a text that separates them by spaces, but for those inside of brackets, or of a list."""
+    value = document.get("allowed-tools", document.get("allowed_tools"))
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return re.findall(r"(?:\([^()]*\)|[^\s,])+", value)
+    if isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value):
+        return [item.strip() for item in value]
+    problems.append("allowed-tools must be names separated by spaces, or a list of names")
+    return []
+
+
+def _metadata(document: dict[Any, Any], problems: list[str]) -> dict[str, str]:
+    value = document.get("metadata")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        problems.append(f"metadata must be a mapping, got {type(value).__name__}")
+        return {}
+    wrong = [key for key, item in value.items() if not isinstance(key, str) or not isinstance(item, str)]
+    if wrong:
+        problems.append(f"metadata holds texts by name; put these in quotes: {', '.join(map(str, wrong))}")
+        return {}
+    return dict(value)

@@ -1,0 +1,34 @@
+"""Which skill is meant by a name."""
+
+from collections.abc import Sequence
+
+from ...errors import RefoldError
+from .skill import Skill
+
+
+class UnknownSkillError(RefoldError, ValueError):
+    """No skill is meant by a name, or several; `name` is what was asked for, `candidates` the ids to choose from."""
+
+    def __init__(self, name: str, candidates: Sequence[str], why: str) -> None:
+        super().__init__(f"{why}: {', '.join(candidates)}" if candidates else why)
+        self.name = name
+        self.candidates = list(candidates)
+
+
+def resolve_skill(name: str, skills: Sequence[Skill]) -> Skill:
+    """The skill of that qualified id, else the only one of that bare name.
+
+    Raises UnknownSkillError, a ValueError, where there is none, or where several have the name.
+    """
+    wanted = name.strip()
+    for skill in skills:
+        if skill.qualified_id == wanted:
+            return skill
+    named = [skill for skill in skills if skill.name == wanted]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        ids = [skill.qualified_id for skill in named]
+        raise UnknownSkillError(name, ids, f"{name!r} is ambiguous; say which one")
+    ids = [skill.qualified_id for skill in skills]
+    raise UnknownSkillError(name, ids, f"there is no skill {name!r}; there are" if ids else "there are no skills")

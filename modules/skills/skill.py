@@ -1,0 +1,139 @@
+"""A skill: what it is called, when to use it, and what it teaches; and how a model is shown it."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from xml.sax.saxutils import escape, quoteattr
+
+SkillSource = Literal["builtin", "python", "bundled"]
+"""Where a skill comes from."""
+
+SKILL_FILE = "SKILL.md"
+_MOST_FILES = 10
+
+
+@dataclass
+class Skill:
+    """Something an agent can be taught, from a SKILL.md.
+
+    Attributes:
+        name: lower-case letters, digits and single hyphens, at most 64 characters.
+        description: what it does and when to use it, at most 1,024 characters.
+        instructions: the Markdown after the front matter.
+        allowed_tools: the tools that it may use without asking; advice to the model, and to policies that take it.
+        license: the license's name, or where it is.
+        compatibility: what it needs around it, at most 500 characters.
+        metadata: texts by name, of any meaning.
+        path: its SKILL.md.
+        source: where it comes from.
+        namespace: the names of what it belongs to, such as a capability; part of `qualified_id`.
+    """
+
+    name: str
+    description: str
+    instructions: str
+    allowed_tools: list[str] = field(default_factory=list)
+    license: str | None = None
+    compatibility: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    path: Path | None = None
+    source: SkillSource = "builtin"
+    namespace: tuple[str, ...] = ()
+
+    @property
+    def directory(self) -> Path | None:
+        """The skill's folder."""
+        return self.path.parent if self.path is not None else None
+
+    @property
+    def qualified_id(self) -> str:
+        """The id by which models and people name it: namespace and name, joined by colons.
+
+        Raises ValueError where one of them has no character that an id may have.
+        """
+        return ":".join(_segment(part) for part in (*self.namespace, self.name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "instructions": self.instructions,
+            "allowed_tools": list(self.allowed_tools),
+            "license": self.license,
+            "compatibility": self.compatibility,
+            "metadata": dict(self.metadata),
+            "path": None if self.path is None else str(self.path),
+            "source": self.source,
+            "namespace": list(self.namespace),
+            "qualified_id": self.qualified_id,
+        }
+
+    def to_prompt_xml(self) -> str:
+        """What a model is told before it asks for the skill: id, description, and where it is."""
+        lines = [
+            f"  <name>{escape(self.qualified_id)}</name>",
+            f"  <description>{escape(self.description)}</description>",
+        ]
+        if self.path is not None:
+            lines.append(f"  <location>{escape(_uri(self.path))}</location>")
+        return "\n".join(["<skill>", *lines, "</skill>"])
+
+    def render_content(self) -> str:
+        """The whole skill as the `skill` tool gives it: instructions, tools, folder, and its first ten other files.
+
+        The folder is read each time.
+        """
+        name = self.qualified_id
+        parts = [f"<skill_content name={quoteattr(name)}>", f"# Skill: {name}", "", self.instructions.strip(), ""]
+        if self.allowed_tools:
+            tools = [f"  <tool>{escape(tool)}</tool>" for tool in self.allowed_tools]
+            parts += ["<allowed_tools>", *tools, "</allowed_tools>", ""]
+        if self.directory is not None:
+            parts += [
+                f"Base directory of this skill: {_uri(self.directory)}",
+                "Relative paths in this skill, such as scripts/ or references/, start at that directory.",
+            ]
+            files, more = _first(_files(self.directory, self.path), _MOST_FILES)
+            if files:
+                listed = [f"  <file>{escape(str(file))}</file>" for file in files]
+                parts += ["", "<skill_files>", *listed, *(["  <!-- and more -->"] if more else []), "</skill_files>"]
+        return "\n".join([*parts, "</skill_content>"])
+
+
+def _segment(part: str) -> str:
+    sanitised = re.sub(r"[^A-Za-z0-9_-]+", "_", part).strip("_")
+    if not sanitised:
+        raise ValueError(f"{part!r} has no letter, digit or hyphen, so that no id can be made of it")
+    return sanitised
+
+
+def _uri(path: Path) -> str:
+    return path.absolute().as_uri()
+
+
+def _files(directory: Path, own: Path | None) -> Iterator[Path]:
+    """The files below a folder, in the order of their paths; links to folders are not followed."""
+    try:
+        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        path = Path(entry.path).absolute()
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name not in (".git", "__pycache__"):
+                yield from _files(path, own)
+        elif entry.is_file() and (own is None or path != own.absolute()):
+            yield path
+
+
+def _first(files: Iterator[Path], most: int) -> tuple[list[Path], bool]:
+    found: list[Path] = []
+    for file in files:
+        if len(found) == most:
+            return found, True
+        found.append(file)
+    return found, False

@@ -1,0 +1,38 @@
+"""The tool `skill`: a model reads in its description which skills there are, and is given the one it asks for."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from anyio import to_thread
+from pydantic import Field
+
+from ...engine import effect
+from ..agent.tools import Tool
+from .resolving import resolve_skill
+from .skill import Skill
+
+_RULES = """Load a skill: instructions, and the files that go with them, for one kind of task.
+
+Before you begin a task that one of the skills below is for, load it, and follow what it says. Name it by its <name>, \
+exactly as it stands. Load a skill once; do not load one that the task does not need."""
+_NONE = "Load a skill. No skills are available."
+_EXAMPLES = 3
+
+
+def create_skill_tool(skills: Sequence[Skill]) -> Tool[[str], str]:
+    """One tool, `skill(name)`, that gives what `Skill.render_content` does.
+
+    A name is a qualified id, or a bare name that only one skill has; what is neither is an error that the model reads,
+    with the ids that there are. `source` and `namespace` of the skills should be set before. The tool only reads.
+    """
+    known = list(skills)
+    ids = [skill.qualified_id for skill in known]
+    examples = f", such as {', '.join(map(repr, ids[:_EXAMPLES]))}" if ids else ""
+    listed = "\n".join(skill.to_prompt_xml() for skill in known)
+
+    @effect(idempotent=True)
+    async def skill(name: Annotated[str, Field(description=f"The skill to load{examples}")]) -> str:
+        return await to_thread.run_sync(resolve_skill(name, known).render_content)
+
+    described = f"{_RULES}\n\n<available_skills>\n{listed}\n</available_skills>" if known else _NONE
+    return Tool.from_callable(skill, name="skill", description=described)  # type: ignore[arg-type]
