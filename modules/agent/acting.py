@@ -161,7 +161,8 @@ class Acting:
         if cls is GenerationStep:
             facts["extra"] = turn.extra
             if self.step == 1 and self.state.messages:
-                facts["messages"] = [self.state.messages[-1], *facts["messages"]]
+                goal = self.state.messages[-1].meta(agent=self.setup.name, model=self.state.agent.model)
+                facts["messages"] = [goal, *facts["messages"]]
         return facts
 
     async def _judged(self, results: list[Message]) -> dict[str, Any]:

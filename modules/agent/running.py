@@ -97,19 +97,22 @@ class Running:
     async def _events(self, stream: RunStream, projector: Projector) -> AsyncGenerator[AgentEvent]:
         heartbeat = heartbeat_of(self.agent.engine)
         facts = {"agent_id": self.agent.agent_id, "agent_name": self.agent.name}
-        records = aiter(stream)
-        while True:
-            record: Record | None = None
-            with anyio.move_on_after(heartbeat) as scope:
-                record = await anext(records, None)
-            if record is not None:
-                for event in await self._projected(record, projector):
-                    yield event
-            elif scope.cancelled_caught:
-                records = aiter(stream)  # the iterator that was cut off has lost nothing, and is of no more use
-                yield Heartbeat(**facts, message=projector.doing())
-            else:
-                return
+        records: Any = aiter(stream)
+        try:
+            while True:
+                record: Record | None = None
+                with anyio.move_on_after(heartbeat) as scope:
+                    record = await anext(records, None)
+                if record is not None:
+                    for event in await self._projected(record, projector):
+                        yield event
+                elif scope.cancelled_caught:
+                    records = aiter(stream)  # the iterator that was cut off has lost nothing, and is of no more use
+                    yield Heartbeat(**facts, message=projector.doing())
+                else:
+                    return
+        finally:
+            await records.aclose()
 
     async def _projected(self, record: Record, projector: Projector) -> list[AgentEvent]:
         events = projector.feed(record)

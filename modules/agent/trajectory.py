@@ -19,7 +19,7 @@ from .events import (
     event_to_dict,
 )
 from .messages import Message
-from .projecting import Projector
+from .projecting import events_of
 from .tables import rows_of, summary_of
 from .usage import Usage
 
@@ -145,8 +145,7 @@ class Trajectory(BaseModel):
             agent_id=agent.get("agent_id"),
             system_prompt=(state.get("system") or {}).get("body"),
         )
-        projector = Projector(value=trace.value, kept=True)
-        made.events = [event for record in trace.records for event in projector.feed(record)]
+        made.events = events_of(trace)
         made.trace = trace
         return made
 

@@ -1,0 +1,358 @@
+"""The faults that were seen elsewhere, a test each that the Agent has none of them; the numbers are the reference's."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from pydantic import ValidationError
+
+import refold.modules.agent as public
+from refold import RuntimeBudget, Trace, now
+from refold.modules.agent import (
+    Agent,
+    AgentInput,
+    CurrentTask,
+    Finish,
+    FunctionGenerator,
+    GenerateParams,
+    Generation,
+    Hook,
+    Message,
+    ScriptedGenerator,
+    ToolCall,
+    Toolset,
+    Trajectory,
+    Usage,
+    chat_problems,
+    tool,
+    tool_method,
+)
+from refold.modules.agent.events import (
+    AgentEnd,
+    CompactionEvent,
+    GenerationEnd,
+    GenerationRetry,
+    GenerationStart,
+    GenerationStep,
+    ToolError,
+    ToolStart,
+)
+from refold.modules.agent.generators import ContextOverflowError, RateLimitedError
+from refold.modules.agent.stopping import output
+from refold.modules.agent.trajectory import Trajectory as SameTrajectory
+
+pytestmark = pytest.mark.anyio
+
+
+def call(name: str, id: str = "c1", **arguments: Any) -> ToolCall:
+    return ToolCall.of(id, name, arguments)
+
+
+def agent_of(answers: list[Any], **config: Any) -> Agent:
+    usage = config.pop("usage", None)
+    return Agent(name="tester", model=ScriptedGenerator(answers, usage=usage), **config)
+
+
+def end_of(trajectory: Trajectory) -> AgentEnd:
+    last = trajectory.events[-1]
+    assert isinstance(last, AgentEnd)
+    return last
+
+
+@tool
+async def note(text: str = "x") -> str:
+    """Notes a text."""
+    return text
+
+
+def test_b1_the_names_are_where_they_are_said_to_be() -> None:
+    assert SameTrajectory is public.Trajectory
+    for name in public.__all__:
+        assert getattr(public, name) is not None
+
+
+async def test_b2_no_instructions_are_none() -> None:
+    trajectory = await agent_of(["hi"]).run("go")
+    assert end_of(trajectory).stop_reason == "finished"
+    assert trajectory.system_prompt is None
+    told = await agent_of(["hi"], instructions="\n    Be brief.\n      Really.\n").run("go")
+    assert told.trace is not None
+    assert told.trace.first_state is not None
+    assert told.trace.first_state["system"]["body"] == "\nBe brief.\n  Really.\n"
+
+
+async def test_b3_a_stop_hook_keeps_the_last_generation() -> None:
+    trajectory = await agent_of([[call("note")], "FIN"], tools=[note], hooks=[output("FIN")]).run("go")
+    assert [m.content for m in trajectory.messages] == ["go", "", "x", "FIN"]
+    assert end_of(trajectory).stop_reason == "finished"
+
+
+async def test_b4_a_cancelled_run_cancels_its_tools_and_says_so(tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    @tool
+    async def slow() -> str:
+        """Sleeps."""
+        try:
+            await anyio.sleep(30)
+        finally:
+            ended.append("cancelled")
+        return "slept"
+
+    async def run(cut: Any) -> Agent:
+        agent = agent_of([[call("slow"), call("note", "c2")]], tools=[slow, note], engine={"traces": tmp_path})
+        await cut(agent)
+        last = end_of(agent.trajectory)
+        assert (last.stop_reason, str(last.error)) == ("cancelled", "the run was cancelled")
+        assert agent.trajectory.messages[0].content == "go"
+        assert chat_problems(agent.trajectory.messages) == []
+        return agent
+
+    async def by_scope(agent: Agent) -> None:
+        with anyio.move_on_after(0.2):
+            await agent.run("go")
+
+    async def by_leaving(agent: Agent) -> None:
+        async with agent.stream("go") as events:
+            async for event in events:
+                if isinstance(event, ToolStart):
+                    break
+
+    for cut in (by_scope, by_leaving):
+        await run(cut)
+    assert ended == ["cancelled"] * 2
+    assert [Trace.load(path).status for path in tmp_path.glob("*.jsonl")] == ["cancelled"] * 2
+
+
+async def test_b4_when_one_tool_fails_its_siblings_end_before_the_run_does() -> None:
+    done: list[str] = []
+
+    @tool(catch=False)
+    async def fails() -> str:
+        """Fails."""
+        raise RuntimeError("no")
+
+    @tool
+    async def later() -> str:
+        """Takes its time."""
+        for _ in range(20):
+            await checkpoint()
+        done.append("later")
+        return "kept"
+
+    trajectory = await agent_of([[call("fails"), call("later", "c2")]], tools=[fails, later]).run("go")
+    assert done == ["later"]
+    assert [m.content for m in trajectory.messages][-1] == "kept"
+    assert end_of(trajectory).stop_reason == "error"
+
+
+async def test_b8_a_copy_is_checked_and_its_own() -> None:
+    agent = agent_of(["one"], tools=[note])
+    assert (await agent.run("go")).messages[-1].content == "one"
+    other = agent.with_(model=ScriptedGenerator(["two"]))
+    assert (await other.run("go")).messages[-1].content == "two"
+    assert other.agent_id == agent.agent_id
+    other.tools.append(len)
+    assert len(agent.tools) == 1
+    assert agent.history[-1].content == "one"
+    with pytest.raises(ValidationError):
+        agent.with_(max_steps=-5)
+    with pytest.raises(TypeError, match="did you mean 'max_steps'"):
+        agent.with_(max_step=5)
+    with pytest.raises(ValidationError):
+        agent.max_steps = 0
+    followed = agent.configure(model=ScriptedGenerator(["?", "three"]))
+    assert [m.content for m in (await followed.run("on", reset=False)).messages] == ["go", "one", "on", "three"]
+
+
+async def test_b9_one_agent_runs_many_goals_at_once() -> None:
+    class Slow(Toolset):
+        async def __aenter__(self) -> None:
+            await anyio.sleep(0.01)
+
+        async def __aexit__(self, *_: object) -> None:
+            pass
+
+        @tool_method
+        async def echo(self, goal: str = AgentInput("goal")) -> str:  # type: ignore[assignment]
+            """Says the goal."""
+            await anyio.sleep(0.001)
+            return goal
+
+    def answer(messages: Any, params: GenerateParams) -> Any:
+        return [call("echo")] if messages[-1].role == "user" else f"it was {messages[-1].content}"
+
+    agent = Agent(name="many", model=FunctionGenerator(answer), tools=[Slow()])
+    found: dict[str, Trajectory] = {}
+
+    async def run(goal: str, how: Any) -> None:
+        found[goal] = await how(goal)
+
+    async with anyio.create_task_group() as group:
+        for i in range(4):
+            group.start_soon(run, f"goal {i}", agent.run)
+            group.start_soon(run, f"task {i}", agent.as_task())
+    assert len({id(trajectory) for trajectory in found.values()}) == 8
+    for goal, trajectory in found.items():
+        assert [m.content for m in trajectory.messages] == [goal, "", goal, f"it was {goal}"]
+
+
+async def test_b10_a_step_writes_what_it_adds() -> None:
+    sizes: dict[int, int] = {}
+    for steps in (50, 200):
+        trajectory = await agent_of([*[[call("note")]] * steps, "done"], tools=[note]).run("go")
+        assert trajectory.trace is not None
+        sizes[steps] = sum(len(r.raw) for r in trajectory.trace.records if r.kind != "snapshot")
+    assert sizes[200] < 4.2 * sizes[50]
+
+
+async def test_b11_usage_is_added_up_once_and_has_its_cost() -> None:
+    usage = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=0.5)
+    trajectory = await agent_of([[call("note")], [call("note")], "done"], tools=[note], usage=usage).run("go")
+    assert trajectory.usage == Usage(input_tokens=30, output_tokens=15, total_tokens=45, cost_usd=1.5)
+    assert trajectory.trace is not None
+    assert trajectory.trace.final_state["usage"]["cost_usd"] == 1.5
+    assert trajectory.trace.end["usage"]["tokens_in"] == 30
+
+
+async def test_b12_context_is_filled_in_and_hidden() -> None:
+    @tool
+    def about(goal: str = AgentInput("goal"), task: Any = CurrentTask()) -> str:  # type: ignore[assignment]  # noqa: B008
+        """Says what is worked on."""
+        return f"{goal} / {task.objective}"
+
+    trajectory = await agent_of([[call("about")], "done"], tools=[about]).run("win")
+    assert trajectory.messages[2].content == "win / win"
+    assert about.parameters_schema["properties"] == {}
+
+
+async def test_b14_an_unknown_tool_is_a_result_of_its_call() -> None:
+    agent = agent_of([[call("nte")], "done"], tools=[note])
+    async with agent.stream("go") as stream:
+        events = [event async for event in stream]
+    (error,) = [event for event in events if isinstance(event, ToolError)]
+    assert "did you mean 'note'" in str(error.error)
+    assert [(m.role, m.tool_call_id) for m in agent.history][2] == ("tool", "c1")
+
+
+async def test_b17_what_was_said_is_json_and_comes_back() -> None:
+    @tool(catch=False)
+    def odd() -> Message:
+        """Gives metadata that JSON does not have."""
+        raise ValueError("odd")
+
+    hooks = [Hook(lambda e: Finish("odd"), ToolError, name="h")]
+    trajectory = await agent_of([[call("odd")]], tools=[odd], hooks=hooks).run("go")
+    again = Trajectory.from_dict(trajectory.to_dict())
+    assert again == trajectory
+    assert repr(again) == repr(trajectory)
+    continued = await agent_of(["?", "more"]).run("on", trajectory=again)
+    assert continued is again
+    assert [m.content for m in again.messages][-2:] == ["on", "more"]
+
+
+async def test_b19_errors_are_cut_like_outputs() -> None:
+    @tool
+    def huge() -> str:
+        """Fails at length."""
+        raise ValueError("x" * 5_000_000)
+
+    agent = agent_of([[call("huge")], "done"], tools=[huge])
+    trajectory = await agent.run("go")
+    assert sys.getsizeof(str(trajectory.to_dict())) < 100_000
+
+
+async def test_b21_the_timeout_holds_for_any_generator() -> None:
+    class Slow:
+        model = "slow"
+
+        async def generate(self, messages: Any, params: Any) -> Generation:
+            await anyio.sleep(30)
+            return Generation.from_text("late")
+
+    trajectory = await Agent(name="t", model=Slow(), generation_timeout=1, backoff_max_tries=0).run("go")
+    assert "no answer within 1 s" in str(end_of(trajectory).error)
+
+
+async def test_b21_any_error_that_says_so_is_waited_out() -> None:
+    class Busy(Exception):
+        transient = True
+
+    answers = [Busy("wait"), RateLimitedError("slow down"), "done"]
+    agent = agent_of(answers, backoff_base_factor=0.001)
+    async with agent.stream("go") as stream:
+        events = [event async for event in stream]
+    retries = [event for event in events if isinstance(event, GenerationRetry)]
+    assert [(r.attempt, r.error_type) for r in retries] == [(1, "TransientGeneratorError"), (2, "RateLimitedError")]
+    assert agent.history[-1].content == "done"
+    assert len([event for event in events if isinstance(event, GenerationStart)]) == 1
+
+
+async def test_b21_a_compaction_lasts_and_loses_nothing() -> None:
+    turns = [answer for i in range(6) for answer in ([call("note", f"c{i}")],)]
+    answers = [*turns, ContextOverflowError("too long"), "<summary>notes</summary>", "done"]
+    usage = Usage(input_tokens=1, output_tokens=1, total_tokens=2, cost_usd=0.0)
+    agent = agent_of(answers, tools=[note], usage=usage)
+    trajectory = await agent.run("go")
+    assert end_of(trajectory).stop_reason == "finished"
+    (compaction,) = trajectory.get_events_by_type(CompactionEvent)
+    assert (compaction.trigger, compaction.messages_before) == ("overflow_recovery", 13)
+    assert len(trajectory.messages) == 14
+    assert len(trajectory.context) == compaction.messages_after + 1 if compaction.messages_after else False
+    assert trajectory.usage.total_tokens == 16
+    assert trajectory.trace is not None
+    bodies = [m["body"] for m in trajectory.trace.final_state["messages"]]
+    assert bodies == [m.content for m in trajectory.context]
+    later = agent.with_(model=ScriptedGenerator([*["?"] * 7, "and on"]))
+    sent = await later.run("on", reset=False)
+    assert sent.trace is not None
+    assert sent.trace.first_state is not None
+    assert sent.trace.first_state["messages"][0]["body"] == bodies[0]
+
+
+async def test_an_overflow_that_cannot_be_helped_says_so() -> None:
+    trajectory = await agent_of([ContextOverflowError("too long")]).run("go")
+    assert end_of(trajectory).stop_reason == "error"
+    assert trajectory.trace is not None
+    assert trajectory.trace.stop_reason == "context_overflow"
+
+
+async def test_steps_and_budget_both_hold() -> None:
+    forever = [[call("note")]] * 10
+    for config, reason in (
+        ({"max_steps": 3}, "max_steps_reached"),
+        ({"engine": {"budget": RuntimeBudget(max_steps=3)}}, "max_steps_reached"),
+        ({"max_steps": 3, "engine": {"budget": {"max_tokens": 1000}}}, "max_steps_reached"),
+    ):
+        trajectory = await agent_of(forever, tools=[note], **config).run("go")
+        assert end_of(trajectory).stop_reason == reason
+        assert end_of(trajectory).status == "finished"
+        assert len(trajectory.get_events_by_type(GenerationStep)) == 3
+        assert chat_problems(trajectory.messages) == []
+    usage = Usage(input_tokens=50, output_tokens=50, total_tokens=100)
+    trajectory = await agent_of(forever, tools=[note], usage=usage, engine={"budget": {"max_tokens": 250}}).run("go")
+    assert end_of(trajectory).stop_reason == "error"
+    assert "tokens" in str(end_of(trajectory).error)
+
+
+async def test_a_generation_is_told_with_what_it_used() -> None:
+    usage = Usage(input_tokens=3, output_tokens=1, total_tokens=4)
+    trajectory = await agent_of(["hi"], usage=usage).run("go")
+    (end,) = trajectory.get_events_by_type(GenerationEnd)
+    (step,) = trajectory.get_events_by_type(GenerationStep)
+    assert end.usage == step.usage == usage
+    assert [m.role for m in step.messages] == ["user", "assistant"]
+    assert step.messages[1].metadata == {"agent": "tester", "model": "scripted", "generation_stop_reason": "stop"}
+
+
+async def test_the_clock_of_hooks_and_the_module_is_journaled() -> None:
+    seen: list[Any] = []
+    hook = Hook(lambda e: seen.append(now()), GenerationEnd, name="clock")
+    agent = agent_of(["hi"], hooks=[hook])
+    trajectory = await agent.run("go")
+    assert trajectory.trace is not None
+    assert await agent.make_engine().averify(trajectory.trace) == []
+    assert len(seen) == 1
