@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -99,10 +100,9 @@ def one_of_each() -> dict[str, AgentEvent]:
 
 
 def test_each_event_is_written_as_it_always_was() -> None:
-    """`UPDATE` below, set by hand, writes the file anew: old trajectories must still be read then."""
+    """`REFOLD_WRITE_GOLDEN=1` writes the file anew; what the old one holds must still be read then."""
     written = {name: {"kept": event_to_dict(e), "shown": e.as_dict()} for name, e in one_of_each().items()}
-    update = False
-    if update:
+    if os.environ.get("REFOLD_WRITE_GOLDEN"):
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(json.dumps(written, indent=1) + "\n")
     assert written == json.loads(GOLDEN.read_text())
