@@ -273,7 +273,7 @@ class ChildRuns:
 
         async def ask(request: WaitRequest) -> None:
             shown = replace(request, details={**request.details, "run": run_id})
-            value = await run.waits.answer(shown)
+            value = await run.waits.answer(shown, handled=False)  # the child has asked whom it could
             if request.deadline is None or request.deadline > run.clock.time():
                 given[request.id] = value
 

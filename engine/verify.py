@@ -136,7 +136,7 @@ class _Verification:
         if recorded is None:  # a child run begins with a candidate of its parent's
             assert step.decision is not None
             return Decision.from_dict(next(r["decision"] for r in step.records if r.kind == "decide"))
-        last = not any(r.kind == "decide" and "asked" in r for r in step.records)
+        last = not any(r.kind == "decide" and isinstance(r["decision"].get("candidates"), int) for r in step.records)
 
         async def decide() -> Any:
             decision = await self._asked(state, None)
@@ -156,21 +156,23 @@ class _Verification:
     ) -> Decision | Adopted:
         """What was chosen: nothing is explored, and no score is asked, again."""
         if isinstance(want.decision.candidates, int):
-            await self._candidates(step, want.state, nest, next(decided)["decision"]["candidates"])
+            recorded = next(decided)
+            last = not any(r.kind == "decide" and "asked" in r and r.seq > recorded.seq for r in step.records)
+            await self._candidates(step, want.state, nest, recorded["decision"]["candidates"], last)
         if "candidate" in next(chosen)["chosen"]:
             return Decision.from_dict(next(decided)["decision"])
         return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
 
-    async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any]) -> None:
-        """Asks `decide` for each candidate again."""
+    async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
+        """Asks `decide` for each candidate again; `last` says that it is asked nothing more in this step."""
         for number, expected in enumerate(recorded):
 
             async def decide(number: int = number) -> Any:
                 decision = await self._asked(state, number)
                 return _form(decision) if isinstance(decision, Decision) else decision
 
-            prefix, last = f"candidate {nest}.{number}|".encode(), number == len(recorded) - 1
-            await self._compare(step.index, "decide", expected, decide, prefix, last=last)
+            prefix, ends = f"candidate {nest}.{number}|".encode(), last and number == len(recorded) - 1
+            await self._compare(step.index, "decide", expected, decide, prefix, last=ends)
 
     def _committed(self, step: Step, want: Commit) -> StateSchema | None:
         if orjson.dumps(want.patch) == orjson.dumps(step.patch):

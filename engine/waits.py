@@ -93,12 +93,18 @@ class Waits:
             self.shown, self.answers = {}, {}
 
     async def answer(
-        self, request: WaitRequest, call: "Call | None" = None, *, timer: bool = False, first: OnWait | None = None
+        self,
+        request: WaitRequest,
+        call: "Call | None" = None,
+        *,
+        timer: bool = False,
+        first: OnWait | None = None,
+        handled: bool = True,
     ) -> Any:
         """The answer to a request, None once its time has passed; written down before it is given.
 
-        `call` is the ask that waits, if it is one, and `first` who is asked before the run's own handler. A `timer` is
-        waited for in this process, whoever else could answer.
+        `call` is the ask that waits, if it is one, and `first` who is asked before the run's own handler; nobody is,
+        where it is not to be `handled`. A `timer` is waited for in this process, whoever else could answer.
         """
         if request.id in self.answers:
             return self.answers[request.id]
@@ -113,7 +119,7 @@ class Waits:
         self._asking.append(asking)
         self._recheck()
         try:
-            return await self._answered(shown, asking, timer, (first, self._on_wait))
+            return await self._answered(shown, asking, timer, (first, self._on_wait) if handled else ())
         finally:
             self._asking.remove(asking)
             self._recheck()

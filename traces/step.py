@@ -82,8 +82,8 @@ class Step:
     @cached_property
     def decided(self) -> dict[str, Any] | None:
         """The decision that `decide` gave; None where it gave none, as in the first step of a run branched off."""
-        made = (record for record in self.records if record.kind == "decide" and "candidate" not in record)
-        return next((record["decision"] for record in made), None)
+        first = next((record for record in self.records if record.kind == "decide"), None)
+        return None if first is None or "candidate" in first else first["decision"]
 
     @cached_property
     def branches(self) -> tuple[Mapping[str, Any], ...]:

@@ -81,8 +81,8 @@ def last_letter(state: Menu) -> float:
 
 def best_letter(state: Menu, decision: Decision) -> float:
     if decision.mode == "branch":
-        assert not isinstance(decision.candidates, int)
-        return max(best_letter(state, each) for each in decision.candidates)
+        several = () if isinstance(decision.candidates, int) else decision.candidates
+        return max([best_letter(state, each) for each in several], default=0.0)
     return float(ord(decision.actions[-1].args["name"][-1])) if decision.actions else 0.0
 
 
@@ -180,6 +180,39 @@ def test_a_number_of_candidates_asks_decide_so_often(name: str, folder: bool, tm
     assert len(asked[0]["decision"]["candidates"]) == 3
     assert asked[0]["decision"]["rationale"] == "let me think"
     assert {e["data"]["candidate"] for e in result.trace.steps[0].events} == {0, 1, 2}
+
+
+class AskedWithin(Eats):
+    """Asks to be asked within what it was asked for."""
+
+    async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]
+        if state.current_step == 1:
+            return Decision.final("full")
+        said = await perform(think, (candidate or 0) % 3)
+        if candidate is None:
+            return Decision.branch([Decision.branch(3), eat("e"), Decision.branch([Decision.branch(2)])])
+        if candidate == 2:
+            return Decision.branch([eat(f"{said}y"), Decision.branch([Decision.branch(2), eat("x")])])
+        return eat(f"{said}{candidate}")
+
+
+@by_all
+@everywhere
+def test_being_asked_within_what_was_asked_for(name: str, folder: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
+    result = explore(SEARCHES[name], AskedWithin(), **options)
+    assert result.error is None
+    assert result.state.eaten == {"first": ["a0"], "best": ["e"], "best first": ["e"]}.get(name, ["cy"])
+
+
+def likes_to_be_asked(state: Menu, decision: Decision) -> float:
+    return float(decision.mode == "branch") + float(isinstance(decision.candidates, int))
+
+
+def test_selecting_what_asks_within_what_was_asked_for() -> None:
+    result = explore(SelectBest(likes_to_be_asked), AskedWithin())
+    assert [r["asked"] for r in result.trace.records if r.kind == "decide" and "asked" in r] == [3, 2]
+    assert result.state.eaten == ["a0"]
 
 
 def test_being_asked_depends_on_the_seed_alone() -> None:
