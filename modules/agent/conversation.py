@@ -109,6 +109,7 @@ class _Reading:
         self._flush_results()
         self.chat += self._without_goal(step.messages)
         self.chat += answers.values()
+        self.goal = None
         self._flush()
 
     def _reaction(self, step: ReactStep) -> None:

@@ -41,12 +41,15 @@ def call_from(value: Any) -> ToolCall:
     raise ValueError(f"a tool call is a ToolCall, or its document; got {type(value).__name__}")
 
 
+_NOTHING = Usage()
+
+
 def usage_from(value: Any) -> Usage:
     """Usage from usage or its document, of which members that are not known are left out; None is no usage."""
     if isinstance(value, Usage):
         return value
-    if value is None:
-        return Usage()
+    if not value and (value is None or isinstance(value, Mapping)):
+        return _NOTHING
     if not isinstance(value, Mapping):
         raise ValueError(f"usage is a Usage, or its document; got {type(value).__name__}")
     return Usage(**{name: value[name] for name in Usage.model_fields if name in value})

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from ...traces import Trace
 from .conversation import context, conversation
+from .documents import usage_from
 from .events import (
     AgentEvent,
     AgentStep,
@@ -23,6 +24,7 @@ from .projecting import events_of
 from .tables import rows_of, summary_of
 from .usage import Usage
 
+_NOTHING = usage_from(None)
 E = TypeVar("E", bound=AgentEvent)
 
 _NAMESPACE = UUID("7c2b1f0a-58d4-5e0f-8a7b-2f6b9c1d3e55")
@@ -89,7 +91,8 @@ class Trajectory(BaseModel):
     @property
     def usage(self) -> Usage:
         """What all steps have used together; its cost is None where a price is not known."""
-        return Usage.total(step.usage for step in self.steps if not isinstance(step, GenerationEnd))
+        steps = (step for step in self.steps if not isinstance(step, GenerationEnd))
+        return Usage.total(step.usage for step in steps if step.usage is not _NOTHING)
 
     @property
     def metrics(self) -> dict[str, MetricSeries]:

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..calls import ToolCall
+from ..documents import usage_from
 from ..messages import Message
 from ..recorded_errors import error_text
 from ..usage import Usage
@@ -99,6 +100,9 @@ class AgentEvent(BaseModel):
 AgentEvent.known["AgentEvent"] = AgentEvent
 
 
+_NOTHING = usage_from(None)
+
+
 class AgentStep(AgentEvent):
     """A piece of work that carries the agent on: an event with messages that become part of the conversation.
 
@@ -114,7 +118,7 @@ class AgentStep(AgentEvent):
     generator: OptionalGenerator = None
     step: int = 0
     messages: Messages = Field(default_factory=list)
-    usage: StepUsage = Field(default_factory=Usage)
+    usage: StepUsage = Field(default_factory=lambda: _NOTHING)
     error: OptionalError = None
     stop: bool | None = None
 
