@@ -2,7 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import reduce
+from operator import and_ as and_operator
+from operator import or_ as or_operator
+from typing import Any, overload
 
 from .events import AgentStep
 
@@ -89,6 +92,47 @@ class StopCondition:
         return f"StopCondition({self.name})"
 
 
-def stop_condition(func: Judge) -> StopCondition:
-    """Makes a stop condition of a function of steps."""
-    return StopCondition(func)
+@overload
+def stop_condition(func: Judge, /) -> StopCondition: ...
+@overload
+def stop_condition(
+    *, name: str | None = None, catch: bool = False, default: bool = False
+) -> Callable[[Judge], StopCondition]: ...
+def stop_condition(
+    func: Judge | None = None, /, *, name: str | None = None, catch: bool = False, default: bool = False
+) -> StopCondition | Callable[[Judge], StopCondition]:
+    """Makes a stop condition of a function of steps: `@stop_condition`, or `@stop_condition(name=…, catch=…)`."""
+
+    def decorate(given: Judge) -> StopCondition:
+        return StopCondition(given, name=name, catch=catch, default=default)
+
+    return decorate if func is None else decorate(func)
+
+
+def and_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
+    """Holds where all do; they are asked in order, up to the first that does not."""
+    return _named(reduce(and_operator, map(StopCondition.fit, conditions)), name)
+
+
+def or_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
+    """Holds where one does; they are asked in order, up to the first that does."""
+    return _named(reduce(or_operator, map(StopCondition.fit, conditions)), name)
+
+
+def not_(condition: StopCondition | Judge, *, name: str | None = None) -> StopCondition:
+    """Holds where the other does not."""
+    return _named(~StopCondition.fit(condition), name)
+
+
+def always() -> StopCondition:
+    """Holds after every step."""
+    return StopCondition(lambda steps: True, name="always")
+
+
+def never() -> StopCondition:
+    """Never holds; with it alone, an agent goes on until something else ends it."""
+    return StopCondition(lambda steps: False, name="never")
+
+
+def _named(condition: StopCondition, name: str | None) -> StopCondition:
+    return condition if name is None else condition.with_(name=name)

@@ -1,0 +1,79 @@
+"""Stop conditions: made of functions, named, combined, and asked of steps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from refold.modules.agent.events import AgentStep, GenerationStep
+from refold.modules.agent.stop_conditions import always, and_, never, not_, or_
+from refold.modules.agent.stopping import StopCondition, stop_condition
+
+STEPS = [GenerationStep(step=1), GenerationStep(step=2)]
+
+
+def two_steps(steps: Sequence[AgentStep]) -> bool:
+    return len(steps) >= 2
+
+
+async def later(steps: Sequence[AgentStep]) -> bool:
+    return two_steps(steps)
+
+
+def raises(steps: Sequence[AgentStep]) -> bool:
+    raise RuntimeError("no")
+
+
+async def holds(condition: Any, steps: Sequence[AgentStep] = STEPS) -> bool:
+    return await StopCondition.fit(condition).evaluate(steps)
+
+
+async def test_a_function_becomes_a_condition_of_its_name() -> None:
+    condition = StopCondition.fit(two_steps)
+    assert condition.name == "two_steps"
+    assert [await holds(condition, []), await holds(condition), await holds(later)] == [False, True, True]
+    assert StopCondition.fit(condition) is condition
+    with pytest.raises(TypeError, match="function"):
+        StopCondition("two_steps")  # type: ignore[arg-type]
+
+
+async def test_conditions_combine() -> None:
+    two = StopCondition(two_steps)
+    held = [two & always(), two | never(), ~never(), two & later, and_(two, later, always()), or_(never(), two)]
+    not_held = [two & never(), ~two, not_(two), never() | never(), and_(two, never(), raises)]
+    assert [await holds(one) for one in held] == [True] * len(held)
+    assert [await holds(one) for one in not_held] == [False] * len(not_held)
+    assert (two & never() | ~never()).name == "((two_steps & never) | ~never)"
+    assert and_(two, later, name="both").name == "both"
+
+
+async def test_the_second_is_not_asked_where_the_first_decides() -> None:
+    assert not await holds(and_(never(), raises))
+    assert await holds(or_(always(), raises))
+
+
+async def test_errors_are_caught_on_request() -> None:
+    with pytest.raises(RuntimeError):
+        await holds(raises)
+    assert not await holds(StopCondition(raises, catch=True))
+    assert await holds(StopCondition(raises).with_(catch=True, default=True))
+
+
+async def test_the_decorator_takes_options_or_none() -> None:
+    @stop_condition
+    def plain(steps: Sequence[AgentStep]) -> bool:
+        return True
+
+    @stop_condition(name="other", catch=True)
+    def named(steps: Sequence[AgentStep]) -> bool:
+        raise RuntimeError
+
+    assert (plain.name, named.name) == ("plain", "other")
+    assert not await holds(named)
+
+
+def test_many_come_from_one_a_list_or_names() -> None:
+    assert StopCondition.fit_many(None) == []
+    assert [c.name for c in StopCondition.fit_many(two_steps)] == ["two_steps"]
+    assert [c.name for c in StopCondition.fit_many([two_steps, always()])] == ["two_steps", "always"]
+    assert [c.name for c in StopCondition.fit_many({"twice": two_steps})] == ["twice"]
