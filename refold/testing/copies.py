@@ -5,17 +5,21 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from ..traces import SUFFIX, Trace
+from ..traces import SUFFIX, Trace, branches_folder
 
 
 class Copies(Protocol):
-    """A kind of store: where runs keep their traces, and how one is copied."""
+    """A kind of store: where runs keep their traces, and how one is copied.
+
+    A copy has the blobs of the original, and of its relatives those that were there when it held no more: its
+    ancestors, the children that it had opened, and theirs.
+    """
 
     folder: Path | None
     """What an engine is given as `traces`."""
 
     def copy(self, trace: Trace, data: bytes) -> Trace:
-        """A trace of its own that holds `data`, with the blobs and relatives of `trace`."""
+        """A trace of its own that holds `data`, the beginning of that of `trace`."""
 
 
 class MemoryCopies:
@@ -27,10 +31,12 @@ class MemoryCopies:
         """See Copies."""
         original = trace.memory()
         copied = Trace.from_bytes(data, blobs=dict(original.blobs))
-        for run_id, other in original.family.stores.items():
-            if run_id != trace.run_id:
-                relative = Trace.from_bytes(other.read(), blobs=dict(other.blobs))
-                relative.memory().join(copied.memory())
+        others = {run_id: store for run_id, store in original.family.stores.items() if run_id != trace.run_id}
+        relatives = {
+            run_id: Trace.from_bytes(store.read(), blobs=dict(store.blobs)) for run_id, store in others.items()
+        }
+        for relative in _there(copied, relatives):
+            relative.memory().join(copied.memory())
         return copied
 
 
@@ -47,10 +53,32 @@ class FileCopies:
         assert trace.path is not None
         folder = self._root / f"copy{next(self._numbers)}"
         folder.mkdir(parents=True)
-        name = trace.path.name.removesuffix(SUFFIX)
-        for beside in trace.path.parent.glob(f"{name}.*"):
-            if beside.is_dir():
-                shutil.copytree(beside, folder / beside.name)
+        home, name = trace.path.parent, trace.path.name.removesuffix(SUFFIX)
+        if (blobs := home / f"{name}.blobs").exists():
+            shutil.copytree(blobs, folder / blobs.name)
+        below = {each.run_id: each for each in map(Trace.load, branches_folder(trace.path).rglob(f"*{SUFFIX}"))}
+        for relative in _there(Trace.from_bytes(data), below):
+            assert relative.path is not None
+            for beside in relative.path.parent.glob(f"{relative.run_id}.*"):
+                place = folder / beside.relative_to(home)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if beside.suffix == ".blobs":
+                    shutil.copytree(beside, place)
+                elif beside.is_file():
+                    shutil.copyfile(beside, place)
         path = folder / trace.path.name
         path.write_bytes(data)
         return Trace.load(path)
+
+
+def _there(trace: Trace, relatives: dict[str, Trace]) -> list[Trace]:
+    """Those of the relatives that were there when the trace was as it is: all but children it has not opened yet."""
+    opened = {child for record in trace.records for child in (record.get("opened") or {}).get("children", ())}
+
+    def there(relative: Trace) -> bool:
+        parent = (relative.header.get("parent") or {}).get("run")
+        if parent == trace.run_id:
+            return relative.run_id in opened
+        return parent not in relatives or there(relatives[parent])
+
+    return [relative for relative in relatives.values() if relative.size and there(relative)]

@@ -29,9 +29,16 @@ class Recovery:
     ) -> None:
         self.copies = copies
         self.options = options
+        self.most_rounds = 1000
+        """How often a run is answered before that is given up."""
         self._make = make
         self._answers = answers
         self._fates = fates
+
+    @property
+    def time_stands_still(self) -> bool:
+        """Whether no deadline passes by itself."""
+        return self.options.get("clock") is not None
 
     def engine(self, **options: Any) -> Engine:
         """An engine with a module of its own."""
@@ -47,9 +54,12 @@ class Recovery:
 
     async def to_the_end(self, result: RunResult) -> RunResult:
         """Answers a run until it has ended."""
-        while result.waiting:
+        for _ in range(self.most_rounds):
+            if not result.waiting:
+                return result
             result = await self.go_on(result)
-        return result
+        asked = ", ".join(repr(request.prompt) for request in result.waiting)
+        raise AssertionError(f"the run asks on and on, now {asked}; must what it asks be in the state?")
 
     async def go_on(self, result: RunResult) -> RunResult:
         """Answers what a run waits for, or lets the time to answer pass; by another engine."""
