@@ -320,6 +320,8 @@ class _Exploration:
         """Writes the choice, and carries it out."""
         choice = checked_choice(strategy, chosen, self._nodes)
         members = verdict(strategy, choice, self._nodes.values(), self._weights, self._cut)
+        if waited := self._run.waits.waited():
+            members["waited"] = waited
         self._run.write("branch", self._run.step, members)
         if isinstance(chosen, int):
             return chosen

@@ -1,6 +1,6 @@
 """Takes up a run where its trace ends: what ended is kept, what is unknown is asked, what is missing is done."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -236,16 +236,36 @@ def _weights(trace: Trace) -> tuple[int, int]:
 def _seconds(trace: Trace) -> float:
     """Seconds of work in all attempts so far; the time between them, and in waits, does not count."""
     total, began, last = 0.0, trace.header.at, trace.header.at
+    exploring: list[str] = []
     for record in trace.records:
         if record.kind == "resume":
-            total += last - began
+            total += max(last, _worked_until(trace, exploring, record.at)) - began
             began = record.at
+        elif record.kind == "branch" and "opened" in record:
+            exploring += record["opened"]["children"]
+        elif record.kind == "branch":
+            total -= record.get("waited", 0.0)
+            exploring = []
         elif record.kind == "input":
             total -= record.get("waited", 0.0)
         elif record.kind == "end":
             total, began = record["usage"]["seconds"], record.at
         last = record.at
+    if trace.ending.record is None:
+        last = max(last, _worked_until(trace, exploring, float("inf")))
     return max(0.0, total + last - began)
+
+
+def _worked_until(trace: Trace, names: list[str], before: float) -> float:
+    """When the last of these child runs, or theirs, wrote something, before an attempt that went on with them."""
+    last = 0.0
+    for child in _relatives(trace, names):
+        for record in child.records:
+            if record.at <= before:
+                last = max(last, record.at)
+                if record.kind == "branch" and "opened" in record:
+                    last = max(last, _worked_until(child, record["opened"]["children"], before))
+    return last
 
 
 def used_so_far(trace: Trace) -> RunUsage:
@@ -254,7 +274,7 @@ def used_so_far(trace: Trace) -> RunUsage:
     if end is not None:
         return RunUsage(**end["usage"])
     since: list[Usage] = []
-    children: list[RunUsage] = []
+    opened: dict[str, None] = {}
     booked: Mapping[str, Any] = {}
     for record in reversed(trace.records):
         if record.kind == "commit":
@@ -263,7 +283,8 @@ def used_so_far(trace: Trace) -> RunUsage:
         if record.kind == "outcome" and (usage := Usage.of(record.get("usage"))) is not None:
             since.append(usage)
         if record.kind == "branch" and "opened" in record:
-            children += [used_so_far(child) for child in _relatives(trace, record["opened"]["children"])]
+            opened |= dict.fromkeys(record["opened"]["children"])
+    children = [used_so_far(child) for child in _relatives(trace, opened)]
     since += [Usage(c.tokens_in, c.tokens_out, c.cost) for c in children]
     return RunUsage(
         steps=len(trace.steps),
@@ -278,7 +299,7 @@ def used_so_far(trace: Trace) -> RunUsage:
     )
 
 
-def _relatives(trace: Trace, names: list[str]) -> Iterator[Trace]:
+def _relatives(trace: Trace, names: Iterable[str]) -> Iterator[Trace]:
     """The child runs of these names that were begun."""
     for name in names:
         with suppress(TraceNotFoundError):

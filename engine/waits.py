@@ -78,6 +78,11 @@ class Waits:
         """Whether nothing goes on until an answer comes."""
         return self._blocked_at is not None
 
+    def waited(self) -> float:
+        """How many seconds it was blocked since this was asked last, for the trace to tell."""
+        before, self._told = self._told, self.blocked_seconds
+        return round(self._told - before, 6)
+
     def open_requests(self) -> list[WaitRequest]:
         """The requests without an answer, in the order in which they were made."""
         return [request for name, request in self.shown.items() if name not in self.answers]
@@ -183,10 +188,8 @@ class Waits:
         return request if redactor is None else WaitRequest.from_dict(redactor.value(request.to_dict()))
 
     def _write_answer(self, request: WaitRequest, value: Any, members: dict[str, Any]) -> None:
-        waited = self.blocked_seconds
-        members = {"answers": {request.id: value}, **members, "waited": round(waited - self._told, 6)}
+        members = {"answers": {request.id: value}, **members, "waited": self.waited()}
         self._run.write("input", self._run.step, members)
-        self._told = waited
         self.answers[request.id] = value
 
     # blocked, and suspended

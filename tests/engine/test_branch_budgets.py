@@ -24,12 +24,15 @@ from refold import (
     SelectBest,
     StateSchema,
     Usage,
+    WaitRequest,
+    ask,
     charge,
     effect,
     perform,
 )
 from refold.engine import Branch
 from refold.engine.resume import used_so_far
+from refold.testing import FakeClock
 
 spent: list[int] = []
 """What each model call has spent, whoever made it."""
@@ -381,3 +384,78 @@ def test_the_account_is_one_over_a_cancellation_and_a_resume(after: int, tmp_pat
     assert sum(spent) == 1000
     assert result.usage.tokens == 1000
     adds_up(result)
+
+
+def test_time_that_a_killed_run_had_explored_counts(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async def work(name: str) -> str:
+        clock.advance(10.0)
+        await perform(model, name)
+        return name
+
+    module = Talks([("say", {})] * 3)
+    module.tools = {"say": work}
+    budget = RuntimeBudget(max_runtime_seconds=1000.0)
+    engine = Engine(
+        module, branch=BestOfN(later_is_better, steps=1), traces=tmp_path, clock=clock, budget=budget, max_children=1
+    )
+    result = engine.run("t")
+    assert result.usage.seconds == 30.0
+    path = result.trace.path
+    assert path is not None
+    opened = next(r for r in result.trace.records if r.kind == "branch")
+    for attempt in range(2):
+        cut = b"".join(r.raw + b"\n" for r in result.trace.records if r.seq <= opened.seq)
+        path.write_bytes(cut)
+        clock.advance(500.0)
+        again = engine.resume(path)
+        assert again.status == "completed"
+        assert again.usage.seconds == 30.0, attempt
+
+
+def test_time_that_children_have_waited_is_told_where_the_branch_is_decided(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async def handler(request: WaitRequest) -> str:
+        clock.advance(3600.0)
+        return "1"
+
+    async def asks(name: str) -> str:
+        return f"{await ask('which?')}"
+
+    module = Talks([("say", {})] * 2, [("say", {})] * 2)
+    module.tools = {"say": asks}
+    budget = RuntimeBudget(max_runtime_seconds=100.0)
+    strategy = BestOfN(later_is_better, steps=1)
+    engine = Engine(
+        module, branch=strategy, traces=tmp_path, clock=clock, budget=budget, on_wait=handler, max_children=1
+    )
+    result = engine.run("t")
+    assert (result.status, result.usage.seconds) == ("completed", 0.0)
+    assert [choice["waited"] for choice in choices(result.trace)] == [7200.0, 7200.0]
+    path = result.trace.path
+    assert path is not None
+    commit = next(r for r in result.trace.records if r.kind == "commit" and r.step == 1)
+    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records if r.seq <= commit.seq))
+    assert engine.resume(path).usage.seconds == 0.0
+
+
+def test_a_raised_budget_goes_on_with_the_children_that_it_had_cut_off(tmp_path: Path) -> None:
+    module = Talks([("say", {"calls": 3})] * 2)
+    engine = Engine(
+        module, branch=BestOfN(later_is_better, steps=1), traces=tmp_path, budget=RuntimeBudget(max_tokens=200)
+    )
+    spent.clear()
+    result = engine.run("t")
+    assert (result.status, result.steps, sum(spent)) == ("stopped", 0, 200)
+    assert engine.resume(result.trace).trace.data == result.trace.data
+    raised = RuntimeBudget(max_tokens=1000, max_steps=7)
+    result = engine.resume(result.trace, budget=raised)
+    retries: dict[str, Any] = {request.id: {"retry": True} for request in result.waiting}
+    assert len(retries) == 2
+    result = engine.resume(result.trace, retries)
+    sound(engine, result)
+    assert (result.state.said, result.state.max_steps, result.usage.tokens, sum(spent)) == (["1"], 7, 600, 600)
+    adds_up(result)
+    assert {child.final_state["max_steps"] for child in children(result.trace)} == {7}

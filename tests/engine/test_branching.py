@@ -811,3 +811,71 @@ def test_children_work_on_tasks_with_ids_inputs_and_constraints() -> None:
     assert result.state.metadata == {"table": 4, "constraints": {"meat": False}}
     assert {child.header["task"]["id"] for child in children(result.trace)} == {"dinner"}
     assert all(child.run_id.startswith("dinner-") for child in children(result.trace))
+
+
+def test_children_of_changed_code_fail_the_run_unless_that_is_to_be_ignored(tmp_path: Path) -> None:
+    def engine(dish: str) -> Engine:
+        module = Eats(Decision.branch([eat("a"), eat("b")]), eat(dish))
+        return Engine(module, branch=BestOfN(last_letter), traces=tmp_path, max_children=1)
+
+    result = engine("m").run("t")
+    path, child = result.trace.path, children(result.trace)[1]
+    assert path is not None
+    assert child.path is not None
+    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
+    decided = next(r.seq for r in child.records if r.kind == "decide" and r.step == 1)
+    whole = [r.raw + b"\n" for r in child.records]
+    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records[: opened + 1]))
+    child.path.write_bytes(b"".join(whole[: decided + 1]))
+    failed = engine("n").resume(path)
+    assert failed.error is not None
+    assert failed.error.type == "DivergenceError"
+    assert "step 1, decide" in failed.error.message
+    result = engine("n").resume(path, on_divergence="ignore")
+    assert result.error is None
+    assert choices(result.trace)[0]["scores"] == {"0": 109.0, "1": 109.0}
+    assert [c.final_state["eaten"] for c in children(result.trace)] == [["a", "m"], ["b", "m"]]
+
+
+def test_a_child_that_was_not_begun_or_lost_its_file_is_run(tmp_path: Path) -> None:
+    engine = Engine(Eats(Decision.branch([eat("a"), eat("b"), eat("c")])), branch=BestOfN(last_letter), traces=tmp_path)
+    result = engine.run("t")
+    path = result.trace.path
+    assert path is not None
+    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
+    first, second, third = [child.path for child in children(result.trace)]
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    kept = first.read_bytes()
+    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records[: opened + 1]))
+    second.unlink()
+    third.write_bytes(third.read_bytes()[:20])
+    result = engine.resume(path)
+    sound(engine, result)
+    assert result.state.eaten == ["c"]
+    assert first.read_bytes() == kept
+
+
+def test_a_run_is_resumed_under_another_strategy(tmp_path: Path) -> None:
+    module = Eats(Decision.branch([eat("a"), eat("b"), eat("c")]))
+    result = Engine(module, branch=BestOfN(last_letter), traces=tmp_path).run("t")
+    path = result.trace.path
+    assert path is not None
+    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
+    records = [r.raw + b"\n" for r in result.trace.records]
+    for strategy, eaten in (
+        (SelectFirst(), ["a"]),
+        (BeamSearch(1, 1, last_letter), ["c"]),
+        (MonteCarloTreeSearch(last_letter, 2), ["b"]),
+        (Taking(the_second), ["b"]),
+    ):
+        path.write_bytes(b"".join(records[: opened + 1]))
+        engine = Engine(module, branch=strategy, traces=tmp_path)
+        result = engine.resume(path)
+        sound(engine, result)
+        assert result.state.eaten == eaten
+
+
+async def the_second(branch: Branch) -> Any:
+    return (await branch.grow(branch.root, candidates=[1, 2]))[0]
