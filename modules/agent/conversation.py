@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from .chats import sanitize_orphan_tool_messages
 from .events import (
     AgentEnd,
     AgentEvent,
@@ -118,7 +119,8 @@ class _Reading:
         self._hold(message for message in messages if message.role == "tool")
         if self.shortened and isinstance(step.reaction, Retry) and step.reaction.messages is not None:
             self._flush()
-            self.chat = [message for message in step.reaction.messages if message.role != "system"]
+            sent = sanitize_orphan_tool_messages(step.reaction.messages)
+            self.chat = [message for message in sent if message.role != "system"]
         elif self.open:
             self.notes += others
         else:

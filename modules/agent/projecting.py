@@ -188,10 +188,6 @@ class Projector:
             error = "the run was cancelled" if stop == "cancelled" else ENDINGS[StopReason(reason)].meaning
         yield self._make(AgentEnd, stop_reason=stop, error=error)
 
-    def _on_resume(self, record: Record) -> Iterator[AgentEvent | None]:
-        self._error = None
-        return iter(())
-
     # asking the model
 
     def _on_intent(self, record: Record) -> Iterator[AgentEvent | None]:

@@ -38,10 +38,14 @@ class Consequences:
         return [message for _, messages in self.reactions for message in messages]
 
     def next_chat(self) -> list[Message]:
-        """The conversation that a Retry has given, and what other reactions add to it."""
-        others = [(reacted, added) for reacted, added in self.reactions if not isinstance(reacted.reaction, Retry)]
-        kept = [message for message in self.replaced or () if message.role != "system"]
-        return [*kept, *(message for _, added in others for message in added)]
+        """The conversation that a Retry has given, and what reactions after it add."""
+        chat: list[Message] = []
+        for reacted, added in self.reactions:
+            if isinstance(reacted.reaction, Retry) and reacted.reaction.messages is not None:
+                chat = [m for m in sanitize_orphan_tool_messages(reacted.reaction.messages) if m.role != "system"]
+            else:
+                chat += added
+        return chat
 
 
 def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequence[Any]) -> list[Message]:
@@ -70,10 +74,9 @@ def consequences(
     counted = [reacted for reacted in said if reacted.reaction.precedence < OTHER]
     found = Consequences()
     strongest = min(counted, key=lambda reacted: reacted.reaction.precedence, default=None)
-    ends = strongest is not None and strongest.reaction.stop
     for reacted in said:
-        found.reactions.append((reacted, [] if ends else _added(reacted, chat, found)))
-    if strongest is not None and not ends:
+        found.reactions.append((reacted, _added(reacted, chat, found)))
+    if strongest is not None and not strongest.reaction.stop:
         return found
     text = turn.message.content if turn.message is not None else ""
     if strongest is not None and isinstance(strongest.reaction, Finish):
@@ -104,7 +107,7 @@ def _without_reaction(
 
 
 def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Consequences) -> list[Message]:
-    """What a reaction that lets the run go on adds to the conversation."""
+    """What a reaction adds to the conversation, also where another one ends the run."""
     reaction = reacted.reaction
     if isinstance(reaction, Continue):
         return reaction.to_add()

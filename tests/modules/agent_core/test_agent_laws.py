@@ -1,0 +1,189 @@
+"""Laws of any run of an Agent: its history is a chat, its usage adds up, it replays, and a kill changes nothing."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refold import Trace, effect
+from refold.modules.agent import (
+    Agent,
+    Fail,
+    Finish,
+    Generation,
+    Hook,
+    Message,
+    Reaction,
+    Retry,
+    RetryWithFeedback,
+    ScriptedGenerator,
+    Stop,
+    ToolCall,
+    Trajectory,
+    Usage,
+    chat_problems,
+    tool,
+)
+from refold.modules.agent.events import (
+    AgentEvent,
+    AgentStart,
+    GenerationEnd,
+    GenerationError,
+    GenerationRetry,
+    GenerationStart,
+    GenerationStep,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    ToolStep,
+)
+from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, RateLimitedError
+from refold.modules.agent.reactions import Continue
+
+logging.getLogger("refold").setLevel(logging.ERROR)
+
+
+@tool
+@effect(idempotent=True)
+async def good(n: int = 0) -> str:
+    """Works."""
+    return f"good {n}"
+
+
+@tool
+@effect(idempotent=True)
+def bad(n: int = 0) -> str:
+    """Fails, and the model is told."""
+    raise ValueError(f"bad {n}")
+
+
+@tool(catch=False)
+@effect(idempotent=True)
+async def worse() -> str:
+    """Fails, and ends the run."""
+    raise KeyError("worse")
+
+
+@tool
+@effect(idempotent=True)
+async def stop() -> str:
+    """Ends the run."""
+    raise Stop("enough")
+
+
+texts = st.sampled_from(
+    ["", "a", "<tool-call>", "{", "[good(n=1)]", '<tool-call name="good">{"n": 2}</tool-call>', "é\n"]
+)
+arguments = st.sampled_from(["{}", '{"n": 1}', '{"n": "x"}', "{", "", "[]", '{"m": 1}', '{"n": 1, "n": 2}'])
+calls = st.builds(
+    ToolCall.of,
+    st.sampled_from(["", "c1", "c2", "s0a0", "call_1_0"]),
+    st.sampled_from(["good", "good", "bad", "worse", "stop", "nothing", " "]),
+    arguments,
+)
+usages = st.none() | st.builds(
+    lambda i, o, c: Usage(input_tokens=i, output_tokens=o, total_tokens=i + o, cost_usd=c),
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.none() | st.sampled_from([0.5, 0.25]),
+)
+generations = st.builds(
+    lambda text, calls, usage, metadata, reason: Generation(
+        message=Message("assistant", text, tool_calls=calls, metadata=metadata), usage=usage, stop_reason=reason
+    ),
+    texts,
+    st.lists(calls, max_size=3),
+    usages,
+    st.sampled_from([{}, {"reasoning_content": "hm"}]),
+    st.sampled_from([None, "stop", "length"]),
+)
+errors: st.SearchStrategy[Any] = st.sampled_from(
+    [RateLimitedError("wait"), ContextOverflowError("too long"), FatalGeneratorError("no"), ValueError("odd")]
+)
+scripts = st.lists(generations | generations | generations | errors, max_size=7)
+REACTIONS: list[Callable[[], Reaction]] = [
+    lambda: Finish("done"),
+    lambda: Fail("failed"),
+    lambda: Retry(),
+    lambda: Retry([Message("system", "new"), Message("user", "afresh"), Message("tool", "orphan", tool_call_id="x")]),
+    lambda: RetryWithFeedback("again"),
+    lambda: RetryWithFeedback("denied", tool_call_id="c1"),
+    lambda: Continue([Message("user", "see")], feedback="more"),
+    lambda: Continue(),
+]
+EVENTS: list[type[AgentEvent]] = [
+    *(AgentStart, GenerationStart, GenerationRetry, GenerationError, ToolStart, ToolEnd, ToolError, ToolStep),
+    *(GenerationEnd, GenerationStep),
+]
+reacting = st.lists(st.tuples(st.sampled_from(EVENTS), st.sampled_from(REACTIONS), st.integers(1, 3)), max_size=2)
+modes = st.sampled_from(["auto", "auto", "json-in-xml", "pythonic", "json"])
+
+
+def hook_of(number: int, event: type[AgentEvent], reaction: Callable[[], Reaction], step: int) -> Hook:
+    """A hook that reacts in one step, whichever attempt of the run it is called in."""
+
+    async def react(shown: Any) -> Reaction | None:
+        return reaction() if getattr(shown, "step", step) == step else None
+
+    return Hook(react, event, name=f"hook {number}")
+
+
+def agent_of(script: list[Any], hooks: list[Any], mode: Any) -> Agent:
+    return Agent(
+        name="t",
+        model=ScriptedGenerator(script),
+        tools=[good, bad, worse, stop],
+        hooks=[hook_of(i, *hook) for i, hook in enumerate(hooks)],
+        tool_mode=mode,
+        instructions="be good",
+        max_steps=6,
+        backoff_base_factor=0.0,
+        backoff_jitter=False,
+        backoff_max_tries=2,
+        engine={"seed": 1},
+    )
+
+
+def plain(trajectory: Trajectory) -> list[Any]:
+    documents = [event.to_dict() for event in trajectory.events]
+    return [{n: v for n, v in doc.items() if n not in ("timestamp", "agent_id", "params")} for doc in documents]
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=60 if settings().max_examples <= 100 else settings().max_examples)
+@given(scripts, reacting, modes, st.integers(0, 1000))
+def test_any_script_gives_a_chat_whose_usage_adds_up_and_that_a_kill_does_not_change(
+    script: list[Any], hooks: list[Any], mode: Any, kill: int
+) -> None:
+    async def check() -> None:
+        agent = agent_of(script, hooks, mode)
+        whole = await agent.run("go")
+        assert whole.trace is not None
+        state = whole.trace.final_state
+        sent = [Message.from_dict(message) for message in state["messages"]]
+        assert chat_problems(sent) == []
+        assert chat_problems(whole.messages) == []
+        assert [m.content for m in whole.context if m.content or m.tool_calls] == [
+            m.content for m in sent if m.content or m.tool_calls
+        ]
+        assert whole.messages[0].content == "go"
+
+        asked = state["asked"]
+        used = Usage.total(a.usage for a in script[:asked] if isinstance(a, Generation) and a.usage is not None)
+        assert whole.usage == used
+        assert Usage(**state["usage"]) == used
+        assert whole.trace.end["usage"]["tokens_in"] == used.input_tokens
+
+        assert await agent.make_engine().averify(whole.trace) == []
+        assert Trajectory.from_dict(whole.to_dict()) == whole
+
+        lines = whole.trace.data.splitlines(keepends=True)
+        cut = Trace.from_bytes(b"".join(lines[: 1 + kill % len(lines)]))
+        resumed = await agent_of(script, hooks, mode).resume(cut)
+        assert plain(resumed) == plain(whole)
+
+    anyio.run(check)
