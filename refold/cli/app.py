@@ -1,5 +1,6 @@
 """The commands and their options; each imports what it needs when it is called, so that `--help` is quick."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -10,7 +11,7 @@ from .finding import RUNS, find_trace, newest
 from .trace_app import trace_app
 
 app = typer.Typer(
-    help="Runs agents as folds: every run leaves a trace that can be replayed, verified, compared and resumed.",
+    help="Runs agents as folds: every run leaves a trace that can be replayed, verified, compared, resumed and forked.",
     add_completion=False,
     rich_markup_mode="rich",
 )
@@ -113,6 +114,53 @@ def resume(
         workspace=workspace,
     )
     return resume_trace(find_trace(trace, traces), module, wanted, Manner(quiet, json, traceback))
+
+
+@app.command(cls=CommandWithCodes)
+def fork(
+    trace: o.TraceName,
+    at: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="The state to begin with, 0 is the first; else the last.", show_default=False),
+    ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="/PATH=VALUE", help="A value to set in that state, JSON or else text; /list/- adds. Repeatable."
+        ),
+    ] = None,
+    reuse_effects: Annotated[
+        bool, typer.Option("--reuse-effects", help="Take what the run recorded, while the fork asks for the same.")
+    ] = False,
+    module: o.Module = None,
+    traces: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder for the fork's trace; else beside the run's.", show_default=False),
+    ] = None,
+    max_steps: o.MaxSteps = None,
+    max_seconds: o.MaxSeconds = None,
+    max_tokens: o.MaxTokens = None,
+    max_cost: o.MaxCost = None,
+    durability: o.Durability = "process",
+    workspace: o.Workspace = None,
+    quiet: o.Quiet = False,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Run on from a state of another run, with something changed; that run stays as it is."""
+    from .forking import Fork, fork_trace, read_edits
+    from .running import Manner
+
+    wanted = Fork(
+        at=at,
+        edit=read_edits(set or ()),
+        reuse_effects=reuse_effects,
+        budget=o.budget_of(max_steps, max_seconds, max_tokens, max_cost),
+        traces=traces,
+        durability=durability,
+        workspace=workspace,
+    )
+    return fork_trace(trace, module, wanted, Manner(quiet, json, traceback))
 
 
 @app.command()

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..traces import Record
+from .forks import live_text, origin_text
 from .out import is_terminal, say
 from .progress import Progress
 from .text import brief, clean, seconds_text, value_text
@@ -76,7 +77,9 @@ def _note(record: Record) -> Text | None:
     """The line for what is said beside the steps, if it is worth one."""
     if record.kind == "header":
         objective = (record.get("task") or {}).get("objective") or ""
-        return Text(f"run {clean(record['run_id'])}  ", "dim").append(brief(objective, 100))
+        text = Text(f"run {clean(record['run_id'])}  ", "dim").append(brief(objective, 100))
+        parent = record.get("parent")
+        return text if parent is None else text.append("  fork ").append(origin_text(parent))
     if record.kind == "resume":
         torn = f"; a torn last record of {record['torn']:,} bytes was cut off" if record.get("torn") else ""
         return Text(f"goes on at step {record.step}, attempt {record['attempt']}{torn}", "dim")
@@ -87,6 +90,8 @@ def _note(record: Record) -> Text | None:
         passed = record.get("expired")
         return Text("  the time to answer has passed" if passed else "  answered", "cyan")
     if record.kind == "event":
+        if record["name"] == "live_from" and "reused" in record:
+            return Text("  live from ", "yellow").append(live_text(record["data"]))
         return _event(str(record["name"]), record.get("data") or {})
     return None
 
@@ -110,7 +115,7 @@ class _Bars:
         progress, budget = self._progress, self._progress.budget
         if not budget:
             return
-        seconds = progress.seconds(self._clock())
+        seconds, steps = progress.seconds(self._clock()), progress.before + progress.steps
         self._spinner.update(
             text=Text(f" step {progress.steps}  {progress.doing()}", "bold", no_wrap=True, overflow="ellipsis")
         )
@@ -118,7 +123,7 @@ class _Bars:
         grid = Table.grid(padding=(0, 1))
         width = min(_BAR, max(4, options.max_width - 36))
         rows = [
-            ("steps", progress.steps, budget.get("max_steps"), f"{progress.steps} of {budget.get('max_steps')}"),
+            ("steps", steps, budget.get("max_steps"), f"{steps} of {budget.get('max_steps')}"),
             ("time", seconds, budget.get("max_runtime_seconds"), seconds_text(seconds)),
             ("tokens", progress.tokens, budget.get("max_tokens"), f"{progress.tokens:,}"),
             ("cost", progress.cost, budget.get("max_cost_usd"), f"{progress.cost:.4f} USD"),

@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from .forks import fork_rows
 from .out import is_terminal, say
 from .requests import request_rows
 from .summary import Summary
@@ -64,6 +65,8 @@ def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Tex
     for request in summary.waiting:
         yield from request_rows(request)
         yield "request", Text(clean(str(request.get("id"))))
+    if summary.fork is not None:
+        yield from fork_rows(summary.fork)
     yield "used", Text(usage_text(summary))
     if summary.trace is not None:
         yield "trace", Text(clean(str(summary.trace)))

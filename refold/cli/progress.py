@@ -26,6 +26,8 @@ class Progress:
     run_id: str = ""
     module: str = ""
     budget: dict[str, Any] = field(default_factory=dict)
+    before: int = 0
+    """How many steps of other runs led to the state that a fork begins with."""
     steps: int = 0
     tokens: int = 0
     cost: float = 0.0
@@ -40,12 +42,15 @@ class Progress:
     _last: float = 0.0
     _step_began: float = 0.0
     _step_tokens: int = 0
+    _forked: bool = False
 
     def take(self, record: Record) -> Done | None:
         """Takes the next record; gives the step that it committed, if it did."""
         done = None
         if record.kind in ("header", "resume"):
             self._start(record)
+        elif record.kind == "snapshot" and self._forked:
+            self._forked, self.before = False, record["state"]["current_step"]
         elif record.kind == "decide":
             self.decision = record["decision"]
         elif record.kind == "intent":
@@ -84,6 +89,9 @@ class Progress:
     def _start(self, record: Record) -> None:
         if record.kind == "header":
             self.run_id, self.module = record["run_id"], record["module"]
+            self.steps = self.before = self.tokens = self.unpriced = self._step_tokens = 0
+            self.cost = self._earlier = 0.0
+            self._forked = bool(record.get("parent")) and "candidate" not in record["parent"]
         else:
             self._earlier += self._last - self._began
         self.budget = record["budget"]

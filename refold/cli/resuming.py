@@ -35,8 +35,8 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
     trace = Trace.load(path)
     header = trace.header
     with hushed(manner):
-        loaded = load_module(*_module_of(header, module))
-    going = _Going(path, loaded, wanted, manner, _budget(trace, wanted.budget))
+        loaded = load_module(*module_of(header, module))
+    going = Going(path, loaded, wanted, manner, budget_over(trace, wanted.budget))
     summary = going.on(wanted.value, wanted.request if wanted.value is not NOTHING_SAID else None)
     try:
         summary = going.while_a_person_answers(summary)
@@ -50,7 +50,7 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
 
 
 @dataclass
-class _Going:
+class Going:
     """One trace that is gone on with, as often as there are answers."""
 
     path: Path
@@ -94,11 +94,12 @@ class _Going:
         return summary
 
 
-def _module_of(header: Record, given: str | None) -> tuple[str, str]:
+def module_of(header: Record, given: str | None) -> tuple[str, str]:
+    """The module that is given, else the one that the header names, and how to say so."""
     return (given, "") if given is not None else (str(header["module"]), " (the trace's header names it)")
 
 
-def _budget(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:
+def budget_over(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:
     """The budget that the run had, with the given limits in the place of its own; None if none is given."""
     if not given:
         return None

@@ -38,6 +38,8 @@ class Summary:
     waiting: list[dict[str, Any]] = field(default_factory=list)
     trace: Path | None = None
     exit_code: int | None = None
+    fork: dict[str, Any] | None = None
+    """Of a fork: the `run` and `step` it forks, its `edit`, and `live_from` if it took what that run had recorded."""
 
     @classmethod
     def of_result(cls, result: "RunResult", exit_code: int) -> "Summary":
@@ -54,6 +56,7 @@ class Summary:
             waiting=[request.to_dict() for request in result.waiting],
             trace=result.trace.path,
             exit_code=exit_code,
+            fork=_fork(result.trace),
         )
 
     @classmethod
@@ -71,6 +74,7 @@ class Summary:
             error=end.get("error"),
             waiting=list(trace.waiting),
             trace=trace.path,
+            fork=_fork(trace),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,6 +82,8 @@ class Summary:
         doc = asdict(self)
         doc["trace"] = str(self.trace) if self.trace is not None else None
         doc["resume"] = self.resume_command()
+        if self.fork is None:
+            del doc["fork"]
         for request, command in zip(doc["waiting"], self.answer_commands(), strict=False):
             request["answer"] = command
         return doc
@@ -117,3 +123,16 @@ class Summary:
         if len(self.waiting) == 1:
             return [f"{command} --value JSON"]
         return [f"{command} --request {shlex.quote(str(each.get('id')))} --value JSON" for each in self.waiting]
+
+
+def _fork(trace: Trace) -> dict[str, Any] | None:
+    """What a fork's header says of it, and where it went on live; None for any other run."""
+    parent = trace.header.get("parent") if trace.size else None
+    if not isinstance(parent, dict) or "candidate" in parent:
+        return None
+    fork = {name: parent[name] for name in ("run", "step", "edit") if name in parent}
+    if "reuse_effects" in parent:
+        from ..engine.result import live_from
+
+        fork["live_from"] = live_from(trace)
+    return fork
