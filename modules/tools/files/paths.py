@@ -19,6 +19,12 @@ from ....tasks import OutsideWorkspaceError
 MAX_LINKS = 40
 """How many links one path may lead through, as Linux has it."""
 
+MAX_DEPTH = 200
+"""How many folders deep a path may lead; each is open while it is walked."""
+
+MAX_BYTES = 4096
+"""How long a path may be (PATH_MAX)."""
+
 FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -43,9 +49,11 @@ def parts_of(path: str, root: Path, given: Path) -> list[str]:
     if "\0" in path:
         raise OutsideWorkspaceError(path, root, "has a NUL character")
     try:
-        os.fsencode(path)
+        size = len(os.fsencode(path))
     except UnicodeEncodeError:
         raise OutsideWorkspaceError(ascii(path), root, "is no name that a file can have") from None
+    if size > MAX_BYTES:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), f"{path[:80]}...")
     if not path.startswith("/"):
         return _split(path)
     parts = _split(path)
@@ -135,6 +143,8 @@ class _Walk:
 
     def _into(self, part: str) -> None:
         folder = self._fds[-1]
+        if len(self._names) >= MAX_DEPTH:
+            raise OSError(errno.ENAMETOOLONG, f"more than {MAX_DEPTH} folders deep", f"{self._shown[:80]}...")
         try:
             try:
                 fd = os.open(part, FOLDER_FLAGS, dir_fd=folder)

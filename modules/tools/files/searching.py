@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from ....engine import effect
+from ....tasks import OutsideWorkspaceError
 from ...agent.tools import tool
 from .text import NotTextError, TextFile
 from .walking import Entry, pattern_of, walk
@@ -81,7 +82,7 @@ def _texts(path: str, include: str | None) -> Iterator[tuple[str, list[str]]]:
         try:
             workspace.check_links(entry.stat, entry.path)
             yield f"{prefix}{entry.path}", _lines_of(data, entry.path)
-        except (NotTextError, OSError, ValueError):
+        except (OutsideWorkspaceError, NotTextError):
             continue
 
 

@@ -102,8 +102,10 @@ class Command:
         """
         try:
             return self._run(timeout, keep, on_output)
-        finally:
+        except BaseException:
             self._kill_all()
+            raise
+        finally:
             with suppress(subprocess.TimeoutExpired):
                 self._popen.wait(5)
             for pipe in (self._popen.stdin, self._popen.stdout):
@@ -121,10 +123,8 @@ class Command:
                 now = time.monotonic()
                 if self.ended:
                     ended_at = now if ended_at is None else ended_at
-                    if not selector.get_map():
-                        left_behind = left_behind or self._kill_all()
-                        break
-                    if now - ended_at > 5:
+                    if not selector.get_map() or now - ended_at > 5:
+                        left_behind = self._kill_all() or left_behind
                         break
                     if now - ended_at > _LINGER_SECONDS and not left_behind:
                         left_behind = self._kill_all() or 1
