@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from .crowd import crowd
+from .explore import explore
 from .figure import QUICK, Figure, Sizes
 from .fork import forks
 from .imports import imports
@@ -26,6 +27,7 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "import": imports,
     "crowd": crowd,
     "memory": memory,
+    "explore": explore,
 }
 
 

@@ -18,6 +18,7 @@ KEYS = {
     "import": {"import.facade", "import.used"},
     "crowd": {"crowd"},
     "memory": {"memory"},
+    "explore": {"explore.time", "explore.memory"},
 }
 
 
@@ -31,7 +32,7 @@ def test_each_workload_gives_its_figures(group: str, monkeypatch: pytest.MonkeyP
     from bench.__main__ import GROUPS
     from bench.figure import Sizes
 
-    figures = list(GROUPS[group](Sizes(steps=12, long=24, runs=3, run_steps=2, repeats=1)))
+    figures = list(GROUPS[group](Sizes(steps=12, long=24, runs=3, run_steps=2, children=10, messages=5, repeats=1)))
     assert {figure.key for figure in figures} == KEYS[group]
     for figure in figures:
         assert figure.measured > 0

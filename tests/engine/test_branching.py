@@ -879,3 +879,48 @@ def test_a_run_is_resumed_under_another_strategy(tmp_path: Path) -> None:
 
 async def the_second(branch: Branch) -> Any:
     return (await branch.grow(branch.root, candidates=[1, 2]))[0]
+
+
+class Library(StateSchema):
+    shelves: dict[str, list[str]] = {}
+    lent: list[str] = []
+    read: int = 0
+
+
+class Lends(AgentModule[Library]):
+    tools = {"dish": dish}
+
+    def init_state(self, task: str) -> Library:
+        return Library(shelves={f"shelf {k}": [f"book {k}.{n}" for n in range(50)] for k in range(50)})
+
+    def decide(self, state: Library) -> Decision:
+        return Decision.branch([eat(str(n)) for n in range(8)]) if state.read < 2 else Decision.final("home")
+
+    def reduce(self, state: Library, decision: Decision, observation: Observation) -> None:
+        if observation.results:
+            state.shelves[f"shelf {observation.results[0].output}"].pop()
+            state.read += 1
+
+
+def test_children_share_what_they_do_not_change_and_write_only_what_they_do(tmp_path: Path) -> None:
+    seen: list[tuple[Node, list[Node]]] = []
+
+    async def two_levels(branch: Branch) -> Any:
+        first = await branch.grow(branch.root)
+        second = await branch.grow(*first)
+        seen.append((branch.root, [*first, *second]))
+        return second[-1]
+
+    result = explore(Taking(two_levels), Lends(), traces=tmp_path)
+    assert result.error is None
+    root, nodes = seen[0]
+    assert len(nodes) == 72
+    for node in nodes:
+        changed = [name for name in root.state.shelves if node.state.shelves[name] is not root.state.shelves[name]]
+        assert len(changed) <= node.depth
+        assert node.state.lent is root.state.lent
+    assert nodes[0].state.shelves["shelf 1"] is nodes[-1].state.shelves["shelf 1"]
+    assert nodes[8].parent is nodes[0]
+    for child in children(result.trace):
+        assert [record.kind for record in child.records].count("snapshot") == 1
+        assert "state" not in next(record for record in child.records if record.kind == "snapshot")
