@@ -20,6 +20,7 @@ from .events import (
 from .messages import Message
 from .reactions import Retry
 
+_THOUGHTS = ("reasoning_content", "thinking_blocks")
 _OF_A_TURN = (GenerationEnd, ToolStart, ToolEnd, ToolError)
 
 
@@ -35,6 +36,12 @@ def conversation(events: Sequence[AgentEvent]) -> list[Message]:
 def context(events: Sequence[AgentEvent]) -> list[Message]:
     """The messages that a model is sent next: the conversation, with summaries for what was summarised."""
     return _Reading(events, shortened=True).read()
+
+
+def is_silent(message: Message) -> bool:
+    """Whether an assistant's message says nothing that a model could be sent back; some providers refuse those."""
+    said = message.body or message.tool_calls or any(message.metadata.get(name) for name in _THOUGHTS)
+    return message.role == "assistant" and not said
 
 
 class _Reading:
@@ -108,7 +115,8 @@ class _Reading:
         calls = [call.id for message in step.messages for call in message.tool_calls or ()]
         answers = {id_: self.results.pop(id_) for id_ in calls if id_ in self.results}
         self._flush_results()
-        self.chat += self._without_goal(step.messages)
+        messages = self._without_goal(step.messages)
+        self.chat += [m for m in messages if not is_silent(m)] if self.shortened else messages
         self.chat += answers.values()
         self.goal = None
         self._flush()

@@ -38,6 +38,9 @@ class AgentEvent(BaseModel):
     known: ClassVar[dict[str, type["AgentEvent"]]] = {}
     """The classes of events by name, those of one's own among them."""
 
+    told_as_none: ClassVar[frozenset[str]] = frozenset()
+    """The fields whose None is written down, as a document without them would say something else."""
+
     timestamp: Moment = Field(default_factory=lambda: datetime.now(UTC))
     agent_id: UUID = Field(default_factory=uuid4)
     agent_name: str | None = None
@@ -54,7 +57,9 @@ class AgentEvent(BaseModel):
         document = self.model_dump(mode="json")
         fields = type(self).model_fields
         kept = {
-            name: value for name, value in document.items() if value is not None or fields[name].default is not None
+            name: value
+            for name, value in document.items()
+            if value is not None or fields[name].default is not None or name in self.told_as_none
         }
         if not kept.get("metrics"):
             del kept["metrics"]

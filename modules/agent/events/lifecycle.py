@@ -1,6 +1,6 @@
 """Events of a run as a whole: its start and its end, and what holds it up."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -32,6 +32,8 @@ class AgentEnd(AgentEvent):
         stop_reason: why.
         error: what went wrong, if that is why; a text where somebody said so in words.
     """
+
+    told_as_none: ClassVar[frozenset[str]] = frozenset({"status"})
 
     stop_reason: AgentStopReason
     error: ErrorOrText = None
