@@ -28,11 +28,13 @@ from .stop_conditions import StopCondition
 from .tools import ToolOutcome, tool_context
 from .tools.errors import catches
 from .turn import Turn, kind_of
+from .usage import Usage
 
 _SHOWN = (ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
 DENIED_MARK = "denied"
 """In the metadata of the result of a call that was not carried out."""
 
+_NONE = Usage()
 _OF_CALLS = ("UnknownToolError", "ArgumentError")
 """The engine's errors for calls that could not be made."""
 
@@ -248,7 +250,7 @@ def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, 
     return {
         "step": step,
         "messages": [told_message(turn, name, model)],
-        "usage": turn.usage,
+        "usage": turn.usage or _NONE,
         "stop_reason": turn.stop_reason,
     }
 

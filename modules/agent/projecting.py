@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
-from ...engine import ENDINGS, ActionResult, Decision, StopReason
+from ...engine import ENDINGS, ActionResult, StopReason
 from ...traces import Record, Trace, is_blob
 from .acting import DENIED_MARK, generation_facts, tool_end_facts
 from .calls import ToolCall, ToolDefinition
@@ -42,11 +42,16 @@ from .reducing import Consequences, consequences, error_of, turn_messages
 from .state import AgentFacts
 from .tools import ToolOutcome
 from .turn import Turn
+from .usage import Usage
 
 E = TypeVar("E", bound=AgentEvent)
 KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent)
 """The events that a trajectory keeps; the others say what these say as well, for those who watch."""
 
+_PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)
+"""The events of every step whose values need no checking."""
+
+_DEFAULTS: dict[type[AgentEvent], list[tuple[str, Any, Any]]] = {}
 _NAMESPACE = UUID("0f3f7c0e-3a43-5f0b-9d38-6a2f6f0d4c11")
 _ENDS: dict[str, AgentStopReason] = {
     "completed": "finished",
@@ -119,7 +124,7 @@ class Projector:
 
     def feed(self, record: Record) -> list[AgentEvent]:
         """The events that a record tells of, given those before it."""
-        self._at = datetime.fromtimestamp(record.at, UTC)
+        self._time = record.at
         handle = getattr(self, f"_on_{record.kind}", None)
         return [] if handle is None else [event for event in handle(record) if event is not None]
 
@@ -225,7 +230,7 @@ class Projector:
         return self._make(AgentError, error=told, status="running")
 
     def _on_decide(self, record: Record) -> Iterator[AgentEvent | None]:
-        turn = self._turn = Turn.of(Decision.from_dict(record["decision"]))
+        turn = self._turn = Turn.of_document(record["decision"])
         if any(doc["event"] == "GenerationStart" for doc in turn.reactions):
             yield self._generation_started()
         if turn.compaction is not None:
@@ -348,7 +353,7 @@ class Projector:
     def _generation_ended(self, turn: Turn) -> Iterator[AgentEvent | None]:
         if turn.error is not None:
             error = error_of(turn.error)
-            facts = {"generator": self._generator, "step": self._step, "usage": turn.usage, "error": error}
+            facts = {"generator": self._generator, "step": self._step, "usage": turn.usage or Usage(), "error": error}
             yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
         if turn.message is None:
             return
@@ -381,8 +386,10 @@ class Projector:
         """An event of this time and agent, with what hooks have attached to it."""
         if self._kept and not issubclass(cls, KEPT):
             return None
-        given = {name: value() if callable(value) and name == "messages" else value for name, value in values.items()}
-        event = cls(timestamp=self._at, **self._facts, **given)
+        if callable(values.get("messages")):
+            values["messages"] = values["messages"]()
+        values |= {"timestamp": datetime.fromtimestamp(self._time, UTC), **self._facts}
+        event = made(cls, values) if cls in _PLAIN and not values.get("extra") else cls(**values)
         key = (cls.__name__, call)
         self._made[key] = event
         if key in self._told:
@@ -398,6 +405,25 @@ class Projector:
             _attach(self._made[key], told)
         elif told:
             self._told[key] = told
+
+
+def made(cls: type[E], values: dict[str, Any]) -> E:
+    """An event of values that are known to be good; checking them takes as long as all the rest of a step's events."""
+    defaults = _DEFAULTS.get(cls)
+    if defaults is None:
+        fields = cls.model_fields.items()
+        defaults = _DEFAULTS[cls] = [(name, field.default, field.default_factory) for name, field in fields]
+    members: dict[str, Any] = {}
+    for name, default, factory in defaults:
+        if name in values:
+            members[name] = values[name]
+        else:
+            members[name] = default if factory is None else factory()
+    event = cls.__new__(cls)
+    for slot, value in (("dict__", members), ("pydantic_fields_set__", set(values)), ("pydantic_extra__", None)):
+        object.__setattr__(event, f"__{slot}", value)
+    object.__setattr__(event, "__pydantic_private__", None)
+    return event
 
 
 def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> list[AgentEvent]:

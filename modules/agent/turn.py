@@ -44,7 +44,7 @@ class Turn:
     usage: Usage | None = None
     extra: Document = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    requests: int = 0
+    requests: int = 1
     mode: Any = None
     compaction: Compaction | None = None
     reactions: list[Document] = field(default_factory=list)
@@ -84,31 +84,43 @@ class Turn:
     @classmethod
     def of(cls, decision: Decision) -> "Turn":
         """The turn that a decision carries; its message is made again from text and calls."""
-        meta: Mapping[str, Any] = decision.meta or {}
-        kind = kind_of(decision)
+        calls = [(action.id, action.name, action.args) for action in decision.actions]
+        return cls._read(calls, decision.rationale, decision.meta or {})
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> "Turn":
+        """The turn that the JSON form of a decision carries."""
+        calls = [(action["id"], action["name"], action["args"]) for action in document["actions"]]
+        return cls._read(calls, document.get("rationale"), document.get("meta") or {})
+
+    @classmethod
+    def _read(cls, actions: Sequence[tuple[Any, str, Any]], text: str | None, meta: Mapping[str, Any]) -> "Turn":
+        kind: TurnKind = meta.get("turn", "calls")
         calls: tuple[ToolCall, ...] = ()
         if kind == "calls":
-            calls = tuple(ToolCall.of(a.id or "", a.name, text_of_args(a.args)) for a in decision.actions)
+            calls = tuple(ToolCall.of(id_ or "", name, text_of_args(args)) for id_, name, args in actions)
         message = None
         if kind in ("calls", "answer"):
-            body: Any = [content_part(p) for p in meta["body"]] if "body" in meta else decision.rationale
+            body: Any = [content_part(part) for part in meta["body"]] if "body" in meta else text
             message = Message("assistant", body, tool_calls=calls, metadata=meta.get("metadata"))
-        compaction = meta.get("compaction")
-        return cls(
-            kind,
-            message,
-            calls,
-            meta.get("stop_reason"),
-            usage_from(meta["usage"]) if "usage" in meta else None,
-            dict(meta.get("extra") or {}),
-            tuple(Problem(p["what"], p["raw"]) for p in meta.get("problems", ())),
-            meta.get("requests", 1),
-            meta.get("mode"),
-            Compaction(compaction["cut"], Message.from_dict(compaction["summary"])) if compaction else None,
-            list(meta.get("reactions", ())),
-            dict(meta.get("memory") or {}),
-            meta.get("error"),
-        )
+        turn = cls(kind, message, calls)
+        if meta:
+            turn._add(meta)
+        return turn
+
+    def _add(self, meta: Mapping[str, Any]) -> None:
+        """Takes over what a decision says beside text and calls."""
+        self.stop_reason = meta.get("stop_reason")
+        self.usage = usage_from(meta["usage"]) if "usage" in meta else None
+        self.extra = dict(meta.get("extra") or {})
+        self.problems = tuple(Problem(problem["what"], problem["raw"]) for problem in meta.get("problems", ()))
+        self.requests = meta.get("requests", 1)
+        self.mode = meta.get("mode")
+        if (compaction := meta.get("compaction")) is not None:
+            self.compaction = Compaction(compaction["cut"], Message.from_dict(compaction["summary"]))
+        self.reactions = list(meta.get("reactions", ()))
+        self.memory = dict(meta.get("memory") or {})
+        self.error = meta.get("error")
 
 
 def kind_of(decision: Decision) -> TurnKind:
