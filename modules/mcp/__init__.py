@@ -1,0 +1,81 @@
+"""MCP: tools of servers that speak the Model Context Protocol, as an agent's own; and an agent's tools, served.
+
+The package `mcp` is loaded when a client connects, or when tools are served, and not before.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .client import MCPClient, mcp
+from .configs import (
+    DEFAULT_CALL_TIMEOUT,
+    DEFAULT_HTTP_TIMEOUT,
+    DEFAULT_INIT_TIMEOUT,
+    DEFAULT_SSE_READ_TIMEOUT,
+    INITIALIZE_TIMEOUT,
+    HttpServerConfig,
+    MCPStatus,
+    OAuthConfig,
+    ServerConfig,
+    SSEConnection,
+    StdioConnection,
+    StdioServerConfig,
+    Transport,
+)
+from .errors import (
+    MCPAuthRequiredError,
+    MCPConnectionError,
+    MCPDisconnectedError,
+    MCPProtocolError,
+    MCPTimeoutError,
+    MCPUnavailableError,
+    MCPUnknownFateError,
+)
+from .servers import MCPServers
+
+if TYPE_CHECKING:
+    from .oauth import create_oauth_provider
+    from .serving import as_mcp
+    from .token_storage import FileTokenStorage
+
+_LAZY = {"FileTokenStorage": "token_storage", "as_mcp": "serving", "create_oauth_provider": "oauth"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .errors import needs_mcp
+
+    with needs_mcp():
+        found = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    return found
+
+
+__all__ = [
+    "DEFAULT_CALL_TIMEOUT",
+    "DEFAULT_HTTP_TIMEOUT",
+    "DEFAULT_INIT_TIMEOUT",
+    "DEFAULT_SSE_READ_TIMEOUT",
+    "INITIALIZE_TIMEOUT",
+    "FileTokenStorage",
+    "HttpServerConfig",
+    "MCPAuthRequiredError",
+    "MCPClient",
+    "MCPConnectionError",
+    "MCPDisconnectedError",
+    "MCPProtocolError",
+    "MCPServers",
+    "MCPStatus",
+    "MCPTimeoutError",
+    "MCPUnavailableError",
+    "MCPUnknownFateError",
+    "OAuthConfig",
+    "SSEConnection",
+    "ServerConfig",
+    "StdioConnection",
+    "StdioServerConfig",
+    "Transport",
+    "as_mcp",
+    "create_oauth_provider",
+    "mcp",
+]

@@ -1,0 +1,141 @@
+"""One call of a server's tool: journaled by its parts, sent at most once, and put to a person where the server asks.
+
+Sending is an effect inside the tool, and so is going on after an answer. A run that waits for a person can therefore
+end, and be resumed by another process: the tool is entered again, is given from the journal that the call was sent and
+what was asked, and goes on with the answer. Where the server keeps its state in the request (the protocol since 2026),
+any server that accepts that state goes on; where it keeps the call open, the call must still be open in this process,
+else it is closed with an error that says so. In neither case is it sent a second time.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp import types
+
+from ...engine import NoRunError, ask, effect, perform
+from ..agent.tools import ErrorModel, ToolOutcome
+from .connection import Connection, NotSentError, Parked
+from .eliciting import answer_of, question_of, result_of, schema_of, text_of
+from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownFateError
+from .listing import is_idempotent
+from .results import outcome_of
+
+if TYPE_CHECKING:
+    from .client import MCPClient
+
+_MOST_ROUNDS = 20
+
+
+def call_of(client: "MCPClient", tool: types.Tool) -> Callable[..., Any]:
+    """The function of a tool that calls a server's; it is marked idempotent where the server says that it is."""
+    name, again = tool.name, is_idempotent(tool)
+
+    @effect(idempotent=again, name="mcp_call")
+    async def send(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await _sent(client, tool, arguments, again)
+
+    @effect(idempotent=again)
+    async def call(**arguments: Any) -> ToolOutcome:
+        reply = await perform(send, name, arguments)
+        for _ in range(_MOST_ROUNDS):
+            if "questions" not in reply:
+                return ToolOutcome.from_dict(reply["outcome"])
+            answers = {key: await _put(client, name, asked) for key, asked in reply["questions"].items()}
+
+            @effect(idempotent=again, name="mcp_answer")
+            async def go_on(tool: str, answers: dict[str, Any], call: str | None, state: str | None) -> dict[str, Any]:
+                return await _gone_on(client, tool, arguments, answers, call, state)
+
+            reply = await perform(go_on, name, answers, reply.get("call"), reply.get("state"))
+        text = f"the server asked more than {_MOST_ROUNDS} times"
+        return ToolOutcome.of_error(ErrorModel(type="MCPProtocolError", content=text))
+
+    return call
+
+
+async def _sent(client: "MCPClient", tool: str, arguments: Mapping[str, Any], again: bool) -> dict[str, Any]:
+    """Sends a call, and once more on a new connection where the first has not seen it, or may see it twice."""
+    for attempt in (1, 2):
+        connection = await client._connected()
+        try:
+            return await _reply(client, connection, tool, connection.send(tool, arguments))
+        except NotSentError as error:
+            if attempt == 2:
+                raise MCPConnectionError(client.server, f"the call could not be sent: {error}") from error
+        except MCPUnknownFateError:
+            if attempt == 2 or not again:
+                raise
+    raise AssertionError
+
+
+async def _gone_on(
+    client: "MCPClient",
+    tool: str,
+    arguments: Mapping[str, Any],
+    answers: Mapping[str, Any],
+    call: str | None,
+    state: str | None,
+) -> dict[str, Any]:
+    """Gives a server the answers that it asked for, and waits for what comes of it."""
+    given = {key: result_of(answer) for key, answer in answers.items()}
+    if call is None:
+        connection = await client._connected()
+        try:
+            return await _reply(client, connection, tool, connection.send(tool, arguments, given, state))
+        except NotSentError as error:
+            raise MCPConnectionError(client.server, f"the answer could not be sent: {error}") from error
+    parked = client._parked.pop(call, None)
+    if parked is None or parked[1].error is not None:
+        raise MCPConnectionError(
+            client.server,
+            f"the server that asked during the call of {tool!r} is gone, and the call with it; whether it was carried "
+            "out is not known. It was not sent again: call the tool once more if that does no harm",
+        )
+    connection, waiting = parked
+    waiting.questions.clear()
+    waiting.answers.update(given)
+    waiting.tell()
+    return await _reply(client, connection, tool, waiting)
+
+
+async def _reply(client: "MCPClient", connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
+    """What came of a call: its outcome, or the questions that come before it. One that takes too long is given up."""
+    try:
+        with anyio.move_on_after(client.call_timeout):
+            await call.settled()
+    except BaseException:
+        call.scope.cancel()
+        raise
+    if call.questions and not call.ended:
+        key = uuid.uuid4().hex
+        client._parked[key] = (connection, call)
+        return {"questions": {name: question_of(asked) for name, asked in call.questions.items()}, "call": key}
+    if call.error is not None:
+        raise call.error
+    if call.result is None:
+        call.scope.cancel()
+        call.tell()
+        raise MCPTimeoutError(
+            f"MCP server {client.server!r} did not answer the call of {tool!r} within {client.call_timeout:g} s; "
+            "whether it was carried out is not known"
+        )
+    if isinstance(call.result, types.CallToolResult):
+        return {"outcome": outcome_of(call.result).to_dict()}
+    questions = {}
+    for name, request in (call.result.input_requests or {}).items():
+        if not isinstance(request, types.ElicitRequest):
+            raise MCPProtocolError(f"MCP server {client.server!r} asked for {request.method}, which is not offered")
+        questions[name] = question_of(request.params)
+    return {"questions": questions, "state": call.result.request_state}
+
+
+async def _put(client: "MCPClient", tool: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a person to a server's question; without a run there is nobody to ask."""
+    try:
+        prompt = text_of(question, client.server)
+        details = {"server": client.server, "tool": tool}
+        return answer_of(await ask(prompt, schema_of(question), details=details))
+    except NoRunError:
+        return answer_of(None)

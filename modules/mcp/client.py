@@ -1,0 +1,289 @@
+"""A client of one server: connects, knows the server's tools, and finds its way back when the server is lost."""
+
+import logging
+import re
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+import anyio
+import anyio.to_thread
+
+from ..agent.tools import Tool
+from .configs import (
+    DEFAULT_CALL_TIMEOUT,
+    DEFAULT_HTTP_TIMEOUT,
+    DEFAULT_INIT_TIMEOUT,
+    DEFAULT_SSE_READ_TIMEOUT,
+    MCPStatus,
+    ServerConfig,
+    SSEConnection,
+    StdioConnection,
+    StdioServerConfig,
+    Transport,
+)
+from .errors import MCPAuthRequiredError, MCPDisconnectedError, needs_mcp
+from .stderr import Stderr
+from .tasks_of_loops import loop_token
+
+if TYPE_CHECKING:
+    from .connection import Connection, Parked
+
+log = logging.getLogger("refold")
+_SHOWN_LINES = 10
+_LOGIN_SECONDS = 330.0
+_WANTS_LOGIN = re.compile(
+    r"\b(unauthorized|forbidden|401|403|oauth|authentication required|waiting for authentication|wait-for-auth"
+    r"|please authorize|authorize this client)\b",
+    re.IGNORECASE,
+)
+
+
+class MCPClient:
+    """A client of an MCP server, over stdio or HTTP.
+
+        async with mcp("stdio", command="uvx", args=["mcp-server-time"]) as client:
+            agent = Agent(name="clock", model="openai/gpt-4o", tools=list(client.tools))
+
+    or `connect()` and `disconnect()`; for several servers at once see MCPServers. Whatever a server does, its tools
+    tell the model of it as an error, and the run goes on:
+
+    - **it dies, or is restarted**: a call under way is an MCPUnknownFateError and is not sent again, unless the
+      server has annotated its tool as idempotent (or as one that only reads); the next call connects anew, once.
+    - **it hangs**: connecting is given up after `init_timeout`, a call after `call_timeout` seconds.
+    - **it answers garbage**: what is no message is skipped; a result that is none is an MCPProtocolError.
+    - **it lists a tool twice**: the first counts. Where two servers have tools of one name, see MCPServers.
+    - **it asks something** (elicitation): the run waits for a person.
+
+    Attributes:
+        transport: `stdio` or `streamable-http`.
+        connection: what the server is reached by.
+        status: what has become of the connection.
+        error: what went wrong, where the status is FAILED or NEEDS_AUTH.
+        tools: the server's tools, while connected.
+        log_path: where the process's standard error is written; None for HTTP.
+        call_timeout: seconds that a call may take; a person's time to answer does not count.
+        server: the name that errors have for the server.
+    """
+
+    def __init__(
+        self,
+        transport: Transport | Literal["sse"],
+        connection: StdioConnection | SSEConnection | dict[str, Any],
+        *,
+        oauth: Any = None,
+        init_timeout: float = DEFAULT_INIT_TIMEOUT,
+        log_path: Path | None = None,
+        call_timeout: float = DEFAULT_CALL_TIMEOUT,
+        name: str | None = None,
+    ) -> None:
+        if transport == "sse":
+            warnings.warn(
+                'mcp("sse") is deprecated; "streamable-http" falls back to SSE by itself',
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            transport = "streamable-http"
+        wanted = {"stdio": "command", "streamable-http": "url"}
+        if transport not in wanted:
+            raise ValueError(f"a transport is one of {', '.join(wanted)}; got {transport!r}")
+        given = cast(dict[str, Any], connection)
+        if not given.get(wanted[transport]):
+            raise ValueError(f"a server over {transport} needs {wanted[transport]}=")
+        self.transport: Transport = transport
+        self.connection = connection
+        self.oauth = oauth
+        self.init_timeout = init_timeout
+        self.call_timeout = call_timeout
+        self.log_path = log_path if transport == "stdio" else None
+        self.server = name or (Path(given["command"]).name if transport == "stdio" else given["url"])
+        self.tools: list[Tool[..., Any]] = []
+        self.error: str | None = None
+        self._status = MCPStatus.DISCONNECTED
+        self._stderr: Stderr | None = None
+        self._connection: Connection | None = None
+        self._wanted = False
+        self._entered = 0
+        self._opened_by_entering = False
+        self._locks: dict[object, anyio.Lock] = {}
+        self._parked: dict[str, tuple[Connection, Parked]] = {}
+
+    @classmethod
+    def from_config(cls, config: ServerConfig, *, log_path: Path | None = None, name: str | None = None) -> "MCPClient":
+        """A client for what the config says."""
+        if isinstance(config, StdioServerConfig):
+            connection: dict[str, Any] = {
+                "command": config.command,
+                "args": list(config.args),
+                "env": config.env,
+                "cwd": config.cwd,
+            }
+            return cls("stdio", connection, init_timeout=config.init_timeout, log_path=log_path, name=name)
+        connection = {key: value for key, value in asdict(config).items() if key not in ("oauth", "init_timeout")}
+        made = cls("streamable-http", connection, oauth=config.oauth, init_timeout=config.init_timeout, name=name)
+        return made
+
+    @property
+    def status(self) -> MCPStatus:
+        """What has become of the connection."""
+        if self._status is MCPStatus.CONNECTED and (self._connection is None or not self._connection.usable):
+            return MCPStatus.FAILED  # it was lost, and nobody has called since
+        return self._status
+
+    @property
+    def recent_stderr(self) -> list[str]:
+        """The last 50 lines that the server's process wrote to its standard error since `connect`; none for HTTP."""
+        return list(self._stderr.lines) if self._stderr is not None else []
+
+    async def connect(self, *, interactive: bool = False) -> None:
+        """Connects, and finds out which tools there are; does nothing while connected.
+
+        `interactive` lets a server that wants a login have one: a browser is opened, and waited for. Without it, a
+        token that is stored from such a login is used, and refreshed, and where there is none the status is NEEDS_AUTH.
+
+        Raises what went wrong: MCPConnectionError and MCPAuthRequiredError of this package, FileNotFoundError for a
+        command that is not there, errors of the package `mcp`. `status` and `error` tell it as well.
+        """
+        async with self._lock():
+            self._wanted = True
+            await self._open(interactive)
+
+    async def disconnect(self) -> None:
+        """Ends the connection, and the server's process with it; its tools are errors from then on."""
+        async with self._lock():
+            self._wanted = False
+            connection, self._connection = self._connection, None
+            if connection is not None and connection.loop is loop_token():
+                await connection.close()
+            self.tools = []
+            self._parked.clear()
+            self._stderr = None
+            if self._status is MCPStatus.CONNECTED:
+                self._status = MCPStatus.DISCONNECTED
+
+    async def __aenter__(self) -> Self:
+        self._entered += 1
+        if not self._wanted:
+            self._opened_by_entering = True
+            try:
+                await self.connect()
+            except BaseException:
+                self._entered -= 1
+                self._wanted = False
+                raise
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        self._entered -= 1
+        if not self._entered and self._opened_by_entering:
+            self._opened_by_entering = False
+            with anyio.CancelScope(shield=True):
+                await self.disconnect()
+
+    def __repr__(self) -> str:
+        return f"MCPClient({self.server!r}, {self._status.value})"
+
+    def _lock(self) -> anyio.Lock:
+        """The lock of this event loop; a client may be used in one loop after another."""
+        loop = loop_token()
+        if loop not in self._locks:
+            self._locks = {loop: anyio.Lock()}
+        return self._locks[loop]
+
+    async def _connected(self) -> "Connection":
+        """A connection that calls can be sent on; made anew where the last one was lost."""
+        connection = self._connection
+        if connection is not None and connection.usable and connection.loop is loop_token():
+            return connection
+        async with self._lock():
+            if not self._wanted:
+                raise MCPDisconnectedError(f"MCP server {self.server!r} is not connected; call connect() first")
+            return await self._open(False)
+
+    async def _open(self, interactive: bool) -> "Connection":
+        await anyio.to_thread.run_sync(_loaded)
+        from .calling import call_of
+        from .connection import Connection
+        from .listing import as_tools
+
+        last = self._connection
+        if last is not None and last.loop is loop_token():
+            if last.usable:
+                return last
+            await last.close()
+        self._connection = None
+        self.error = None
+        opened: list[Connection] = []
+
+        def ended(error: Exception | None) -> None:
+            if opened and self._connection is opened[0] and self._wanted:
+                self._fail(error or ConnectionError("the server has ended"))
+
+        try:
+            streams = self._streams(interactive)
+            timeout = max(self.init_timeout, _LOGIN_SECONDS) if interactive and self.oauth else self.init_timeout
+            connection = Connection(self.server, streams, timeout, ended)
+            await connection.start()
+        except Exception as error:
+            if self._stderr is not None:
+                await anyio.to_thread.run_sync(self._stderr.settle)
+            self._fail(error)
+            raise
+        opened.append(connection)
+        self._connection = connection
+        self.tools = as_tools(connection.tools, lambda tool: call_of(self, tool))
+        self._status = MCPStatus.CONNECTED
+        return connection
+
+    def _streams(self, interactive: bool) -> Callable[[Callable[[], None]], AbstractAsyncContextManager[Any]]:
+        from .transports import http_streams, stdio_streams
+
+        connection = cast(dict[str, Any], self.connection)
+        if self.transport == "stdio":
+            self._stderr = stderr = Stderr(self.log_path)
+            return lambda lost: stdio_streams(connection, stderr, lost)
+        from .oauth import auth_for
+
+        auth = auth_for(self.oauth, connection["url"], interactive=interactive, server=self.server)
+        timeouts = {"timeout": DEFAULT_HTTP_TIMEOUT, "sse_read_timeout": DEFAULT_SSE_READ_TIMEOUT}
+        return lambda lost: http_streams({**timeouts, **connection}, auth, self.server)
+
+    def _fail(self, error: Exception) -> None:
+        """Tells by status and error what went wrong, with the server's own last words."""
+        last = self.recent_stderr[-_SHOWN_LINES:]
+        refused = isinstance(error, MCPAuthRequiredError) or _WANTS_LOGIN.search(f"{error}\n" + "\n".join(last))
+        self._status = MCPStatus.NEEDS_AUTH if refused else MCPStatus.FAILED
+        self.error = str(error) or type(error).__name__
+        if last:
+            self.error += "\nServer stderr:\n" + "\n".join(last)
+
+
+def _loaded() -> None:
+    """Imports what needs the package `mcp`: seconds that the event loop would stand still for."""
+    with needs_mcp():
+        from . import calling, oauth, transports  # noqa: F401
+
+
+def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:
+    """A client for a server: `mcp("stdio", command=..., args=...)`, or `mcp("streamable-http", url=...)`.
+
+    Args:
+        transport: `stdio` or `streamable-http`; `sse` is deprecated and means the latter.
+        kwargs: what the server is reached by: `command`, `args`, `env` and `cwd`, or `url`, `headers`, `timeout` and
+            `sse_read_timeout`; and `oauth`, `init_timeout`, `call_timeout`, `log_path` and `name` of MCPClient.
+
+    Raises TypeError for any other name.
+    """
+    options = {
+        key: kwargs.pop(key) for key in ("oauth", "init_timeout", "call_timeout", "log_path", "name") if key in kwargs
+    }
+    known = (
+        ("command", "args", "env", "cwd") if transport == "stdio" else ("url", "headers", "timeout", "sse_read_timeout")
+    )
+    for key in kwargs:
+        if key not in known:
+            raise TypeError(f"mcp({transport!r}) takes no {key}; it takes {', '.join(known)}")
+    return MCPClient(transport, kwargs, **options)

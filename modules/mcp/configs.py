@@ -1,0 +1,88 @@
+"""What a server is reached by: a command to start, or a URL; and how long it is waited for."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from typing_extensions import TypedDict
+
+DEFAULT_INIT_TIMEOUT: float = 30
+"""Seconds that a server has to open a session, and as many to list its tools."""
+INITIALIZE_TIMEOUT = DEFAULT_INIT_TIMEOUT
+"""Deprecated: DEFAULT_INIT_TIMEOUT."""
+DEFAULT_HTTP_TIMEOUT: float = 30
+"""Seconds that an HTTP request has to be sent."""
+DEFAULT_SSE_READ_TIMEOUT: float = 300
+"""Seconds that an answer over HTTP may be silent."""
+DEFAULT_CALL_TIMEOUT: float = 300
+"""Seconds that a call of a tool may take."""
+
+Transport = Literal["stdio", "streamable-http"]
+"""How messages travel."""
+
+
+class MCPStatus(StrEnum):
+    """What has become of a connection."""
+
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    FAILED = "failed"
+    NEEDS_AUTH = "needs_auth"
+    DISABLED = "disabled"
+
+
+@dataclass
+class OAuthConfig:
+    """How this client is registered with an authorization server, and the scopes that it asks for."""
+
+    client_name: str = "refold"
+    scope: str | None = None
+
+
+@dataclass
+class StdioServerConfig:
+    """A server that is started as a child process and spoken to over its standard input and output.
+
+    Of this process's environment it is given HOME, PATH and the like alone; everything else must be in `env`.
+    """
+
+    command: str
+    args: list[str] = field(default_factory=list)
+    env: dict[str, str] | None = None
+    cwd: str | Path | None = None
+    init_timeout: float = DEFAULT_INIT_TIMEOUT
+
+
+@dataclass
+class HttpServerConfig:
+    """A server at a URL, over streamable HTTP, or SSE where it knows no other."""
+
+    url: str
+    headers: dict[str, str] | None = None
+    oauth: OAuthConfig | None = None
+    timeout: float = DEFAULT_HTTP_TIMEOUT
+    sse_read_timeout: float = DEFAULT_SSE_READ_TIMEOUT
+    init_timeout: float = DEFAULT_INIT_TIMEOUT
+
+
+ServerConfig: TypeAlias = StdioServerConfig | HttpServerConfig
+"""Either of them."""
+
+
+class StdioConnection(TypedDict, total=False):
+    """Deprecated: StdioServerConfig."""
+
+    command: str
+    args: list[str] | None
+    env: dict[str, str] | None
+    cwd: str | Path | None
+
+
+class SSEConnection(TypedDict, total=False):
+    """Deprecated: HttpServerConfig."""
+
+    url: str
+    headers: dict[str, Any] | None
+    timeout: float
+    sse_read_timeout: float

@@ -1,0 +1,253 @@
+"""One connection to a server, owned by one task from its opening to its end; calls come from anywhere in the loop.
+
+The task opens the transport, shakes hands, lists the tools, and then waits for the end: that somebody closes it, that
+the server is gone, or that the transport fails. Each call is a task of its own beneath it, so that a call can stand
+still while a person answers a question of the server's, and so that no failure of a connection reaches a caller in
+any form but an error of this package.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import httpx2
+from anyio.abc import TaskGroup
+from mcp import Client, MCPError, types
+from pydantic import ValidationError
+
+from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownFateError
+from .listing import listed
+from .tasks_of_loops import loop_token, spawn
+from .transports import Streams
+
+_CLOSED = -32000
+_SESSION_GONE = ("session not found", "session terminated")
+_CLOSING_SECONDS = 10.0
+
+
+class NotSentError(Exception):
+    """The connection was lost, and the server has certainly not seen the call."""
+
+
+class Parked:
+    """A call under way: it ends with `result` or `error`, or has `questions` that the server wants answered first."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.questions: dict[str, types.ElicitRequestParams] = {}
+        self.answers: dict[str, types.ElicitResult] = {}
+        self.result: types.CallToolResult | types.InputRequiredResult | None = None
+        self.error: Exception | None = None
+        self._changed = anyio.Event()
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a result or an error."""
+        return self.result is not None or self.error is not None
+
+    def tell(self) -> None:
+        """Wakes whoever waits for the call, or for an answer."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def changed(self) -> None:
+        """Waits for the next `tell`."""
+        await self._changed.wait()
+
+    async def settled(self) -> None:
+        """Waits until the call has ended, or asks something."""
+        while not self.ended and not self.questions:
+            await self.changed()
+
+
+class Connection:
+    """A connection to a server; `start` opens it, `close` ends it, and it can be lost in between."""
+
+    def __init__(
+        self,
+        server: str,
+        streams: Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]],
+        init_timeout: float,
+        on_end: Callable[[Exception | None], None],
+    ) -> None:
+        self.server = server
+        self.loop = loop_token()
+        self.tools: list[types.Tool] = []
+        self.client: Client | None = None
+        self._streams = streams
+        self._init_timeout = init_timeout
+        self._on_end = on_end
+        self._calls: TaskGroup | None = None
+        self._open: list[Parked] = []
+        self._scope = anyio.CancelScope()
+        self._ready = anyio.Event()
+        self._stop = anyio.Event()
+        self._ended = anyio.Event()
+        self._error: Exception | None = None
+        self.lost = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether calls can be sent, as far as is known."""
+        return self._ready.is_set() and not (self.lost or self._stop.is_set() or self._ended.is_set())
+
+    async def start(self) -> None:
+        """Opens it; raises what kept it from opening."""
+        spawn(self._own)
+        try:
+            await self._ready.wait()
+        except BaseException:
+            self._scope.cancel()
+            raise
+        if self._error is not None:
+            raise self._error
+
+    async def close(self) -> None:
+        """Ends it, and waits until that is done: a child process is gone then."""
+        self._stop.set()
+        self._scope.deadline = anyio.current_time() + _CLOSING_SECONDS
+        await self._ended.wait()
+
+    def _lost(self) -> None:
+        self.lost = True
+        self._stop.set()
+
+    async def _own(self) -> None:
+        try:
+            with self._scope:
+                self._scope.deadline = anyio.current_time() + self._init_timeout
+                client = Client(
+                    _Once(self._streams(self._lost)),
+                    read_timeout_seconds=self._init_timeout / 3,
+                    elicitation_callback=self._asked,
+                    client_info=types.Implementation(name="refold", version="1"),
+                )
+                async with client:
+                    self._scope.deadline = anyio.current_time() + self._init_timeout
+                    self.tools = await listed(client, self.server)
+                    self._scope.deadline = math.inf
+                    self.client = client
+                    async with anyio.create_task_group() as self._calls:
+                        self._ready.set()
+                        await self._stop.wait()
+                        self._calls.cancel_scope.cancel()
+            if self._scope.cancelled_caught and not self._ready.is_set():
+                self._error = MCPConnectionError(self.server, f"it was not ready within {self._init_timeout:g} s")
+        except Exception as error:  # noqa: BLE001 - told to who connects, or to who calls
+            self._error = _innermost(error)
+        finally:
+            if self._error is None and not self._ready.is_set():
+                self._error = MCPConnectionError(self.server, "connecting was given up")
+            self._ended.set()
+            for call in list(self._open):
+                self._give_up(call)
+            self._ready.set()
+            self._on_end(self._error)
+
+    def _give_up(self, call: Parked) -> None:
+        """Ends a call whose connection is gone."""
+        if call.ended:
+            return
+        if len(self._open) == 1 and isinstance(self._error, httpx2.ConnectError):
+            call.error = NotSentError(str(self._error))
+        else:
+            why = f"the connection was lost during the call ({self._error or 'the server has ended'})"
+            call.error = MCPUnknownFateError(self.server, f"{why}; whether it was carried out is not known")
+        call.tell()
+
+    def send(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        answers: Mapping[str, types.ElicitResult] | None = None,
+        state: str | None = None,
+    ) -> Parked:
+        """Sends a call, which goes on until it ends or its scope is cancelled; NotSentError without a connection."""
+        if not self.usable or self._calls is None:
+            raise NotSentError("there is no connection")
+        call = Parked()
+        self._open.append(call)
+        self._calls.start_soon(self._carry_out, call, tool, dict(arguments), dict(answers or {}), state)
+        return call
+
+    async def _carry_out(
+        self,
+        call: Parked,
+        tool: str,
+        arguments: dict[str, Any],
+        answers: dict[str, types.ElicitResult],
+        state: str | None,
+    ) -> None:
+        assert self.client is not None
+        with call.scope:
+            try:
+                call.result = await self.client.session.call_tool(
+                    tool,
+                    arguments,
+                    math.inf,
+                    input_responses=dict(answers) if answers else None,
+                    request_state=state,
+                    allow_input_required=True,
+                )
+            except MCPError as error:
+                call.error = self._told(error)
+            except (ValidationError, ValueError, RuntimeError) as error:
+                call.error = MCPProtocolError(f"MCP server {self.server!r} answered what is no answer: {error}")
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.TransportError, OSError) as error:
+                call.error = MCPUnknownFateError(self.server, f"the connection was lost during the call: {error!r}")
+        if call.scope.cancelled_caught and not call.ended:
+            call.error = MCPTimeoutError(f"MCP server {self.server!r}: the call of {tool!r} was given up")
+        self._open.remove(call)
+        call.tell()
+
+    def _told(self, error: MCPError) -> Exception:
+        text = error.error.message
+        if error.error.code == _CLOSED:
+            self._lost()
+            return MCPUnknownFateError(
+                self.server,
+                f"the connection was lost during the call ({text}); whether it was carried out is not known",
+            )
+        if any(gone in text.lower() for gone in _SESSION_GONE):
+            self._lost()
+            return NotSentError(text)
+        return MCPProtocolError(f"MCP server {self.server!r} refused: {text}", error.error.code)
+
+    async def _asked(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+        """A server of the older protocol asks during a call; of which, it does not say: the first one open."""
+        call = next((call for call in self._open if not call.questions), None)
+        if call is None:
+            return types.ElicitResult(action="cancel")
+        key = "question"
+        call.questions[key] = params
+        call.tell()
+        while key not in call.answers and not call.scope.cancel_called:
+            await call.changed()
+        return call.answers.pop(key, types.ElicitResult(action="cancel"))
+
+
+class _Once:
+    """A transport as the package `mcp` takes it."""
+
+    def __init__(self, streams: AbstractAsyncContextManager[Streams]) -> None:
+        self._streams = streams
+
+    async def __aenter__(self) -> Streams:
+        return await self._streams.__aenter__()
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await self._streams.__aexit__(*raised)
+
+
+def _innermost(error: Exception) -> Exception:
+    """The first error of a group that is none itself, those of this package before others."""
+    found = list(_leaves(error))
+    return next((leaf for leaf in found if isinstance(leaf, MCPConnectionError)), found[0])
+
+
+def _leaves(error: BaseException) -> list[Exception]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error] if isinstance(error, Exception) else [RuntimeError(repr(error))]

@@ -1,0 +1,78 @@
+"""What a server answers a call with, as the outcome of a tool; and the other way round."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mcp import types
+
+from ..agent.content import Content, ContentAudioInput, ContentImageUrl, ContentText
+from ..agent.messages import Message
+from ..agent.tools import ErrorModel, ToolOutcome
+
+TOOL_ERROR = "MCPToolError"
+"""The type of the error that a server gives as the result of a call."""
+
+
+def outcome_of(result: types.CallToolResult) -> ToolOutcome:
+    """The outcome of a call: text where all of it is text, else parts; structured content where that is all."""
+    parts = [_part(block) for block in result.content]
+    if not parts and result.structured_content is not None:
+        parts = [ContentText(text=json.dumps(result.structured_content, ensure_ascii=False))]
+    if all(isinstance(part, ContentText) for part in parts):
+        text = "\n".join(map(str, parts))
+        return ToolOutcome.of_error(ErrorModel(type=TOOL_ERROR, content=text)) if result.is_error else ToolOutcome(text)
+    if not result.is_error:
+        return ToolOutcome(parts)
+    text = "\n".join(str(part) for part in parts)
+    return ToolOutcome.of_error(ErrorModel(type=TOOL_ERROR, content=text))
+
+
+def result_of(message: Message) -> types.CallToolResult:
+    """What a server of ours answers, from the message that a tool's call gave."""
+    blocks = [_text(message.body)] if isinstance(message.body, str) else _blocks(message.body)
+    return types.CallToolResult(content=blocks, is_error="error_type" in message.metadata)
+
+
+def _part(block: Any) -> Content:
+    if isinstance(block, types.TextContent):
+        return ContentText(text=block.text)
+    if isinstance(block, types.ImageContent):
+        return ContentImageUrl.from_url(f"data:{block.mime_type};base64,{block.data}")
+    if isinstance(block, types.AudioContent):
+        kind = block.mime_type.partition("/")[2].removeprefix("x-") or "unknown"
+        return ContentAudioInput(input_audio=ContentAudioInput.Audio(data=block.data, format=kind))
+    if isinstance(block, types.ResourceLink):
+        told = ": ".join(text for text in (block.title or block.name, block.description) if text)
+        return ContentText(text=f"[{told}]({block.uri})")
+    if isinstance(block, types.EmbeddedResource):
+        return _resource(block.resource)
+    return ContentText(text=block.model_dump_json(by_alias=True, exclude_none=True))
+
+
+def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> Content:
+    if isinstance(resource, types.TextResourceContents):
+        return ContentText(text=resource.text)
+    kind = resource.mime_type or "application/octet-stream"
+    if kind.startswith("image/"):
+        return ContentImageUrl.from_url(f"data:{kind};base64,{resource.blob}")
+    return ContentText(text=f"[{kind} of {len(resource.blob) * 3 // 4} bytes]({resource.uri})")
+
+
+def _blocks(parts: Sequence[Content]) -> list[types.ContentBlock]:
+    return [_block(part) for part in parts]
+
+
+def _block(part: Content) -> types.ContentBlock:
+    if isinstance(part, ContentAudioInput):
+        return types.AudioContent(data=part.input_audio.data, mime_type=f"audio/{part.input_audio.format}")
+    if isinstance(part, ContentImageUrl):
+        head, _, data = part.image_url.url.partition(",")
+        if head.startswith("data:") and head.endswith(";base64"):
+            return types.ImageContent(data=data, mime_type=head[5:-7])
+        return _text(part.image_url.url)
+    return _text(part.text)
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(text=text)

@@ -1,0 +1,66 @@
+"""Several servers as one toolset, each in its own namespace, and none that keeps the others from being there."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+from pydantic import PrivateAttr
+
+from ..agent.tools import Tool, Toolset
+from .client import MCPClient
+from .configs import ServerConfig
+
+log = logging.getLogger("refold")
+
+
+class MCPServers(Toolset):
+    """The tools of several servers, to be given to an Agent as one of its tools: `MCPServers({"time": config, ...})`.
+
+    They are connected when it is entered, as an Agent does around a run, all at once. The tools of each have the
+    server's name as their namespace, so that no two are the same to a model. A server that cannot be reached has no
+    tools; its client's `status` and the log say why, and the others are there.
+    """
+
+    _clients: dict[str, MCPClient] = PrivateAttr(default_factory=dict)
+
+    def __init__(self, servers: Mapping[str, ServerConfig | MCPClient], *, log_folder: Path | None = None) -> None:
+        super().__init__()
+        for name, server in servers.items():
+            path = None if log_folder is None else log_folder / f"{name}.log"
+            made = server if isinstance(server, MCPClient) else MCPClient.from_config(server, log_path=path, name=name)
+            self._clients[name] = made
+
+    @property
+    def clients(self) -> dict[str, MCPClient]:
+        """The clients, by the servers' names."""
+        return dict(self._clients)
+
+    def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
+        """The tools of all servers that are connected."""
+        found = []
+        for name, client in self._clients.items():
+            for tool in client.tools:
+                tool.source, tool.namespace = "mcp", (name,)
+                found.append(tool)
+        return found
+
+    async def __aenter__(self) -> Self:
+        async with anyio.create_task_group() as tg:
+            for name, client in self._clients.items():
+                tg.start_soon(self._enter, name, client)
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tg:
+                for client in self._clients.values():
+                    if client._entered:
+                        tg.start_soon(client.__aexit__, None, None, None)
+
+    async def _enter(self, name: str, client: MCPClient) -> None:
+        try:
+            await client.__aenter__()
+        except Exception as error:  # noqa: BLE001 - one server must not keep the others away
+            log.warning("MCP server %r has no tools to offer: %s", name, client.error or error)

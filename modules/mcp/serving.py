@@ -1,0 +1,76 @@
+"""Serves tools over the Model Context Protocol."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, ToolAnnotations
+from mcp.types import Tool as ServerTool
+
+from ...engine import new_id
+from ..agent.calls import ToolCall
+from ..agent.tools import Tool, Toolset, by_wire_name
+from .results import result_of
+
+
+class ToolServer(MCPServer[Any]):
+    """A server whose tools are refold's: what a model is told of them, and what they answer, is what it is in a run."""
+
+    def __init__(self, items: list[Any], name: str) -> None:
+        self._refold_tools = {wire: tool.with_(offload=False) for wire, tool in by_wire_name(items).items()}
+        super().__init__(name, lifespan=_lifespan(items))
+
+    async def list_tools(self) -> list[ServerTool]:
+        """The tools, with the schemas that models see."""
+        return [
+            ServerTool(
+                name=wire, description=tool.description, input_schema=tool.parameters_schema, annotations=_hints(tool)
+            )
+            for wire, tool in self._refold_tools.items()
+        ]
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> CallToolResult:
+        """Answers a call as in a run: arguments checked, errors caught as the tool says, long results cut."""
+        tool = self._refold_tools.get(name)
+        if tool is None:
+            raise ToolError(f"there is no tool {name!r}; there are {', '.join(self._refold_tools)}")
+        try:
+            message, _ = await tool.handle_tool_call(ToolCall.of(new_id(), name, arguments))
+        except Exception as error:
+            raise ToolError(f"{type(error).__name__}: {error}") from error
+        return result_of(message)
+
+
+def as_mcp(*tools: Any, name: str = "refold") -> ToolServer:
+    """A server for tools: `as_mcp(add).run()` serves over stdio, `.run("streamable-http", port=...)` by HTTP.
+
+    `tools` are Tools, Toolsets, functions, objects with tool methods, and lists of these. Toolsets that are context
+    managers are entered while the server runs. A tool that asks to stop gives its message, as there is no run to stop.
+
+    Raises WireNameError where two have one name, ToolDefinitionError for a function that cannot be a tool.
+    """
+    return ToolServer(list(tools), name)
+
+
+def _lifespan(items: list[Any]) -> Any:
+    @asynccontextmanager
+    async def entered(server: Any) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for item in _flat(items):
+                if isinstance(item, Toolset) and hasattr(type(item), "__aenter__"):
+                    await stack.enter_async_context(item)  # type: ignore[arg-type]
+            yield
+
+    return entered
+
+
+def _flat(items: Any) -> list[Any]:
+    return [one for item in items for one in _flat(item)] if isinstance(items, list | tuple) else [items]
+
+
+def _hints(tool: Tool[..., Any]) -> ToolAnnotations | None:
+    """Whether the tool's function is marked as one that may be called again."""
+    marks = getattr(tool.fn, "__refold_marks__", None)
+    return ToolAnnotations(idempotent_hint=True) if marks is not None and marks.idempotent else None

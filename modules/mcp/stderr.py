@@ -1,0 +1,56 @@
+"""What a server's process writes to its standard error: the last lines are kept, and all of them go to a log."""
+
+import logging
+import os
+import threading
+from collections import deque
+from pathlib import Path
+from typing import IO, TextIO
+
+log = logging.getLogger("refold")
+KEPT_LINES = 50
+
+
+class Stderr:
+    """The reading end of a server's standard error, read by a thread until the last process that has it is gone."""
+
+    def __init__(self, log_path: Path | None) -> None:
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._log = _opened(log_path)
+        reading, writing = os.pipe()
+        self.writer: TextIO = os.fdopen(writing, "w")
+        """What the process is given."""
+        self._thread = threading.Thread(target=self._read, args=(reading,), daemon=True, name="refold-mcp-stderr")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Gives this process's copy of the writing end away; to be called once the server has its own."""
+        self.writer.close()
+
+    def settle(self, seconds: float = 0.5) -> None:
+        """Waits for the last lines of a process that has ended."""
+        self._thread.join(seconds)
+
+    def _read(self, reading: int) -> None:
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as source:
+            for line in source:
+                if line.strip():
+                    self.lines.append(line.rstrip("\r\n"))
+                if self._log is not None:
+                    self._log.write(line)
+        if self._log is not None:
+            self._log.close()
+
+
+def _opened(path: Path | None) -> IO[str] | None:
+    """The log, opened anew; the one before is kept beside it as `.prev`. None where it cannot be written."""
+    if path is None:
+        return None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            path.replace(path.with_name(f"{path.name}.prev"))
+        return path.open("w", encoding="utf-8", buffering=1)
+    except OSError as error:
+        log.warning("what an MCP server writes to its standard error is not logged: %s", error)
+        return None

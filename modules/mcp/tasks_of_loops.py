@@ -1,0 +1,32 @@
+"""Starts a task that belongs to the event loop, and to no task group, scope or run of whoever starts it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any
+
+_running: set[asyncio.Task[None]] = set()
+
+
+def spawn(fn: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs `fn` beside everything else in this event loop, of asyncio or trio; it must not raise."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        import trio
+
+        trio.lowlevel.spawn_system_task(fn, context=Context())
+        return
+    task = loop.create_task(fn(), context=Context())
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+
+
+def loop_token() -> object:
+    """What is the same object within one event loop, and another in any other."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        import trio
+
+        return trio.lowlevel.current_trio_token()

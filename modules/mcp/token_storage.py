@@ -1,0 +1,148 @@
+"""Tokens on disk: one JSON file for all servers, readable by its owner alone, locked while it is changed."""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+
+from ..agent.cache import cache_folder
+
+FILE = "mcp-auth.json"
+_LOCK_SECONDS = 30.0
+
+
+class FileTokenStorage:
+    """What a login at one server gave, kept in a file: tokens with the time they end at, and who this client is there.
+
+    The file is replaced as a whole, with mode 600 whatever its mode was, under a lock that other processes heed. One
+    that is damaged counts as empty: the next login writes it anew.
+    """
+
+    def __init__(self, server_url: str, path: Path | None = None) -> None:
+        self.server_url = server_url
+        self.path = Path(path) if path is not None else cache_folder() / FILE
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """The tokens; `expires_in` is what is left of their time now, 0 where it is over."""
+        entry = await to_thread.run_sync(self._entry)
+        if not entry.get("tokens"):
+            return None
+        tokens = OAuthToken.model_validate(entry["tokens"])
+        expires_at = entry.get("expires_at")
+        if expires_at is not None:
+            tokens.expires_in = max(0, int(expires_at - time.time()))
+        return tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keeps tokens, and when they end."""
+        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        document = tokens.model_dump(mode="json", exclude_none=True)
+        await self._change(lambda entry: entry | {"tokens": document, "expires_at": expires_at})
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Who this client is to the server."""
+        info = (await to_thread.run_sync(self._entry)).get("client_info")
+        return None if info is None else OAuthClientInformationFull.model_validate(info)
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keeps who this client is to the server."""
+        document = client_info.model_dump(mode="json", exclude_none=True)
+        await self._change(lambda entry: entry | {"client_info": document})
+
+    async def get_metadata(self) -> OAuthMetadata | None:
+        """Where the server's authorization server has its endpoints, so that tokens can be refreshed without asking."""
+        metadata = (await to_thread.run_sync(self._entry)).get("metadata")
+        return None if metadata is None else OAuthMetadata.model_validate(metadata)
+
+    async def set_metadata(self, metadata: OAuthMetadata) -> None:
+        """Keeps where the endpoints are."""
+        document = metadata.model_dump(mode="json", exclude_none=True)
+        await self._change(lambda entry: entry | {"metadata": document})
+
+    async def clear(self) -> None:
+        """Forgets everything of this server."""
+        await self._change(lambda entry: {})
+
+    def has_tokens(self) -> bool:
+        """Whether there are tokens, valid or not."""
+        return bool(self._entry().get("tokens"))
+
+    def expires_at(self) -> float | None:
+        """When the access token ends, in seconds since 1970; None where nobody has said."""
+        found: float | None = self._entry().get("expires_at")
+        return found
+
+    def _entry(self) -> dict[str, Any]:
+        entry = _read(self.path).get(self.server_url)
+        return entry if isinstance(entry, dict) else {}
+
+    async def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        def changed() -> None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(self.path.with_name(f"{self.path.name}.lock")):
+                document = _read(self.path)
+                before = document.get(self.server_url)
+                after = change(dict(before) if isinstance(before, dict) else {})
+                document.pop(self.server_url, None)
+                _write(self.path, document | ({self.server_url: after} if after else {}))
+
+        await to_thread.run_sync(changed)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    """Replaces the file by a new one; mkstemp makes it for its owner alone."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    """Holds a lock that is gone with the process; raises TimeoutError where another holds it for half a minute."""
+    deadline = time.monotonic() + _LOCK_SECONDS
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while not _taken(handle):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{path} is held by another process")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""How messages travel: to a child process, over streamable HTTP, or over SSE where a server knows no other."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx2
+from mcp import StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from .errors import MCPAuthRequiredError, MCPConnectionError
+from .stderr import Stderr
+
+_PROBE_SECONDS = 5.0
+_NOT_STREAMABLE = (400, 404, 405, 415)
+_ACCEPT = {"accept": "application/json, text/event-stream"}
+
+Streams = tuple[Any, Any]
+
+
+@asynccontextmanager
+async def stdio_streams(
+    connection: Mapping[str, Any], stderr: Stderr, lost: Callable[[], None]
+) -> AsyncGenerator[Streams]:
+    """A child process; `lost` is called once it has closed its output."""
+    cwd = connection.get("cwd")
+    parameters = StdioServerParameters(
+        command=connection["command"],
+        args=list(connection.get("args") or ()),
+        env=dict(connection.get("env") or {}),
+        cwd=None if cwd is None else str(cwd),
+    )
+    try:
+        async with stdio_client(parameters, errlog=stderr.writer) as (reading, writing):
+            stderr.close()
+            yield _Watched(reading, lost), writing
+    finally:
+        stderr.close()
+
+
+@asynccontextmanager
+async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, server: str) -> AsyncGenerator[Streams]:
+    """A server at a URL.
+
+    A first POST of no request at all tells which transport it knows: it is no streamable HTTP where that is answered
+    by 400, 404, 405 or 415 without a JSON-RPC error. Raises MCPAuthRequiredError for 401 and 403 where there is no
+    `auth` to answer them.
+    """
+    url, headers = connection["url"], dict(connection.get("headers") or {})
+    timeout, read = connection["timeout"], connection["sse_read_timeout"]
+    async with httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(timeout, read=read), auth=auth) as client:
+        if await _is_streamable(client, url, auth is not None, server):
+            async with streamable_http_client(url, http_client=client) as streams:
+                yield streams
+            return
+    async with sse_client(url, headers, timeout, read, auth=auth) as streams:
+        yield streams
+
+
+async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool, server: str) -> bool:
+    try:
+        answer = await client.post(url, json={}, headers=_ACCEPT, auth=cast(Any, None), timeout=_PROBE_SECONDS)
+    except httpx2.ConnectError as error:
+        raise MCPConnectionError(server, f"{url} cannot be reached: {error}") from error
+    except httpx2.TransportError:
+        return True
+    if answer.status_code in (401, 403) and not may_log_in:
+        raise MCPAuthRequiredError(
+            server,
+            f"{url} answers {answer.status_code}: it wants to know who calls. Pass headers= with a token, or log in "
+            "once with oauth=OAuthConfig() and connect(interactive=True)",
+        )
+    return answer.status_code not in _NOT_STREAMABLE or _is_json_rpc(answer)
+
+
+def _is_json_rpc(answer: httpx2.Response) -> bool:
+    try:
+        document = answer.json()
+    except ValueError:
+        return False
+    return isinstance(document, dict) and isinstance(document.get("error"), dict)
+
+
+class _Watched:
+    """A stream of messages that tells when it has come to its end."""
+
+    def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
+        self._stream = stream
+        self._ended = ended
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> "_Watched":
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> Any:
+        return await self._stream.__aexit__(*raised)
+
+    def __aiter__(self) -> "_Watched":
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._ended()
+            raise
+
+    async def receive(self) -> Any:
+        """The next message."""
+        try:
+            return await self._stream.receive()
+        except Exception:
+            self._ended()
+            raise
+
+    async def aclose(self) -> None:
+        """Closes it."""
+        await cast(Any, self._stream).aclose()

@@ -1,0 +1,278 @@
+"""What a server over stdio may do wrong, and what comes of it: always an error that the model reads, never more."""
+
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+
+from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.content import ContentImageUrl
+from refold.modules.agent.messages import Message
+from refold.modules.mcp import (
+    MCPClient,
+    MCPConnectionError,
+    MCPDisconnectedError,
+    MCPServers,
+    MCPStatus,
+    StdioServerConfig,
+    mcp,
+)
+
+RAW = str(Path(__file__).parent / "raw_server.py")
+
+
+def client_of(folder: Path, mode: str = "", **options: Any) -> MCPClient:
+    return mcp("stdio", command=sys.executable, args=[RAW, str(folder), mode], **options)
+
+
+@asynccontextmanager
+async def connected(folder: Path, mode: str = "", **options: Any) -> AsyncIterator[MCPClient]:
+    async with client_of(folder, mode, **options) as client:
+        yield client
+
+
+async def call(client: MCPClient, name: str, **arguments: Any) -> Message:
+    tool = next(tool for tool in client.tools if tool.name == name)
+    message, stop = await tool.handle_tool_call(ToolCall.of("c1", name, arguments))
+    assert not stop
+    return message
+
+
+def calls(folder: Path) -> list[str]:
+    path = folder / "calls"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def children() -> list[psutil.Process]:
+    return [p for p in psutil.Process().children(recursive=True) if RAW in " ".join(p.cmdline())]
+
+
+async def test_a_client_connects_calls_and_leaves_no_process(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "server.log"
+    client = client_of(tmp_path, log_path=log)
+    assert (client.status, client.tools, client.error, client.recent_stderr) == ("disconnected", [], None, [])
+    await client.connect()
+    await client.connect()
+    assert client.status is MCPStatus.CONNECTED
+    assert client.transport == "stdio"
+    assert client.log_path == log
+    assert [tool.name for tool in client.tools][:2] == ["echo", "die"]
+    assert client.tools[0].description == "Echoes."
+    assert client.tools[0].parameters_schema["properties"] == {"text": {"type": "string"}}
+    assert client.tools[1].parameters_schema == {"type": "object", "properties": {}}
+    assert (await call(client, "echo", text="hi")).content == "hi"
+    assert client.recent_stderr == ["hello from stderr"]
+    assert len(children()) == 1
+    tools = list(client.tools)
+    await client.disconnect()
+    assert (client.status, client.tools, client.recent_stderr) == ("disconnected", [], [])
+    assert children() == []
+    message, _ = await tools[0].handle_tool_call(ToolCall.of("c", "echo", {}))
+    assert message.metadata["error_type"] == MCPDisconnectedError.__name__
+    assert issubclass(MCPDisconnectedError, RuntimeError)
+    assert log.read_text() == "hello from stderr\n"
+    await client.connect()
+    assert (await call(client, "echo", text="again")).content == "again"
+    await client.disconnect()
+    assert log.with_name("server.log.prev").read_text() == "hello from stderr\n"
+
+
+async def test_calls_of_many_tasks_run_at_once(tmp_path: Path) -> None:
+    found: list[str] = []
+    async with connected(tmp_path) as client:
+
+        async def one(number: int) -> None:
+            found.append((await call(client, "echo", text=str(number))).content)
+
+        async with anyio.create_task_group() as tg:
+            for number in range(50):
+                tg.start_soon(one, number)
+    assert sorted(found, key=int) == [str(number) for number in range(50)]
+
+
+async def test_a_call_whose_server_dies_is_not_sent_again_and_the_next_one_connects_anew(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        message = await call(client, "die")
+        assert message.metadata["error_type"] == "MCPUnknownFateError"
+        assert "whether it was carried out is not known" in message.content
+        assert client.status == "failed"
+        assert calls(tmp_path) == ["die"]
+        assert (await call(client, "echo", text="back")).content == "back"
+        assert client.status == "connected"
+    assert children() == []
+
+
+async def test_a_call_of_an_idempotent_tool_is_sent_once_more(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        assert (await call(client, "die_safely")).content == "alive"
+    assert calls(tmp_path) == ["die_safely", "die_safely"]
+
+
+async def test_a_server_that_died_between_two_calls_is_no_matter(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        assert (await call(client, "die_after")).content == "bye"
+        with anyio.fail_after(5):
+            while client.status is MCPStatus.CONNECTED:
+                await anyio.sleep(0.01)
+        assert (await call(client, "echo", text="back")).content == "back"
+    assert calls(tmp_path) == ["die_after", "echo"]
+
+
+async def test_all_calls_under_way_hear_of_the_death(tmp_path: Path) -> None:
+    told: list[Message] = []
+    async with connected(tmp_path) as client:
+
+        async def one(name: str) -> None:
+            told.append(await call(client, name))
+
+        async with anyio.create_task_group() as tg:
+            for name in ("hang", "hang", "die"):
+                tg.start_soon(one, name)
+    assert [message.metadata["error_type"] for message in told] == ["MCPUnknownFateError"] * 3
+
+
+async def test_a_call_that_hangs_is_given_up_and_the_connection_stays(tmp_path: Path) -> None:
+    async with connected(tmp_path, call_timeout=0.3) as client:
+        message = await call(client, "hang")
+        assert message.metadata["error_type"] == "MCPTimeoutError"
+        assert (await call(client, "echo", text="on")).content == "on"
+        assert client.status is MCPStatus.CONNECTED
+    assert calls(tmp_path) == ["hang", "echo"]
+
+
+async def test_a_call_can_be_cancelled(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        with anyio.move_on_after(0.2) as scope:
+            await call(client, "hang")
+        assert scope.cancelled_caught
+        assert (await call(client, "echo", text="on")).content == "on"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_garbage_is_an_error_of_that_call(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        message = await call(client, "garbage")
+        assert message.metadata["error_type"] == "MCPProtocolError"
+        assert (await call(client, "echo", text="on")).content == "on"
+
+
+async def test_errors_of_the_server_are_told_as_they_are(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        message = await call(client, "fail")
+        assert message.content == '<error type="MCPToolError">no luck</error>'
+        message = await call(client, "refuse")
+        assert message.metadata["error_type"] == "MCPProtocolError"
+        assert "not like this" in message.content
+        message = await call(client, "picture")
+        assert isinstance(message.body, tuple | list)
+        assert message.body[0] == ContentImageUrl.from_bytes(b"hi", "image/png")
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "told"),
+    [
+        ("exit", MCPStatus.FAILED, "cannot start: no luck"),
+        ("unauthorized", MCPStatus.NEEDS_AUTH, "401 Unauthorized"),
+        ("mute", MCPStatus.FAILED, "not ready within"),
+        ("bad_list", MCPStatus.FAILED, "valid string"),
+    ],
+)
+async def test_a_server_that_does_not_come_up_is_told_by_status_and_error(
+    tmp_path: Path, mode: str, status: MCPStatus, told: str
+) -> None:
+    client = client_of(tmp_path, mode, init_timeout=1 if mode == "mute" else 20)
+    with pytest.raises(Exception):  # noqa: B017
+        await client.connect()
+    assert client.status is status
+    assert client.error is not None
+    assert told in client.error
+    assert children() == []
+    await client.disconnect()
+    assert client.status is status
+
+
+async def test_a_command_that_is_not_there_is_named() -> None:
+    client = mcp("stdio", command="/no/such/server")
+    with pytest.raises(FileNotFoundError):
+        await client.connect()
+    assert client.status is MCPStatus.FAILED
+    assert "/no/such/server" in str(client.error)
+
+
+async def test_a_thousand_tools_come_in_pages(tmp_path: Path) -> None:
+    async with connected(tmp_path, "many") as client:
+        assert [tool.name for tool in client.tools] == [f"tool_{number}" for number in range(1000)]
+
+
+async def test_a_list_without_end_is_cut_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "refold"):
+        async with connected(tmp_path, "endless") as client:
+            assert [tool.name for tool in client.tools] == ["echo"]
+    assert "without end" in caplog.text
+
+
+async def test_names_that_models_do_not_take_are_changed_and_the_first_of_two_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "refold"):
+        async with connected(tmp_path, "names") as client:
+            names = [tool.wire_name for tool in client.tools]
+            assert client.tools[0].description == "0"
+    assert "'twice' twice" in caplog.text
+    assert len(set(names)) == len(names) == 6
+    assert names[:2] == ["twice", "a_b_c"]
+    assert all(len(name) <= 64 and name.isascii() for name in names)
+
+
+async def test_several_servers_have_namespaces_and_none_keeps_the_others_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def config(mode: str = "") -> StdioServerConfig:
+        return StdioServerConfig(command=sys.executable, args=[RAW, str(tmp_path), mode])
+
+    servers = MCPServers({"one": config(), "two": config(), "lost": config("exit")})
+    with caplog.at_level(logging.WARNING, "refold"):
+        async with servers:
+            names = [tool.wire_name for tool in servers.get_tools()]
+            assert names[0] == "one__echo"
+            assert "two__echo" in names
+            assert len(set(names)) == 20
+            assert servers.clients["lost"].status is MCPStatus.FAILED
+    assert "'lost' has no tools to offer" in caplog.text
+    assert children() == []
+
+
+def test_one_client_serves_one_event_loop_after_another(tmp_path: Path) -> None:
+    client = client_of(tmp_path)
+
+    async def first() -> None:
+        await client.connect()
+
+    async def second() -> str:
+        try:
+            return (await call(client, "echo", text="here")).content
+        finally:
+            await client.disconnect()
+
+    anyio.run(first)
+    assert anyio.run(second) == "here"
+
+
+def test_what_a_client_is_made_of_is_checked() -> None:
+    with pytest.raises(ValueError, match="transport is one of"):
+        MCPClient("carrier-pigeon", {"command": "x"})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs command="):
+        mcp("stdio", args=["x"])
+    with pytest.raises(ValueError, match="needs url="):
+        mcp("streamable-http")
+    with pytest.raises(TypeError, match="takes no comand"):
+        mcp("stdio", comand="x")
+    with pytest.warns(DeprecationWarning, match="falls back to SSE"):
+        assert mcp("sse", url="http://127.0.0.1:1/sse").transport == "streamable-http"
+    assert issubclass(MCPConnectionError, ConnectionError)

@@ -1,0 +1,175 @@
+"""Servers' tools in runs: replayed without a server, asked about where their fate is unknown, waiting for people."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import Engine, WaitRequest
+from refold.modules.agent import Agent, ScriptedGenerator
+from refold.modules.agent.calls import ToolCall
+from refold.modules.mcp import MCPClient, MCPServers, mcp
+
+RAW = str(Path(__file__).parent / "raw_server.py")
+SERVER = str(Path(__file__).parent / "asking_server.py")
+
+
+def client_of(folder: Path, server: str = RAW) -> MCPClient:
+    return mcp("stdio", command=sys.executable, args=[server, str(folder)], env={"KEY": "k" * 32})
+
+
+def agent_of(client: Any, *calls: str, **engine: Any) -> Agent:
+    answers: list[Any] = [[ToolCall.of(f"c{i}", name, {})] for i, name in enumerate(calls)]
+    tools = list(client.tools) if isinstance(client, MCPClient) else [client]
+    return Agent(name="tester", model=ScriptedGenerator([*answers, "done"]), tools=tools, engine=engine)
+
+
+def told(trajectory: Any) -> list[str]:
+    return [message.content for message in trajectory.messages if message.role == "tool"]
+
+
+def calls(folder: Path) -> list[str]:
+    return (folder / "calls").read_text().splitlines()
+
+
+async def test_no_fault_of_a_server_takes_a_run_down_and_the_run_replays(tmp_path: Path) -> None:
+    async with client_of(tmp_path) as client:
+        agent = agent_of(client, "echo", "die", "echo", "fail", "refuse", "die", "echo")
+        trajectory = await agent.run("go")
+    assert [text[:30] for text in told(trajectory)] == [
+        "",
+        '<error type="MCPUnknownFateErr',
+        "",
+        '<error type="MCPToolError">no ',
+        '<error type="MCPProtocolError"',
+        '<error type="MCPUnknownFateErr',
+        "",
+    ]
+    assert calls(tmp_path) == ["echo", "die", "echo", "fail", "refuse", "die", "echo"]
+    assert trajectory.trace is not None
+    assert trajectory.trace.status == "completed"
+    assert await Engine(agent.module()).averify(trajectory.trace) == []
+    assert len(calls(tmp_path)) == 7
+
+
+async def test_servers_are_entered_around_a_run(tmp_path: Path) -> None:
+    servers = MCPServers({"raw": client_of(tmp_path)})
+    trajectory = await agent_of(servers, "raw__echo").run("go")
+    assert told(trajectory) == [""]
+    assert servers.clients["raw"].status == "disconnected"
+
+
+async def answer(request: WaitRequest) -> Any:
+    assert "Who are you?" in str(request.prompt)
+    return {"name": "Ada"}
+
+
+@pytest.mark.parametrize("server", [RAW, SERVER], ids=["2025-11-25", "2026-07-28"])
+async def test_a_question_of_a_server_is_put_to_whoever_answers_the_run(tmp_path: Path, server: str) -> None:
+    async with client_of(tmp_path, server) as client:
+        agent = agent_of(client, "ask", on_wait=answer)
+        trajectory = await agent.run("go")
+    assert told(trajectory) == ["hello Ada"]
+    assert trajectory.trace is not None
+    assert await Engine(agent.module()).averify(trajectory.trace) == []
+
+
+@pytest.mark.parametrize("server", [RAW, SERVER], ids=["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(("given", "text"), [(None, "hello cancel"), ("decline", "hello decline")])
+async def test_a_person_may_refuse(tmp_path: Path, server: str, given: Any, text: str) -> None:
+    async with client_of(tmp_path, server) as client:
+        trajectory = await agent_of(client, "ask", on_wait=lambda request: given).run("go")
+    assert told(trajectory) == [text]
+
+
+@pytest.mark.parametrize("server", [RAW, SERVER], ids=["2025-11-25", "2026-07-28"])
+async def test_a_run_that_waits_is_resumed_while_the_connection_lives(tmp_path: Path, server: str) -> None:
+    async with client_of(tmp_path, server) as client:
+        agent = agent_of(client, "ask")
+        waiting = await agent.run("go")
+        assert waiting.trace is not None
+        assert waiting.trace.status == "waiting"
+        resumed = await agent.resume(waiting.trace, {"name": "Ada"})
+    assert told(resumed) == ["hello Ada"]
+    assert calls(tmp_path).count("ask") == (1 if server == RAW else 2)  # the newer protocol asks by two requests
+
+
+async def test_a_question_whose_server_is_gone_is_closed_and_the_call_not_sent_again(tmp_path: Path) -> None:
+    async with client_of(tmp_path) as client:
+        agent = agent_of(client, "ask")
+        waiting = await agent.run("go")
+        assert waiting.trace is not None
+    async with client:
+        resumed = await agent.resume(waiting.trace, {"name": "Ada"})
+    assert resumed.trace is not None
+    assert resumed.trace.status == "completed"
+    assert "the server that asked" in told(resumed)[0]
+    assert "is gone" in told(resumed)[0]
+    assert calls(tmp_path).count("ask") == 1
+
+
+async def test_state_that_any_server_accepts_goes_on_with_another_process(tmp_path: Path) -> None:
+    async with client_of(tmp_path, SERVER) as client:
+        agent = agent_of(client, "ask")
+        waiting = await agent.run("go")
+        assert waiting.trace is not None
+    async with client_of(tmp_path, SERVER) as other:
+        resumed = await agent_of(other, "ask").resume(waiting.trace, {"name": "Ada"})
+    assert told(resumed) == ["hello Ada"]
+
+
+async def test_without_a_run_nobody_is_asked(tmp_path: Path) -> None:
+    async with client_of(tmp_path) as client:
+        tool = next(tool for tool in client.tools if tool.name == "ask")
+        message, _ = await tool.handle_tool_call(ToolCall.of("c", "ask", {}))
+    assert message.content == "hello cancel"
+
+
+def test_a_call_that_a_kill_cut_off_is_put_to_a_person_and_not_sent_again(tmp_path: Path) -> None:
+    script = f"""
+import anyio, os, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_mcp_runs import *
+
+async def main():
+    async with client_of(Path({str(tmp_path)!r})) as client:
+        async with anyio.create_task_group() as tg:
+            async def killer():
+                while not Path({str(tmp_path / "calls")!r}).exists():
+                    await anyio.sleep(0.02)
+                os._exit(9)
+            tg.start_soon(killer)
+            await agent_of(client, "hang", traces={str(tmp_path / "traces")!r}).run("go")
+anyio.run(main)
+"""
+    assert subprocess.run([sys.executable, "-c", script], env=os.environ, timeout=60).returncode == 9
+    (trace,) = (tmp_path / "traces").glob("*.jsonl")
+
+    async def resume() -> Any:
+        async with client_of(tmp_path) as client:
+            agent = agent_of(client, "hang", traces=tmp_path / "traces")
+            waiting = await agent.resume(trace)
+            assert waiting.trace is not None
+            assert waiting.trace.status == "waiting"
+            return await agent.resume(trace, {"failed": "it was cut off"})
+
+    resumed = anyio.run(resume)
+    assert "it was cut off" in told(resumed)[0]
+    assert calls(tmp_path) == ["hang"]
+
+
+def test_a_trace_shows_what_was_sent(tmp_path: Path) -> None:
+    async def main() -> Any:
+        async with client_of(tmp_path) as client:
+            return await agent_of(client, "echo").run("go")
+
+    trajectory = anyio.run(main)
+    records = [record for record in trajectory.trace.records if record.kind == "intent"]
+    names = [json.loads(json.dumps(record["name"])) for record in records]
+    assert names.count("mcp_call") == 1
