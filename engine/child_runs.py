@@ -22,6 +22,7 @@ from .header import header_of
 from .live import STATES, LiveRun
 from .reasons import RunStatus, StopReason
 from .redact import Redactor
+from .refolded import refolded
 from .result import RunError, RunResult, WaitRequest
 from .resume import prepare_resume
 from .reuse import Reuse
@@ -308,10 +309,12 @@ def end_in(trace: Trace, engine: "Engine", before: Stand) -> ChildEnd:
     if trace.status == RunStatus.failed:
         told = trace.end.get("error")
         error = str(RunError.from_dict(told) if told else trace.stop_reason)
-    state = engine.module.state_class.from_dict(trace.state(-1))
-    hashes = [r.hash for r in trace.records if r.kind in STATES]
+    records = [r for r in trace.records if r.kind in STATES]
+    state = refolded(before.state, [r["patch"] for r in records if r.get("patch")])
+    if state is None:
+        state = engine.module.state_class.from_dict(trace.state(-1))
     weight, path, reuse = before.weight + trace.size, trace.header["parent"]["path"], Reuse.of(trace)
-    last = hashes[-1] if hashes else None
+    last = records[-1].hash if records else None
     return ChildEnd(
         Stand(trace.run_id, trace.step_count, state, last, path, weight, before.redactor, reuse),
         tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else (),

@@ -18,7 +18,7 @@ from orjson import dumps
 
 from ..tasks import Environment
 from .branch import BranchStrategy, Node, Score
-from .child_runs import Birth, ChildEnd, ChildRuns, Earlier, EndedFromAbove, Stand, child_id, end_in
+from .child_runs import Birth, ChildEnd, ChildRuns, Earlier, EndedFromAbove, Stand, child_id
 from .context import Frame, reset_frame, set_frame
 from .decision import Decision
 from .ending import with_reason
@@ -71,11 +71,8 @@ class Explorer:
 
     async def adopt_recorded(self, chosen: Mapping[str, Any]) -> Adopted:
         """What an earlier attempt chose, before it could commit it."""
-        run = self.runner.run
-        trace = run.writer.trace().relative(chosen["run"])
-        state = self.runner.held.state
-        before = Stand(run.run_id, run.step, state, run.state_hash, run.path, 0, run.redactor, run.reuse)
-        return _adopted(end_in(trace, self.engine, before).stand.state, chosen["stop_reason"])
+        trace = self.runner.run.writer.trace().relative(chosen["run"])
+        return _adopted(self.engine.module.state_class.from_dict(trace.state(-1)), chosen["stop_reason"])
 
 
 class _Cut(Exception):

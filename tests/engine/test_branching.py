@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -924,3 +925,54 @@ def test_children_share_what_they_do_not_change_and_write_only_what_they_do(tmp_
     for child in children(result.trace):
         assert [record.kind for record in child.records].count("snapshot") == 1
         assert "state" not in next(record for record in child.records if record.kind == "snapshot")
+
+
+class DatedLibrary(Library):
+    when: date | None = None
+
+
+class DatedLends(AgentModule[DatedLibrary]):
+    """The same, with a date, which is text in a patch."""
+
+    tools = Lends.tools
+
+    def init_state(self, task: str) -> DatedLibrary:
+        return DatedLibrary(shelves=Lends().init_state(task).to_dict()["shelves"])
+
+    def decide(self, state: DatedLibrary) -> Decision:
+        return Lends().decide(state)
+
+    def reduce(self, state: DatedLibrary, decision: Decision, observation: Observation) -> None:
+        Lends().reduce(state, decision, observation)
+        if observation.results:
+            state.when = date(2026, 1, 1 + int(observation.results[0].output))
+
+
+@pytest.mark.parametrize("dated", [False, True], ids=["shared", "read"])
+def test_children_that_had_ended_are_taken_up_with_what_they_share(dated: bool, tmp_path: Path) -> None:
+    seen: list[tuple[Node, list[Node]]] = []
+
+    async def two_levels(branch: Branch) -> Any:
+        first = await branch.grow(branch.root)
+        second = await branch.grow(*first[:2])
+        seen.append((branch.root, [*first, *second]))
+        return second[-1]
+
+    module: AgentModule[Any] = DatedLends() if dated else Lends()
+    engine = Engine(module, branch=Taking(two_levels), traces=tmp_path)
+    result = engine.run("t")
+    path = result.trace.path
+    assert path is not None
+    chosen = next(r.seq for r in result.trace.records if r.kind == "branch" and "chosen" in r)
+    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records[:chosen]))
+    written = {child.path: child.data for child in children(result.trace)}
+    again = engine.resume(path)
+    sound(engine, again)
+    assert again.state == result.state
+    assert {child.path: child.data for child in children(again.trace)} == written
+    (_, before), (root, after) = seen
+    assert [node.state for node in before] == [node.state for node in after]
+    if not dated:
+        for node in after:
+            kept = [name for name in root.state.shelves if node.state.shelves[name] is root.state.shelves[name]]
+            assert len(kept) >= 50 - node.depth
