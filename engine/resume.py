@@ -62,9 +62,10 @@ class Resumption:
         """Puts the run and its runner where the trace ends."""
         trace = self.trace
         run.step = len(trace.steps)
-        run.earlier_seconds = _seconds(trace)
+        used = used_so_far(trace)
+        run.earlier_seconds = used.seconds
         account = run.account
-        account.restore(used_so_far(trace))
+        account.restore(used)
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
         account.warned.update(str(r["data"].get("what")) for r in events)
         runner.held.state = self.state
