@@ -68,7 +68,14 @@ async def ask(
     return _typed(adapter, seconds, typed(spec, replayed(call)[1]))
 
 
-def ask_sync(prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None) -> Any:
+def ask_sync(
+    prompt: str,
+    schema: Any = None,
+    seconds: float | None = None,
+    *,
+    details: Any = None,
+    on_wait: OnWait | None = None,
+) -> Any:
     """`ask` for sync code, which the engine runs in a worker thread. See `ask`."""
     frame, spec, named, adapter = _prepared(prompt, schema, seconds, details)
     call = frame.host.begin(frame, spec, named)
@@ -80,7 +87,7 @@ def ask_sync(prompt: str, schema: Any = None, seconds: float | None = None, *, d
 
     async def wait() -> None:
         try:
-            given.append(await run.waits.answer(_request(call, named), call))
+            given.append(await run.waits.answer(_request(call, named), call, first=on_wait))
         except Exception as error:  # noqa: BLE001 - raised on in the thread that asked
             given.append(error)
         finally:
@@ -97,11 +104,17 @@ def ask_sync(prompt: str, schema: Any = None, seconds: float | None = None, *, d
         pass  # a task that is cancelled before it starts sets nothing
     if not given:
         call.cancelled("the run ended before there was an answer")
-        raise RunClosed(f"run {run.run_id} has ended, or waits in its trace for the answer to {prompt!r}")
+        if run.suspended:
+            raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {prompt!r}")
+        raise RunClosed(f"run {run.run_id} has ended; nobody answers {prompt!r} any more")
     if isinstance(given[0], Exception):
         call.fail(given[0])
     call.finish(given[0])
     return _typed(adapter, seconds, given[0])
+
+
+class _SuspendedError(BaseException):
+    """Ends a thread that asked, when its run is suspended: like a cancellation, no `except Exception` stops it."""
 
 
 def _prepared(

@@ -72,10 +72,10 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     token = set_frame(call.inner_frame())
     try:
         value = fn(*args, **kwargs)
-    except (BudgetExceeded, RunClosed):
-        call.cancelled(_CUT_OFF)
-        raise
-    except Exception as error:  # noqa: BLE001 - journaled, and raised again as EffectError
+    except Exception as error:
+        if _is_cut_off(error):
+            call.cancelled(_CUT_OFF)
+            raise
         call.fail(error)
     except BaseException:
         call.cancelled("the call was interrupted")
@@ -122,10 +122,10 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
                 value = await _start(call, fn, kwargs)
         else:
             value = await _start(call, fn, kwargs)
-    except (BudgetExceeded, RunClosed):
-        call.cancelled(_CUT_OFF)
-        raise
-    except Exception as error:  # noqa: BLE001 - journaled, and raised again as EffectError
+    except Exception as error:
+        if _is_cut_off(error):
+            call.cancelled(_CUT_OFF)
+            raise
         if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
         call.fail(error)
@@ -143,6 +143,13 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
     finally:
         reset_frame(token)
     return call.finish(value)
+
+
+def _is_cut_off(error: Exception) -> bool:
+    """Whether a call was ended by its run and not by itself; task groups wrap what says so."""
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup((BudgetExceeded, RunClosed)) is not None
+    return isinstance(error, BudgetExceeded | RunClosed)
 
 
 def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:

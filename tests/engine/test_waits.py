@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from refold import (
     Record,
     RunResult,
     RunStatus,
+    RuntimeBudget,
     StateSchema,
     StopReason,
     Trace,
@@ -526,6 +527,31 @@ def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool(loop: Loop) -> None:
     assert result.state.notes[0] == [["FIRST", "LEFT", "RIGHT", "LAST"]]
 
 
+@pytest.mark.parametrize("asker", [ask, ask_sync], ids=["async", "sync"])
+def test_who_asks_may_bring_somebody_to_ask_first(loop: Loop, asker: Callable[..., Any]) -> None:
+    said: list[str] = []
+
+    def first(request: WaitRequest) -> Any:
+        said.append(f"first: {request.prompt}")
+        return ... if request.prompt == "other" else "from the first"
+
+    def second(request: WaitRequest) -> Any:
+        said.append(f"second: {request.prompt}")
+        return "from the second"
+
+    def tool(prompt: str) -> Any:
+        return asker(prompt, on_wait=first)
+
+    async def async_tool(prompt: str) -> Any:
+        return await asker(prompt, on_wait=first)
+
+    each = async_tool if asker is ask else tool
+    tools = {"mine": partial(each, "mine"), "other": partial(each, "other")}
+    engine = Engine(acting(tools, parallel=False), on_wait=second)
+    assert lawful(engine, loop.run(engine)).state.notes[0] == ["from the first", "from the second"]
+    assert said == ["first: mine", "first: other", "second: other"]
+
+
 # re-entry
 
 
@@ -610,24 +636,43 @@ def test_actions_that_go_one_after_the_other_ask_one_after_the_other() -> None:
     assert lawful(engine, engine.resume(second.trace, 2)).state.notes[0] == [1, 2]
 
 
-def test_a_suspended_thread_is_told_that_its_run_is_over(loop: Loop) -> None:
-    raised: list[str] = []
+def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong(loop: Loop) -> None:
+    went_on: list[str] = []
     over = threading.Event()
 
     def tool() -> Any:
         try:
-            return ask_sync("?")
-        except Exception as error:
-            raised.append(type(error).__name__)
-            raise
+            try:
+                return ask_sync("?")
+            except Exception as error:
+                went_on.append(repr(error))
+                return "nobody said no"
         finally:
             over.set()
 
-    engine = Engine(acting({"tool": tool}))
+    def performs_it() -> Any:
+        return perform_sync(tool)
+
+    for tools in ({"tool": tool}, {"performs_it": performs_it}):
+        engine = Engine(acting(tools))
+        over.clear()
+        first = lawful(engine, loop.run(engine))
+        assert over.wait(30)
+        assert lawful(engine, loop.resume(engine, first.trace, 7)).state.notes[0] == [7]
+    assert went_on == []
+
+
+def test_a_task_that_catches_its_cancellation_brings_nothing_into_a_suspended_run(loop: Loop) -> None:
+    async def stubborn() -> Any:
+        try:
+            return await ask("?")
+        except anyio.get_cancelled_exc_class():
+            return "I went on"
+
+    engine = Engine(acting({"stubborn": stubborn}))
     first = lawful(engine, loop.run(engine))
-    assert over.wait(30)
-    assert raised == ["RunClosed"]
-    assert lawful(engine, loop.resume(engine, first.trace, 7)).state.notes[0] == [7]
+    assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
+    assert lawful(engine, loop.resume(engine, first.trace, "fine")).state.notes[0] == ["fine"]
 
 
 @pytest.mark.parametrize(
@@ -693,19 +738,67 @@ def test_observers_and_the_stream_see_waits_and_answers(loop: Loop) -> None:
     assert observed[-1] == "end"
 
 
-def test_a_bigger_budget_and_the_answer_may_come_together() -> None:
-    from refold import RuntimeBudget
+def test_a_budget_that_ends_the_run_ends_the_waiting_and_a_bigger_one_asks_again(loop: Loop) -> None:
+    @effect(usage=lambda result: {"tokens_in": 10, "tokens_out": 0})
+    async def spends() -> str:
+        return "spent"
 
+    @effect(idempotent=True)
+    async def both() -> Any:
+        async with anyio.create_task_group() as group:
+            group.start_soon(asks_for, "beside")
+            while True:
+                await perform(spends)
+
+    def decide(state: Notes) -> Decision:
+        return Decision.final("x") if state.notes else Decision.act([Action("asks"), Action("both")])
+
+    module = Deciding(decide, {"asks": partial(asks_for, "?"), "both": both})
+    engine = Engine(module, budget=RuntimeBudget(max_tokens=55))
+    first = loop.run(engine)
+    assert (first.status, first.stop_reason, first.waiting) == (RunStatus.stopped, StopReason.budget_tokens, [])
+    second = loop.resume(engine, first.trace, budget=RuntimeBudget(max_tokens=95))
+    assert second.stop_reason == StopReason.budget_tokens
+    waits = [record for record in second.trace.records if record.kind == "wait"]
+    asked = [request["prompt"] for record in waits for request in record["requests"]]
+    assert sorted(asked) == sorted(set(asked)), "a question that is asked again is one and the same request"
+    second.trace.check()
+
+
+def test_large_answers_and_such_that_look_like_references_arrive() -> None:
+    engine = Engine(acting({"asks": partial(asks_for, "?")}))
+    wait = Engine(scripted([Decision.wait(prompt="?")]))
+    for value in ("x" * 200_000, {"$blob": "0" * 32, "bytes": 5}, {"$state": "/notes"}):
+        assert lawful(engine, engine.resume(engine.run("t").trace, value)).state.notes[0] == [value]
+        assert lawful(wait, wait.resume(wait.run("t").trace, value)).state.answers == [value]
+
+
+def test_many_runs_wait_side_by_side() -> None:
+    engine = Engine(acting({"a": partial(asks_for, "a"), "b": partial(sync_asks_for, "b")}))
+
+    async def one(number: int, found: list[Any]) -> None:
+        result = await engine.arun(f"task {number}")
+        while result.waiting:
+            result = await engine.aresume(result.trace, {r.id: f"{r.prompt}{number}" for r in result.waiting})
+        found.append((number, lawful_notes(result)))
+
+    def lawful_notes(result: RunResult) -> Any:
+        assert result.error is None
+        return result.state.notes[0]
+
+    async def main() -> list[Any]:
+        found: list[Any] = []
+        async with anyio.create_task_group() as group:
+            for number in range(50):
+                group.start_soon(one, number, found)
+        return found
+
+    assert sorted(anyio.run(main)) == [(number, [f"a{number}", f"b{number}"]) for number in range(50)]
+
+
+def test_a_bigger_budget_and_the_answer_may_come_together() -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")] * 3), budget=RuntimeBudget(max_steps=2))
     result = engine.resume(engine.run("t").trace, 0)
     result = engine.resume(result.trace, 1, budget=RuntimeBudget(max_steps=9))
     result = lawful(engine, engine.resume(result.trace, 2))
     assert (result.status, result.state.answers) == (RunStatus.completed, [0, 1, 2])
-
-
-@pytest.fixture(autouse=True)
-def no_threads_left_waiting() -> Iterator[None]:
-    """A thread that was left waiting for an answer would wait for ever."""
-    yield
-    waiting = [thread for thread in threading.enumerate() if thread.name == "asks"]
-    assert waiting == []
