@@ -63,7 +63,7 @@ class _Writer(HTMLParser):
         elif tag == "hr":
             self._put("\n\n---\n\n")
         elif tag in ("ul", "ol"):
-            self._put("\n" if self._lists else "\n\n")
+            self._put("" if self._lists else "\n\n")
             self._lists.append(1 if tag == "ol" else None)
         elif tag == "li":
             self._item()

@@ -10,7 +10,7 @@ import errno
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,7 +78,12 @@ def spot_of(parts: Sequence[str], shown: str, root: Path, given: Path, *, make: 
     """
     with ExitStack() as open_folders:
         walk = _Walk(shown, root, given, open_folders, make)
-        yield walk.to(parts)
+        try:
+            spot = walk.to(parts)
+        except BaseException:
+            walk.unmake()
+            raise
+        yield spot
 
 
 class _Walk:
@@ -90,6 +95,12 @@ class _Walk:
         self._fds = [self._opened(os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0)))]
         self._names: list[str] = []
         self._made: list[tuple[int, str]] = []
+
+    def unmake(self) -> None:
+        """Removes the folders that were made, as they lead nowhere."""
+        for folder, name in reversed(self._made):
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=folder)
 
     def _opened(self, fd: int) -> int:
         self._stack.callback(os.close, fd)

@@ -1,0 +1,281 @@
+"""Asking people: waits of the engine, answered by a handler, a callback, or on resume; approvals hold for one call."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold import (
+    AgentModule,
+    Decision,
+    Engine,
+    EngineUsageError,
+    Observation,
+    RuntimeBudget,
+    StateSchema,
+    WaitAnsweredError,
+    WaitRequest,
+)
+from refold.modules.agent import ToolOutcome, action_for, actions_of, tool
+from refold.modules.agent.calls import ToolCall
+from refold.modules.tools import (
+    HumanInputResponse,
+    HumanPrompt,
+    NobodyToAskError,
+    QuestionAnswer,
+    UserCancelled,
+    approve_call,
+    ask_user,
+    confirm,
+    set_human_prompt_handler,
+    set_user_input_callback,
+)
+
+done: list[str] = []
+
+
+@tool
+async def remove(path: str) -> str:
+    """Removes a file once a person allows it."""
+    allowed = await approve_call(ToolCall.of("c", "remove", {"path": path}))
+    if allowed == "deny":
+        return "denied"
+    done.append(path)
+    return f"{allowed}: removed {path}"
+
+
+class State(StateSchema):
+    answers: list[str] = []
+
+
+class Asker(AgentModule[State]):
+    tools = actions_of([ask_user, confirm, remove])
+
+    def __init__(self, *calls: tuple[str, Mapping[str, Any]]) -> None:
+        self.calls = [ToolCall.of(f"c{n}", name, args) for n, (name, args) in enumerate(calls)]
+
+    def init_state(self, task: str) -> State:
+        return State()
+
+    def decide(self, state: State) -> Decision:
+        if state.answers:
+            return Decision.final("done")
+        return Decision.act([action_for(call) for call in self.calls])
+
+    def reduce(self, state: State, decision: Decision, observation: Observation) -> None:
+        state.answers += [ToolOutcome.of_result(result).text for result in observation.results]
+
+
+@pytest.fixture(autouse=True)
+def nobody() -> Iterator[None]:
+    """No handler is left set by a test."""
+    done.clear()
+    handler, callback = set_human_prompt_handler(None), set_user_input_callback(None)
+    yield
+    handler.var.reset(handler)
+    callback.var.reset(callback)
+
+
+def answers(engine: Engine, result: Any) -> list[str]:
+    assert result.status == "completed", (result.status, result.error)
+    assert engine.verify(result.trace) == []
+    assert isinstance(result.state, State)
+    return list(result.state.answers)
+
+
+def prompts(result: Any) -> list[str]:
+    records = [record for record in result.trace.records if record.kind == "wait"]
+    return [request["prompt"] for record in records for request in record["requests"]]
+
+
+def test_without_anybody_the_run_waits_and_is_answered_later_in_another_place(tmp_path: Path) -> None:
+    module = Asker(("ask_user", {"question": "Which?", "options": ["red", "blue"]}), ("confirm", {"action": "go"}))
+    waiting = Engine(module, traces=tmp_path).run("x")
+    assert waiting.status == "waiting"
+    which, sure = sorted(waiting.waiting, key=lambda request: request.prompt or "", reverse=True)
+    assert which.prompt == "Which?\n  1) red\n  2) blue"
+    assert sure.prompt == "Confirm: go\n  1) Yes\n  2) No"
+    engine = Engine(module, traces=tmp_path)
+    with pytest.raises(WaitAnsweredError, match="is no answer"):
+        engine.resume(waiting.run_id, "green", request=which.id)
+    half = engine.resume(waiting.run_id, "blue", request=which.id)
+    assert [request.id for request in half.waiting] == [sure.id]
+    assert answers(engine, engine.resume(waiting.run_id, "Yes")) == ["blue", "True"]
+
+
+def test_a_handler_answers_and_its_answer_is_journaled() -> None:
+    seen: list[HumanPrompt] = []
+
+    async def handler(prompt: HumanPrompt) -> HumanInputResponse:
+        seen.append(prompt)
+        return HumanInputResponse(request_id=prompt.request_id, selected_option=prompt.options[1].label)
+
+    set_human_prompt_handler(handler)
+    engine = Engine(
+        Asker(("ask_user", {"question": "Which?", "options": [{"label": "a"}, {"label": "b"}], "severity": "high"}))
+    )
+    result = engine.run("x")
+    assert answers(engine, result) == ["b"]
+    assert prompts(result)[0] == "[high]\nWhich?\n  1) a\n  2) b"
+    assert [record["answers"] for record in result.trace.records if record.kind == "input"]
+    (prompt,) = seen
+    assert (prompt.kind, prompt.question, prompt.source_tool_name) == ("choice", "Which?", "ask_user")
+
+
+def test_a_handler_that_raises_or_does_not_fit_leaves_the_question_to_others() -> None:
+    def bad(prompt: HumanPrompt) -> HumanInputResponse:
+        if prompt.question == "raise":
+            raise RuntimeError("no")
+        return HumanInputResponse(text="neither")
+
+    set_human_prompt_handler(bad)
+    calls = [("ask_user", {"question": each, "options": ["a", "b"]}) for each in ("raise", "misfit")]
+    assert len(Engine(Asker(*calls)).run("x").waiting) == 2
+    engine = Engine(Asker(*calls), on_wait=lambda request: "a")
+    assert answers(engine, engine.run("x")) == ["a", "a"]
+
+
+def test_the_time_that_a_person_takes_is_not_the_runs() -> None:
+    def slow(prompt: HumanPrompt) -> HumanInputResponse:
+        time.sleep(0.6)
+        return HumanInputResponse(text="at last")
+
+    set_human_prompt_handler(slow)
+    engine = Engine(Asker(("ask_user", {"question": "?"})), budget=RuntimeBudget(max_runtime_seconds=0.5))
+    assert answers(engine, engine.run("x")) == ["at last"]
+
+
+def test_a_callback_takes_the_question_and_the_labels() -> None:
+    asked: list[Any] = []
+
+    def callback(question: str, options: list[str] | None) -> str:
+        asked.append((question, options))
+        return "2" if options else "typed"
+
+    set_user_input_callback(callback)
+    engine = Engine(Asker(("ask_user", {"question": "A?"}), ("ask_user", {"question": "B?", "options": ["x", "y"]})))
+    assert answers(engine, engine.run("x")) == ["typed", "y"]
+    assert sorted(asked, key=str) == [("A?", None), ("B?", ["x", "y"])]
+
+
+@pytest.mark.parametrize(
+    ("said", "default_yes", "means"),
+    [("yes", False, True), ("Y", False, True), ("1", False, True), ("sure", False, True), ("no", True, False),
+     ("abort", True, False), ("2", True, False), ("hm", False, False), ("hm", True, True)],
+)  # fmt: skip
+async def test_confirm_reads_yes_and_no_and_else_the_default(said: str, default_yes: bool, means: bool) -> None:
+    set_user_input_callback(lambda question, options: said)
+    assert await confirm("go", default_yes=default_yes) is means
+
+
+async def test_who_cancels_has_confirmed_nothing_and_answered_nothing() -> None:
+    set_human_prompt_handler(lambda prompt: HumanInputResponse(action="cancel"))
+    assert await confirm("go", default_yes=True) is False
+    with pytest.raises(UserCancelled):
+        await ask_user("?")
+    assert await approve_call(ToolCall.of("c", "x", {})) == "deny"
+
+
+async def test_several_questions_in_one_prompt() -> None:
+    def handler(prompt: HumanPrompt) -> HumanInputResponse:
+        texts = [QuestionAnswer(custom_text="me"), QuestionAnswer(selected_labels=["a", "c"])]
+        return HumanInputResponse(answers=texts)
+
+    set_human_prompt_handler(handler)
+    questions: list[Any] = [
+        {"prompt": "Who?", "header": "Name"},
+        {"prompt": "Which?", "options": ["a", "b", "c"], "multiple": True},
+    ]
+    engine = Engine(Asker(("ask_user", {"questions": questions})))
+    result = await engine.arun("x")
+    assert result.state is not None
+    assert result.state.answers == ["Name: me\nWhich?: a, c"]
+    assert await engine.averify(result.trace) == []
+
+
+async def test_every_parameter_of_the_page_is_taken() -> None:
+    def handler(prompt: HumanPrompt) -> HumanInputResponse:
+        assert (prompt.request_id, prompt.source_tool_name, prompt.source_tool_call_id) == ("r1", "t", "c9")
+        assert (prompt.details, prompt.severity, prompt.allow_free_text) == ("d", "low", True)
+        return HumanInputResponse(
+            request_id="r1", action="approve" if prompt.kind == "approval" else "submit", text="z"
+        )
+
+    set_human_prompt_handler(handler)
+    more: dict[str, Any] = {"request_id": "r1", "source_tool_name": "t", "source_tool_call_id": "c9", "details": "d"}
+    more |= {"severity": "low", "allow_free_text": True}
+    assert await ask_user("?", ["a", "b"], kind="choice", default_option="a", **more) == "z"
+    assert await ask_user("?", kind="approval", **more) == "approve"
+    assert await ask_user("?", kind="input", **more) == "z"
+
+
+async def test_questions_that_make_no_sense_are_refused() -> None:
+    senseless: list[dict[str, Any]] = [
+        {},
+        {"question": "a", "questions": [{"prompt": "b"}]},
+        {"question": "a", "options": ["x", "x"]},
+        {"question": "a", "kind": "choice"},
+        {"question": "a", "options": ["x"], "default_option": "y"},
+    ]
+    for kwargs in senseless:
+        with pytest.raises(ValueError):
+            await ask_user(**kwargs)
+
+
+async def test_outside_of_a_run_without_anybody_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NobodyToAskError, match="set_human_prompt_handler"):
+        await ask_user("?")
+
+
+class TestApproval:
+    """An approval is good for the call and the arguments that were shown, and for no other."""
+
+    def test_the_exact_call_is_shown_and_allowed_once(self, tmp_path: Path) -> None:
+        module = Asker(("remove", {"path": "/a"}), ("remove", {"path": "/b"}))
+        waiting = Engine(module, traces=tmp_path).run("x")
+        shown = {request.details["details"]["arguments"]["path"]: request for request in waiting.waiting}
+        assert set(shown) == {"/a", "/b"}
+        assert shown["/a"].prompt == 'Allow remove({"path": "/a"})?'
+        engine = Engine(module, traces=tmp_path)
+        still = engine.resume(waiting.run_id, "approve", request=shown["/a"].id)
+        assert [request.id for request in still.waiting] == [shown["/b"].id]
+        assert done == ["/a"], "the other call has its own approval"
+        result = engine.resume(waiting.run_id, {shown["/b"].id: "deny"})
+        assert answers(engine, result) == ["approve: removed /a", "denied"]
+        assert done == ["/a"]
+
+    def test_an_approval_is_not_good_for_other_arguments(self, tmp_path: Path) -> None:
+        """Another run that asks for something else has a request of another id."""
+        first = Engine(Asker(("remove", {"path": "/a"})), traces=tmp_path / "1").run("x")
+        second = Engine(Asker(("remove", {"path": "/c"})), traces=tmp_path / "2").run("x")
+        (approved,) = first.waiting
+        with pytest.raises((WaitAnsweredError, EngineUsageError), match="no request"):
+            Engine(Asker(("remove", {"path": "/c"})), traces=tmp_path / "2").resume(
+                second.run_id, "approve", request=approved.id
+            )
+        assert done == []
+
+    def test_nobody_who_answers_allows_nothing(self) -> None:
+        assert Engine(Asker(("remove", {"path": "/a"}))).run("x").status == "waiting"
+        asked: list[WaitRequest] = []
+
+        def leave_open(request: WaitRequest) -> Any:
+            asked.append(request)
+            return ...
+
+        assert Engine(Asker(("remove", {"path": "/a"})), on_wait=leave_open).run("x").waiting
+        assert done == []
+        assert asked
+
+
+def test_a_handler_holds_where_it_was_set() -> None:
+    def inside() -> list[str]:
+        set_human_prompt_handler(lambda prompt: HumanInputResponse(text="here"))
+        engine = Engine(Asker(("ask_user", {"question": "?"})))
+        return answers(engine, engine.run("x"))
+
+    assert copy_context().run(inside) == ["here"]
+    assert Engine(Asker(("ask_user", {"question": "?"}))).run("x").status == "waiting"

@@ -1,0 +1,94 @@
+"""Every sandbox passes the one self-check; the tools run where they are told to; walls that are not there are told."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.modules.tools import (
+    BubblewrapSandbox,
+    DockerSandbox,
+    Finished,
+    Limits,
+    LocalSandbox,
+    SandboxUnavailableError,
+    Workspace,
+    bash,
+    check_sandbox,
+    current_sandbox,
+    make_sandbox,
+    python,
+    sandbox_names,
+    use_sandbox,
+    use_workspace,
+)
+
+LIMITS = Limits(output_bytes=100_000, file_bytes=500_000, memory_bytes=1_000_000_000)
+pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+PROVIDERS: list[Any] = [LocalSandbox, BubblewrapSandbox, DockerSandbox]
+
+
+def made(provider: Any, folder: Path, limits: Limits | None = None) -> Any:
+    why = provider.unavailable()
+    if why is not None:
+        pytest.skip(why)
+    return provider(folder, limits)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda each: each.name)
+async def test_every_provider_passes_the_self_check(provider: Any, tmp_path: Path) -> None:
+    sandbox = made(provider, tmp_path, LIMITS)
+    assert await check_sandbox(sandbox) == []
+    assert os.listdir(tmp_path) == []
+
+
+async def test_the_self_check_finds_a_provider_that_promises_too_much(tmp_path: Path) -> None:
+    class Boaster(LocalSandbox):
+        name = "boaster"
+        walls = frozenset({"network", "tmp"})
+
+        async def exec(self, *args: Any, **kwargs: Any) -> Finished:
+            kwargs["env"] = {**(kwargs.get("env") or {}), **os.environ}
+            return await super().exec(*args, **kwargs)
+
+    problems = await check_sandbox(Boaster(tmp_path))
+    assert [each.partition(":")[0] for each in problems] == ["shows_no_secret", "has_its_walls"]
+
+
+async def test_the_tools_run_in_the_sandbox_that_was_chosen(tmp_path: Path) -> None:
+    if (why := BubblewrapSandbox.unavailable()) is not None:
+        pytest.skip(why)
+    home = Path.home()
+    with use_workspace(tmp_path), use_sandbox("bubblewrap", Limits(seconds=20)):
+        assert current_sandbox().name == "bubblewrap"
+        assert await bash("echo hi > f; cat f; ls -A $HOME /tmp | grep -v '^$'; pwd") != ""
+        assert (tmp_path / "f").read_text() == "hi\n"
+        shown = {
+            name for name in (await bash(f"ls -A {home}")).split() if not sys.base_prefix.startswith(f"{home}/{name}")
+        }
+        assert shown <= {tmp_path.relative_to(home).parts[0] if tmp_path.is_relative_to(home) else ""}
+        assert await python("print(1 + 1)") == "2\n"
+        with pytest.raises(RuntimeError, match="Read-only"):
+            await bash("touch /etc/x")
+        with pytest.raises(RuntimeError):
+            await python("import socket; socket.create_connection(('1.1.1.1', 53), 1)")
+        assert int(await bash("ls /proc | grep -c '^[0-9]'")) < 10, "it sees its own processes alone"
+    assert current_sandbox().name == "local"
+
+
+async def test_a_sandbox_that_is_not_there_is_never_replaced_by_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sandbox_names() == ["bubblewrap", "docker", "local"]
+    with pytest.raises(SandboxUnavailableError, match="bubblewrap, docker, local"):
+        make_sandbox("nonsense", Workspace(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxUnavailableError, match="docker is not installed"), use_sandbox("docker"):
+        pass
+
+
+async def test_a_limit_of_time_holds_whatever_a_call_asks_for(tmp_path: Path) -> None:
+    done = await LocalSandbox(tmp_path, Limits(seconds=0.3)).exec(["sleep", "60"], timeout=50)
+    assert done.timed_out
