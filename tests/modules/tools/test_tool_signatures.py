@@ -13,7 +13,8 @@ REQUIRED = inspect.Parameter.empty
 PAGE: dict[str, tuple[dict[str, Any], str]] = {
     "ask_user": (
         {"question": "", "options": None, "kind": None, "details": None, "allow_free_text": None,
-         "default_option": None, "severity": None, "request_id": None, "source_tool_name": None, "source_tool_call_id": None}, "str"),
+         "default_option": None, "severity": None, "request_id": None, "source_tool_name": None,
+         "source_tool_call_id": None}, "str"),
     "bash": ({"cmd": REQUIRED, "timeout": 120, "cwd": None, "env": None, "input": None}, "str"),
     "confirm": ({"action": REQUIRED, "default_yes": False}, "bool"),
     "delete_lines": ({"path": REQUIRED, "start_line": REQUIRED, "end_line": REQUIRED, "cwd": None}, "str"),
