@@ -202,6 +202,18 @@ def test_a_wait_whose_time_has_passed_goes_on(refold: Command, waiting: Command)
     assert "not answered: the time for it passed" in refold("replay", trace, "--step", 0).out
 
 
+def test_where_the_code_has_changed_a_fork_asks_what_the_new_code_asks(refold: Command, lab: Path) -> None:
+    trace = refold("run", "waiters:Waiter", "wait", "--json").doc["trace"]
+    before = Path(trace).read_bytes()
+    changed = ("--module", "waiters:Choosing")
+    assert refold("resume", trace, *changed).code == 2
+    doc = refold("resume", trace, *changed, "--on-divergence", "fork", "--json").doc
+    assert (doc["status"], doc["waiting"][0]["prompt"]) == ("waiting", "Which?")
+    assert doc["trace"] != trace
+    assert refold(*shlex.split(doc["resume"])[1:-1], '"red"').code == 0
+    assert Path(trace).read_bytes() == before
+
+
 # listing and replaying
 
 
