@@ -1,10 +1,11 @@
 """The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ...engine import ActionResult, Decision, EffectError, Observation, effect, perform, run_actions
+from ...engine import ActionResult, Decision, EffectError, Observation, call_info, effect, perform, run_actions
 from .calls import ToolCall
 from .chats import INTERRUPTED
 from .dispatch import Dispatch, Reacted, thawed
@@ -24,7 +25,6 @@ from .reactions import DENIED, Reaction, RetryWithFeedback
 from .recorded_errors import recorded_error
 from .setup import Setup
 from .state import AgentState
-from .stop_conditions import StopCondition
 from .tools import ToolOutcome, tool_context
 from .tools.errors import catches
 from .turn import Turn, kind_of
@@ -169,8 +169,12 @@ class Acting:
 
     async def _judged(self, results: list[Message]) -> dict[str, Any]:
         """Asks the stop conditions; where none holds and there were no calls, the agent has stalled."""
-        judging = _Judging(self.setup.stop_conditions, self._steps(results))
-        met = await perform(judging.stop_conditions, step=self.step)
+        judging = _Judging(self, results)
+        try:
+            met = await perform(judging.stop_conditions, step=self.step)
+        except EffectError as error:  # the turn is kept, and the run ends
+            self.error = self.error or {"type": error.error_type, "message": error.message}
+            return {}
         if met:
             return {"stopped": met}
         if self.turn.calls or self.turn.problems or self.dispatch.winners:
@@ -178,53 +182,33 @@ class Acting:
         await self.dispatch.tell(AgentStalled(**self.setup.event_facts()))
         return {"stalled": True}
 
-    def _steps(self, results: list[Message]) -> "list[AgentStep]":
-        """The steps so far, made from the conversation."""
-        assert self.turn.message is not None
+    def steps(self, results: list[Message]) -> Sequence[AgentStep]:
+        """The steps so far, those of earlier turns among them, and this one's."""
         facts = self.setup.event_facts()
-        turn: list[AgentStep] = steps_from(self.state.messages, facts)
+        before = self.setup.steps.of(call_info().run_id, self.state.messages, facts)
         last = generation_facts(self.turn, self.step, self.setup.name, self.state.agent.model)
-        made = [
+        tools = [
             ToolStep(**facts, tool_call=call, step=self.step, messages=[message])
             for call, message in zip(self.turn.calls, results, strict=True)
         ]
-        return [*turn, *made, GenerationStep(**facts, **last, generator=self.setup.generator)]
+        return [*before, *tools, GenerationStep(**facts, **last, generator=self.setup.generator)]
 
 
 class _Judging:
-    __slots__ = ("_conditions", "_steps")
+    __slots__ = ("_acting", "_results")
 
-    def __init__(self, conditions: tuple[StopCondition, ...], steps: list[AgentStep]) -> None:
-        self._conditions = conditions
-        self._steps = steps
+    def __init__(self, acting: Acting, results: list[Message]) -> None:
+        self._acting = acting
+        self._results = results
 
     @effect(idempotent=True, name="stop_conditions")
     async def stop_conditions(self, *, step: int) -> str:
         """The name of the first condition that holds, or nothing."""
-        for condition in self._conditions:
-            if await condition.evaluate(self._steps):
+        steps = self._acting.steps(self._results)
+        for condition in self._acting.setup.stop_conditions:
+            if await condition.evaluate(steps):
                 return condition.name
         return ""
-
-
-def steps_from(messages: Any, facts: dict[str, Any]) -> list[AgentStep]:
-    """A conversation as steps: an answer with what was said before it, and each result, as a step of its own."""
-    steps: list[AgentStep] = []
-    waiting: list[Message] = []
-    calls: dict[str, ToolCall] = {}
-    number = 0
-    for message in messages:
-        if message.role == "tool":
-            call = calls.get(message.tool_call_id or "") or ToolCall.of(message.tool_call_id or "", "unknown")
-            steps.append(ToolStep(**facts, tool_call=call, step=number, messages=[message]))
-        elif message.role == "assistant":
-            number += 1
-            calls = {call.id: call for call in message.tool_calls or ()}
-            steps.append(GenerationStep(**facts, step=number, messages=[*waiting, message]))
-            waiting = []
-        else:
-            waiting.append(message)
-    return steps
 
 
 def is_tool_error(result: ActionResult) -> bool:

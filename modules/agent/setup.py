@@ -16,6 +16,7 @@ from .hooks import Hook
 from .messages import Message
 from .modes import ToolMode, prompt_for
 from .state import AgentState
+from .steps import StepsByRun
 from .stop_conditions import StopCondition
 from .tools import Tool, ToolContext, by_wire_name
 
@@ -40,6 +41,11 @@ class Setup:
     def listeners(self) -> Listeners:
         """The hooks, by what they listen to."""
         return Listeners(self.hooks)
+
+    @cached_property
+    def steps(self) -> StepsByRun:
+        """The steps that stop conditions are shown: made from the state, and kept so as not to make them again."""
+        return StepsByRun()
 
     @cached_property
     def by_name(self) -> dict[str, Tool[..., Any]]:

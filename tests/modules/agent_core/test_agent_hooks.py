@@ -29,6 +29,7 @@ from refold.modules.agent.events import (
 from refold.modules.agent.hooks import CountingHook, Hook, hook
 from refold.modules.agent.messages import Message
 from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
+from refold.modules.agent.stop_conditions import StopCondition
 from refold.modules.agent.trajectory import Trajectory
 
 pytestmark = pytest.mark.anyio
@@ -261,6 +262,18 @@ async def test_stop_conditions_stop_or_stall() -> None:
     assert ran == ["work 1", "work 2"]
     _, trajectory = await run(["nothing"], stop_conditions={"never": lambda steps: False})
     assert end_of(trajectory) == ("stalled", None)
+
+
+async def test_a_stop_condition_that_raises_fails_the_run_and_keeps_the_turn() -> None:
+    def broken(steps: Any) -> bool:
+        raise LookupError("cannot judge")
+
+    _, trajectory = await run([calls(1), "never"], stop_conditions=[broken])
+    assert end_of(trajectory) == ("error", "cannot judge")
+    assert told(trajectory)[-1] == "tool: did 1"
+    kind = StopCondition(broken, catch=True, default=True)
+    _, trajectory = await run([calls(1), "never"], stop_conditions=[kind & (lambda steps: len(steps) == 2)])
+    assert end_of(trajectory) == ("finished", None)
 
 
 async def test_scorers_and_conditions_attach_numbers_and_choose_events() -> None:
