@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast, overload
 
 import anyio
 from pydantic import TypeAdapter
@@ -21,11 +21,24 @@ from .scheduler import spawn
 from .state import dump
 from .waits import OnWait
 
+T = TypeVar("T")
 _LOOK_SECONDS = 1.0
 """How often a thread that waits looks whether its run has ended."""
 _MARKS = Marks(idempotent=True, usage=lambda answer: None)
 
 
+@overload
+async def ask(
+    prompt: str, schema: type[T], seconds: None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> T: ...
+@overload
+async def ask(
+    prompt: str, schema: type[T], seconds: float, *, details: Any = None, on_wait: OnWait | None = None
+) -> T | None: ...
+@overload
+async def ask(
+    prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> Any: ...
 async def ask(
     prompt: str,
     schema: Any = None,
@@ -68,6 +81,18 @@ async def ask(
     return _typed(adapter, seconds, typed(spec, replayed(call)[1]))
 
 
+@overload
+def ask_sync(
+    prompt: str, schema: type[T], seconds: None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> T: ...
+@overload
+def ask_sync(
+    prompt: str, schema: type[T], seconds: float, *, details: Any = None, on_wait: OnWait | None = None
+) -> T | None: ...
+@overload
+def ask_sync(
+    prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> Any: ...
 def ask_sync(
     prompt: str,
     schema: Any = None,

@@ -1,6 +1,6 @@
 """Calls that must pass the type checker; this file is checked and never run."""
 
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 from refold import (
     Action,
@@ -11,6 +11,8 @@ from refold import (
     RunResult,
     StateModel,
     StateSchema,
+    ask,
+    ask_sync,
     effect,
     perform,
     perform_sync,
@@ -45,6 +47,12 @@ class Reader(AgentModule[Page]):
         assert_type(await perform(fetch, "x"), int)
         assert_type(await perform(local, 1), str)
         assert_type(perform_sync(local, n=1), str)
+        assert_type(await ask("?", bool), bool)
+        assert_type(await ask("?", list[str], details={"n": 1}), list[str])
+        assert_type(ask_sync("?", Line, 60), Line | None)
+        assert_type(await ask("?"), Any)
+        assert_type(await ask("?", {"type": "boolean"}, 60.0), Any)
+        assert_type(await ask("?", Literal["a", "b"]), Any)
         return Decision.act([Action("local", {"n": 1})])
 
     def reduce(self, state: Page, decision: Decision, observation: Observation) -> None:
