@@ -4,8 +4,9 @@ import logging
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from refold import Engine
+from refold import Engine, ask_sync
 from refold.modules.agent import ScriptedGenerator, Stop, tool
 from refold.modules.agent.agent import Agent
 from refold.modules.agent.calls import ToolCall
@@ -306,3 +307,23 @@ async def test_methods_are_hooks() -> None:
     assert str(react.reaction) == "one"
     assert two.check.func is not one.check.func
     assert Policy.check.name == "check"
+
+
+class Approval(BaseModel):
+    """A hook in a model of pydantic's, sync, that asks."""
+
+    word: str
+
+    @hook(ToolStart)
+    def check(self, event: ToolStart) -> Reaction | None:
+        if ask_sync("may it?", bool, details={"id": event.tool_call.id}):
+            return None
+        return RetryWithFeedback(self.word, tool_call_id=event.tool_call.id)
+
+
+async def test_sync_hooks_ask_in_threads_of_their_own() -> None:
+    policy = Approval(word="refused")
+    engine = {"on_wait": lambda request: request.details["details"]["id"] == "c1"}
+    _, trajectory = await run([calls(1, 2), "done"], policy.check, engine=engine)
+    assert ran == ["work 1"]
+    assert told(trajectory)[2:4] == ["tool: did 1", "tool: [POLICY DENIED] refused"]
