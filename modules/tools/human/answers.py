@@ -28,7 +28,9 @@ def text_of(prompt: HumanPrompt) -> str:
 def schema_of(prompt: HumanPrompt) -> dict[str, Any]:
     """The JSON Schema of an answer."""
     if len(prompt.questions) == 1:
-        return {"anyOf": [_schema(prompt.questions[0]), {"type": "null"}]}
+        suggested = prompt.default_option if not prompt.questions[0].multiple else None
+        schema = {"anyOf": [_schema(prompt.questions[0]), {"type": "null"}]}
+        return schema if suggested is None else {**schema, "default": suggested}
     properties = {str(n): {"title": q.header or q.prompt, **_schema(q)} for n, q in enumerate(prompt.questions, 1)}
     whole = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     return {"anyOf": [whole, {"type": "null"}]}
@@ -38,8 +40,6 @@ def _schema(question: HumanQuestion) -> dict[str, Any]:
     one: dict[str, Any] = {"type": "string"}
     if question.kind == "approval" or (question.kind == "choice" and not question.custom):
         one = {"enum": question.labels}
-    if question.default_option is not None and not question.multiple:
-        one = {**one, "default": question.default_option}
     return {"type": "array", "items": one, "minItems": 1} if question.multiple else one
 
 
