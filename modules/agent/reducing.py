@@ -14,6 +14,7 @@ from .reactions import Continue, Fail, Finish, Retry, RetryWithFeedback
 from .recorded_errors import error_to_dict, recorded_error
 from .state import AgentState
 from .tools import ToolOutcome
+from .tools.kept import fold_kept
 from .turn import Turn
 
 Value = Mapping[str, Any]
@@ -150,6 +151,8 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
     state.asked += turn.requests
     if turn.usage is not None:
         state.usage = state.usage + turn.usage
+    for outcome in outcomes:
+        fold_kept(state.kept, outcome)
     memory = {**turn.memory, **((value or {}).get("memory") or {})}
     if memory:
         state.memory.update(memory)

@@ -59,20 +59,23 @@ class Setup:
     def context_of(self, state: AgentState) -> ToolContext:
         """What the tools of a run can be given, made from its state alone; the last one made is kept."""
         for inputs, metadata, context in self._contexts[-1:]:
-            if inputs is state.inputs and metadata is state.metadata and context.inputs["goal"] == state.task:
+            same = inputs is state.inputs and metadata is state.metadata and context.facts["kept"] is state.kept
+            if same and context.inputs["goal"] == state.task:
                 return context
         metadata = dict(state.metadata)
         constraints = metadata.pop("constraints", {})
         given = dict(state.inputs)
         task = Task(objective=state.task, inputs=given, constraints=constraints, metadata=metadata)
-        context = ToolContext({"goal": state.task, **given}, task, {"agent": state.agent.name})
+        context = ToolContext({"goal": state.task, **given}, task, {"agent": state.agent.name, "kept": state.kept})
         self._contexts[:] = [(state.inputs, state.metadata, context)]
         return context
 
-    def event_facts(self) -> dict[str, Any]:
-        """What every event says of the agent."""
+    def event_facts(self, state: AgentState) -> dict[str, Any]:
+        """What every event of a run says of the agent: its name, and the id that the run was begun with."""
+        known = state.agent.agent_id
+        agent_id = self.agent_id if known is None else UUID(known)
         facts: dict[str, Any] = {"agent_name": self.name}
-        return facts if self.agent_id is None else {**facts, "agent_id": self.agent_id}
+        return facts if agent_id is None else {**facts, "agent_id": agent_id}
 
 
 def renderer(mode: ToolMode) -> Callable[..., Any] | None:

@@ -34,6 +34,7 @@ class AgentState(StateSchema):
         weight: about how many tokens the conversation has.
         usage: all that the run has used.
         memory: what counting hooks remember, by their place and name.
+        kept: what tools keep from one call to the next, such as what is in Memory; see `tools.kept`.
         error: why it failed, by class and text.
     """
 
@@ -49,4 +50,5 @@ class AgentState(StateSchema):
     weight: int = 0
     usage: Usage = Usage()
     memory: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     error: dict[str, Any] | None = None
