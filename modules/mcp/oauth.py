@@ -23,7 +23,17 @@ _LEEWAY_SECONDS = 30.0
 
 
 class Provider(OAuthClientProvider):
-    """The package's provider, which also knows when stored tokens end and where to refresh them."""
+    """The package's provider, which also knows when stored tokens end and where to refresh them.
+
+    `page` is where the browser comes back to, if a person may log in; it listens until `close`.
+    """
+
+    page: LoginPage | None = None
+
+    def close(self) -> None:
+        """Waits for no browser any more."""
+        if self.page is not None:
+            self.page.close()
 
     async def _initialize(self) -> None:
         await super()._initialize()
@@ -112,6 +122,7 @@ def create_oauth_provider(
     )
     storage.redirect = redirect if page is not None else None
     storage.provider = made = Provider(server_url, metadata, storage, show, wait)
+    made.page = page
     return made
 
 

@@ -50,13 +50,17 @@ async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, 
     """
     url, headers = connection["url"], dict(connection.get("headers") or {})
     timeout, read = connection["timeout"], connection["sse_read_timeout"]
-    async with httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(timeout, read=read), auth=auth) as client:
-        if await _is_streamable(client, url, auth is not None, server):
-            async with streamable_http_client(url, http_client=client) as streams:
-                yield streams
-            return
-    async with sse_client(url, headers, timeout, read, auth=auth) as streams:
-        yield streams
+    try:
+        async with httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(timeout, read=read), auth=auth) as client:
+            if await _is_streamable(client, url, auth is not None, server):
+                async with streamable_http_client(url, http_client=client) as streams:
+                    yield streams
+                return
+        async with sse_client(url, headers, timeout, read, auth=auth) as streams:
+            yield streams
+    finally:
+        if auth is not None and hasattr(auth, "close"):
+            auth.close()
 
 
 async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool, server: str) -> bool:

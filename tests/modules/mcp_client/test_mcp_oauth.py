@@ -1,0 +1,208 @@
+"""Logins: by a person once, kept on disk for their owner alone, refreshed in time, and never in a headless run."""
+
+import json
+import multiprocessing
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import anyio
+import pytest
+from mcp.shared.auth import OAuthToken
+
+from refold.modules.agent import configure
+from refold.modules.agent.calls import ToolCall
+from refold.modules.mcp import FileTokenStorage, MCPAuthRequiredError, MCPClient, MCPStatus, OAuthConfig, mcp
+from refold.modules.mcp.login_page import LoginPage
+
+SERVER = str(Path(__file__).parent / "guarded_server.py")
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def life() -> int:
+    return 3600
+
+
+@pytest.fixture
+def url(tmp_path: Path, life: int) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    configure(cache=tmp_path / "cache")
+    with (tmp_path / "log").open("wb") as log:
+        arguments = [sys.executable, SERVER, str(port), str(tmp_path), str(life)]
+        process = subprocess.Popen(arguments, stdout=log, stderr=log)
+    for _ in range(600):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}/mcp"
+    process.kill()
+    process.wait()
+    configure()
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Stands for a person with a browser, who agrees to everything."""
+    opened: list[str] = []
+
+    def visit(address: str) -> bool:
+        opened.append(address)
+
+        def go() -> None:
+            with urlopen(address, timeout=20) as answer:
+                answer.read()
+
+        threading.Thread(target=go, daemon=True).start()
+        return True
+
+    monkeypatch.setattr("webbrowser.open", visit)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.delenv("REFOLD_HEADLESS", raising=False)
+    return opened
+
+
+def steps(folder: Path) -> list[str]:
+    path = folder / "steps"
+    return path.read_text().split() if path.exists() else []
+
+
+async def secret_of(client: MCPClient) -> str:
+    message, _ = await client.tools[0].handle_tool_call(ToolCall.of("c", "secret", {}))
+    return message.content
+
+
+async def test_without_a_person_a_login_is_needed_and_no_browser_opens(
+    url: str, browser: list[str], tmp_path: Path
+) -> None:
+    client = mcp("streamable-http", url=url, oauth=OAuthConfig())
+    with pytest.raises(MCPAuthRequiredError, match="interactive=True"):
+        await client.connect()
+    assert client.status is MCPStatus.NEEDS_AUTH
+    assert "401" in str(client.error)
+    assert browser == []
+    assert steps(tmp_path) == []
+
+
+async def test_a_login_is_kept_and_used_without_a_person(url: str, browser: list[str], tmp_path: Path) -> None:
+    client = mcp("streamable-http", url=url, oauth=OAuthConfig(client_name="tester"))
+    await client.connect(interactive=True)
+    assert client.status is MCPStatus.CONNECTED
+    assert await secret_of(client) == "42"
+    await client.disconnect()
+    assert steps(tmp_path) == ["register", "authorize", "exchange"]
+    path = tmp_path / "cache" / "mcp-auth.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    kept = json.loads(path.read_text())[url]
+    assert kept["client_info"]["client_name"] == "tester"
+    assert abs(kept["expires_at"] - time.time() - 3600) < 60
+    async with mcp("streamable-http", url=url) as again:
+        assert await secret_of(again) == "42"
+    assert len(browser) == 1
+    assert steps(tmp_path) == ["register", "authorize", "exchange"]
+
+
+async def test_a_token_that_has_ended_is_refreshed_before_it_is_used(
+    url: str, browser: list[str], tmp_path: Path
+) -> None:
+    client = mcp("streamable-http", url=url)
+    await client.connect(interactive=True)
+    await client.disconnect()
+    path = tmp_path / "cache" / "mcp-auth.json"
+    document = json.loads(path.read_text())
+    document[url]["expires_at"] = time.time() - 5
+    path.write_text(json.dumps(document))
+    async with mcp("streamable-http", url=url) as again:
+        assert await secret_of(again) == "42"
+    assert steps(tmp_path) == ["register", "authorize", "exchange", "refresh"]
+    assert json.loads(path.read_text())[url]["expires_at"] > time.time() + 3000
+    assert len(browser) == 1
+
+
+async def test_a_login_that_cannot_be_refreshed_needs_a_person(url: str, browser: list[str], tmp_path: Path) -> None:
+    client = mcp("streamable-http", url=url)
+    await client.connect(interactive=True)
+    await client.disconnect()
+    path = tmp_path / "cache" / "mcp-auth.json"
+    document = json.loads(path.read_text())
+    document[url]["expires_at"] = 1
+    document[url]["tokens"]["refresh_token"] = "gone"
+    path.write_text(json.dumps(document))
+    with pytest.raises(MCPAuthRequiredError):
+        await client.connect()
+    assert client.status is MCPStatus.NEEDS_AUTH
+    assert len(browser) == 1
+    await client.connect(interactive=True)
+    assert await secret_of(client) == "42"
+    await client.disconnect()
+    assert len(browser) == 2
+
+
+async def test_tokens_tell_what_is_left_of_their_time(tmp_path: Path) -> None:
+    path = tmp_path / "auth.json"
+    path.write_text("{damaged")
+    path.chmod(0o644)
+    storage = FileTokenStorage("https://a", path)
+    assert not storage.has_tokens()
+    assert await storage.get_tokens() is None
+    await storage.set_tokens(OAuthToken(access_token="x", expires_in=100))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    document = json.loads(path.read_text())
+    document["https://a"]["expires_at"] -= 60
+    path.write_text(json.dumps(document))
+    tokens = await storage.get_tokens()
+    assert tokens is not None
+    assert 35 <= (tokens.expires_in or 0) <= 40
+    await storage.clear()
+    assert not storage.has_tokens()
+
+
+def write(path: Path, number: int) -> None:
+    async def main() -> None:
+        await FileTokenStorage(f"https://{number}", path).set_tokens(OAuthToken(access_token=str(number)))
+
+    anyio.run(main)
+
+
+def test_thirty_writers_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "auth.json"
+    threads = [threading.Thread(target=write, args=(path, number)) for number in range(26)]
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=write, args=(path, number)) for number in range(26, 30)]
+    workers: list[Any] = [*processes, *threads]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(json.loads(path.read_text())) == 30
+    assert sorted(os.listdir(tmp_path)) == ["auth.json", "auth.json.lock"]
+
+
+async def test_nobody_comes_back_from_the_browser() -> None:
+    page = LoginPage(seconds=0.3)
+    page.start()
+    assert await page.wait() == {}
+
+
+async def test_the_port_that_is_taken_is_not_insisted_on() -> None:
+    page = LoginPage()
+    port = int(page.url.rpartition(":")[2].split("/")[0])
+    other = LoginPage(port)
+    assert other.url != page.url
+    page.close()
+    other.close()
