@@ -27,7 +27,7 @@ from .criteria import StopCriteria
 from .divergence import Divergence
 from .ending import Outcome, finish
 from .errors import DivergenceError, EngineUsageError
-from .exploring import Explorer
+from .explorer import Explorer
 from .forking import Edit, Origin, origin_of
 from .header import header_of
 from .live import LiveRun, Observer, new_seed

@@ -4,8 +4,8 @@ The strategy chooses; this is the tree that it works with. A budget that ends wh
 children are ended, and the best of those that had finished is taken.
 """
 
-from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
@@ -16,23 +16,24 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from orjson import dumps
 
-from ..tasks import Environment
 from .branch import BranchStrategy, Node, Score
-from .child_runs import Birth, ChildEnd, ChildRuns, Earlier, EndedFromAbove, Stand, child_id
+from .child_runs import ChildRuns
 from .context import Frame, reset_frame, set_frame
 from .decision import Decision
 from .ending import with_reason
-from .errors import BudgetExceeded, DecisionError, EngineUsageError
+from .errors import BudgetExceeded, DecisionError
+from .lineage import Birth, ChildEnd, Earlier, EndedFromAbove, Stand, child_id
 from .loop import Adopted
 from .reasons import StopReason
-from .runner import Limit, Runner
+from .runner import Limit
 from .scoring import ask_scores
 from .several import several, the_one_of
 from .state import StateSchema
 from .verdict import checked_choice, in_order, verdict
+from .worlds import Worlds
 
 if TYPE_CHECKING:
-    from .engine import Engine
+    from .explorer import Explorer
 
 _GOES_ON = frozenset((StopReason.max_steps, StopReason.budget_steps))
 """The ends of a child whose state can still go on: it had done its number of steps."""
@@ -40,61 +41,26 @@ _LAST_SECONDS = 1.0
 """How long the children that had finished may still be rated once the budget is used up."""
 
 
-class Explorer:
-    """Decides the branches of one live run."""
-
-    def __init__(self, engine: "Engine", runner: Runner, environment: Environment | None) -> None:
-        self.engine = engine
-        self.runner = runner
-        self.environment = environment
-        self.exploration: _Exploration | None = None
-        runner.choose, runner.adopt, runner.asks_at_once = self.choose, self.adopt_recorded, engine.max_children
-
-    async def choose(self, state: StateSchema, decision: Decision, nest: int, again: bool) -> int | Adopted:
-        """Decides one branch: gives the number of the candidate to go on with, or the state to adopt.
-
-        `nest` counts the branches of this step that were decided before; `again` says that the step was begun by an
-        earlier attempt, whose children may be there.
-        """
-        async with AsyncExitStack() as stack:
-            self.exploration = _Exploration(self, state, decision, nest, again, stack)
-            try:
-                return await self.exploration.decide(self.engine.branch)
-            finally:
-                self.exploration = None
-
-    def stop(self, why: EndedFromAbove) -> None:
-        """Ends the run, and the child runs that it explores, for the budget of the run that explores it."""
-        if self.exploration is not None:
-            self.exploration.children.stop(why)
-        self.runner.run.stop(why)
-
-    async def adopt_recorded(self, chosen: Mapping[str, Any]) -> Adopted:
-        """What an earlier attempt chose, before it could commit it."""
-        trace = self.runner.run.writer.trace().relative(chosen["run"])
-        return _adopted(self.engine.module.state_class.from_dict(trace.state(-1)), chosen["stop_reason"])
-
-
 class _Cut(Exception):
     """The budget ended the exploration."""
 
 
-class _Exploration:
+class Exploration:
     """One branch being decided: the `Branch` that a strategy works with."""
 
     def __init__(
         self,
-        explorer: Explorer,
+        explorer: "Explorer",
         state: StateSchema,
         decision: Decision,
         nest: int,
         again: bool,
-        stack: AsyncExitStack,
+        worlds: Worlds,
     ) -> None:
         assert not isinstance(decision.candidates, int)
         self._engine, runner = explorer.engine, explorer.runner
         self._run = run = runner.run
-        self._stack = stack
+        self._worlds = worlds
         self._nest = f"-{nest}" if nest else ""
         self._name = f"{run.first_step + run.step}{self._nest}"
         self.root = Node("", state, decision.candidates, run_id=run.run_id, step=run.step)
@@ -103,11 +69,10 @@ class _Exploration:
         self._nodes: dict[str, Node] = {"": self.root}
         stand = Stand(run.run_id, run.step, state, run.state_hash, run.path, weight, run.redactor, run.reuse)
         self._stands = {"": stand}
-        self._environments: dict[str, Environment | None] = {"": explorer.environment}
         self._weights: dict[str, float] = {}
         self._growing: dict[str, anyio.Event] = {}
         self._earlier = Earlier.of(run.writer.trace()) if again else Earlier()
-        self.children = ChildRuns(self._engine, runner, self._earlier, Explorer)
+        self.children = ChildRuns(self._engine, runner, self._earlier, type(explorer))
         self._room = anyio.Semaphore(self._engine.max_children, fast_acquire=True)
         self._cut: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
@@ -204,7 +169,7 @@ class _Exploration:
     # children
 
     async def _grow(self, fresh: list[tuple[Node, int]], limit: Limit) -> None:
-        self._check_environment()
+        self._worlds.check()
         births = [(node, self._birth(node, number, limit)) for node, number in fresh]
         for node, group in groupby(births, lambda each: each[0]):
             ids = [birth.run_id for _, birth in group]
@@ -242,8 +207,8 @@ class _Exploration:
             async with self._room:
                 if self._cut is not None:
                     return
-                birth = replace(birth, environment=await self._fork(self._environments[node.place]))
-                end = await self.children.bring(birth)
+                world = await self._worlds.fork(node.place, _below(node, birth.number))
+                end = await self.children.bring(replace(birth, environment=world))
             if end.cut is not None:
                 self._cut = self._cut or end.cut
                 return
@@ -253,7 +218,7 @@ class _Exploration:
 
     def _take(self, node: Node, birth: Birth, end: ChildEnd) -> None:
         place, failed = _below(node, birth.number), end.error is not None
-        self._stands[place], self._environments[place] = end.stand, birth.environment
+        self._stands[place] = end.stand
         self._nodes[place] = Node(
             place,
             node.state if failed else end.stand.state,
@@ -265,23 +230,6 @@ class _Exploration:
             None if failed or end.reason in _GOES_ON else end.reason,
             end.error,
         )
-
-    # environments
-
-    def _check_environment(self) -> None:
-        own = self._environments[""]
-        if own is not None and not self._engine.shared_env and "fork" not in own.capabilities:
-            raise EngineUsageError(
-                f"the {own.type!r} environment cannot be forked, so candidates would write over each other's files; "
-                "use a scratch environment, or allow it with Engine(shared_env=True)"
-            )
-
-    async def _fork(self, environment: Environment | None) -> Environment | None:
-        if environment is None or self._engine.shared_env:
-            return environment
-        forked = await environment.fork()
-        self._stack.push_async_callback(forked.close)
-        return forked
 
     # a budget that ends
 
@@ -322,13 +270,13 @@ class _Exploration:
         self._run.write("branch", self._run.step, members)
         if isinstance(chosen, int):
             return chosen
-        environment, own = self._environments[chosen.place], self._environments[""]
-        if environment is not None and own is not None and environment is not own:
-            await own.adopt(environment)
-        learnt = self._stands[chosen.place].redactor
-        if learnt is not None and self._run.redactor is not None:
-            self._run.redactor.learn(learnt)
-        return _adopted(chosen.state, chosen.stop_reason)
+        await self._worlds.adopt(chosen.place)
+        learnt, known = self._stands[chosen.place].redactor, self._run.redactor
+        if known is None:
+            self._run.redactor = learnt
+        elif learnt is not None:
+            known.learn(learnt)
+        return adopted(chosen.state, chosen.stop_reason)
 
 
 def _below(node: Node, number: int) -> str:
@@ -336,6 +284,6 @@ def _below(node: Node, number: int) -> str:
     return f"{node.place}.{number}" if node.place else str(number)
 
 
-def _adopted(state: StateSchema, reason: str | None) -> Adopted:
+def adopted(state: StateSchema, reason: str | None) -> Adopted:
     """The state to adopt: one that ended its run ends the run that adopts it, for the same reason."""
     return Adopted(state if reason is None else with_reason(state, StopReason(reason)))
