@@ -48,8 +48,9 @@ class Acting:
         self.state = state
         self.decision = decision
         self.step = state.current_step + 1
+        self.facts = setup.event_facts(state)
         memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
-        self.dispatch = Dispatch(setup.listeners, memory, setup.event_facts())
+        self.dispatch = Dispatch(setup.listeners, memory, self.facts)
         self.error: dict[str, Any] | None = None
 
     @cached_property
@@ -105,7 +106,7 @@ class Acting:
         """The results of the calls that hooks have denied, by id; where one ends the run, no call is carried out."""
         denied: dict[str, str] = {}
         for i, call in enumerate(self.turn.calls):
-            event = ToolStart(**self.setup.event_facts(), tool_call=call)
+            event = ToolStart(**self.facts, tool_call=call)
             reaction = await self.dispatch.tell(event, call.id)
             if reaction is None:
                 continue
@@ -119,7 +120,7 @@ class Acting:
         """Shows what came of a call; gives its message."""
         outcome = ToolOutcome.of_result(result)
         message = outcome.message(call.id)
-        facts = self.setup.event_facts()
+        facts = self.facts
         if DENIED_MARK not in outcome.metadata:
             if (reaction := (outcome.signal or {}).get("reaction")) is not None:
                 self.dispatch.add(Reacted("ToolEnd", call.name, thawed(reaction), call.id))
@@ -137,7 +138,7 @@ class Acting:
         error = recorded_error(result.error_type or "Exception", result.error or "")
         reaction = None
         if self.dispatch.wants(ToolError):
-            facts = self.setup.event_facts()
+            facts = self.facts
             reaction = await self.dispatch.tell(ToolError(**facts, tool_call=call, error=error), call.id)
         if reaction is None and self.error is None and not self._catches(call, result):
             self.error = {"type": error.error_type, "message": error.message}
@@ -154,7 +155,7 @@ class Acting:
     async def _generation_ended(self) -> None:
         for cls in (GenerationEnd, GenerationStep):
             if self.dispatch.wants(cls):
-                await self.dispatch.tell(cls(**self.setup.event_facts(), **self._step_facts(cls)))
+                await self.dispatch.tell(cls(**self.facts, **self._step_facts(cls)))
 
     def _step_facts(self, cls: type[AgentEvent]) -> dict[str, Any]:
         turn = self.turn
@@ -179,12 +180,12 @@ class Acting:
             return {"stopped": met}
         if self.turn.calls or self.turn.problems or self.dispatch.winners:
             return {}
-        await self.dispatch.tell(AgentStalled(**self.setup.event_facts()))
+        await self.dispatch.tell(AgentStalled(**self.facts))
         return {"stalled": True}
 
     def steps(self, results: list[Message]) -> Sequence[AgentStep]:
         """The steps so far, those of earlier turns among them, and this one's."""
-        facts = self.setup.event_facts()
+        facts = self.facts
         before = self.setup.steps.of(call_info().run_id, self.state.messages, facts)
         last = generation_facts(self.turn, self.step, self.setup.name, self.state.agent.model)
         tools = [

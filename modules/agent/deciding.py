@@ -37,7 +37,8 @@ class Deciding:
         self.setup = setup
         self.state = state
         self.step = state.current_step + 1
-        self.dispatch = Dispatch(setup.listeners, state.memory, setup.event_facts())
+        self.facts = setup.event_facts(state)
+        self.dispatch = Dispatch(setup.listeners, state.memory, self.facts)
         self.mode = state.tool_mode
         self.requests = 0
         self.retries = 0
@@ -73,7 +74,7 @@ class Deciding:
         if not self.dispatch.wants(cls):
             return
         given = {name: value() if callable(value) else value for name, value in values.items()}
-        if await self.dispatch.tell(cls(**self.setup.event_facts(), **given)) is not None:
+        if await self.dispatch.tell(cls(**self.facts, **given)) is not None:
             raise _Stepped
 
     async def _tell_error(self, error: GeneratorError) -> None:

@@ -367,3 +367,16 @@ async def test_a_run_that_has_ended_starts_nothing_more() -> None:
     last = agent.trajectory.events[-1]
     assert isinstance(last, AgentEnd)
     assert last.stop_reason in ("cancelled", "finished")
+
+
+async def test_events_have_the_id_that_the_run_was_begun_with() -> None:
+    agent = everything()
+    whole = await agent.run("go")
+    assert whole.trace is not None
+    seen: list[AgentEvent] = []
+    lines = whole.trace.data.splitlines(keepends=True)
+    other = everything()
+    other.hooks = [*other.hooks, Hook(seen.append, GenerationEnd, name="see")]
+    resumed = await other.resume(Trace.from_bytes(b"".join(lines[: len(lines) // 2])), on_divergence="ignore")
+    assert seen
+    assert {event.agent_id for event in [*seen, *resumed.events]} == {agent.agent_id}
