@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import orjson
+
 from .compare import make_patch
 from .patch import escape, same_json
 from .record import Record
@@ -12,6 +14,8 @@ from .step import Effect, Step
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
+_OWN = frozenset(("run", "key", "intent"))
+"""Details of a request that hold the ids of the run, or of its child."""
 _VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
 
 
@@ -215,19 +219,21 @@ def _choice(branch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _waits(step: Step | None) -> list[dict[str, Any]]:
-    """What was asked and answered in a step, without the ids, which hold the run's."""
+    """What was asked and answered in a step, whatever came first, without the ids, which hold the run's."""
     records = step.records if step is not None else ()
     answers: dict[str, Any] = {}
     for record in records:
         if record.kind == "input":
             answers.update(record["answers"])
-    return [
+    asked = [
         {name: value for name, value in request.items() if name not in ("id", "deadline")}
+        | {"details": {n: value for n, value in (request.get("details") or {}).items() if n not in _OWN}}
         | ({"answer": answers[request["id"]]} if request["id"] in answers else {})
         for record in records
         if record.kind == "wait"
         for request in record["requests"]
     ]
+    return sorted(asked, key=lambda request: orjson.dumps(request, option=orjson.OPT_SORT_KEYS))
 
 
 def _effects(a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:

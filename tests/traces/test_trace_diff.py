@@ -115,6 +115,20 @@ def test_waits_are_compared_without_their_ids(script: Any) -> None:
     assert (diff.phase, diff.path) == ("wait", "/waits/0/answer")
 
 
+def test_waits_of_children_are_compared_in_any_order_and_without_their_runs(script: Any) -> None:
+    def waits(root: str, prompts: list[str]) -> Callable[[Any], None]:
+        def body(run: Any) -> None:
+            run.write("decide", 0, decision={"mode": "branch"})
+            for prompt in prompts:
+                details = {"run": f"{root}~0.{prompt}", "in": "tool", "key": root}
+                run.write("wait", 0, requests=[{"id": f"{root}{prompt}", "prompt": prompt, "details": details}])
+
+        return body
+
+    assert not two(script, waits("a", ["1", "2"]), waits("b", ["2", "1"]))
+    assert two(script, waits("a", ["1", "2"]), waits("b", ["2", "3"])).phase == "wait"
+
+
 BRANCH: dict[str, Any] = {
     "strategy": {"name": "BeamSearch", "width": 2},
     "chosen": {"run": "", "place": "0.1", "stop_reason": None},
