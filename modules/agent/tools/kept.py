@@ -5,8 +5,8 @@ Whoever runs tools has a field of their state for it, such as `kept: dict[str, A
 - in `act` gives it to the tools: `with tool_context(ToolContext(facts={"kept": state.kept})): ...`
 - in `reduce` folds in what they ask for: `fold_kept(state.kept, outcome)` for each outcome, in the calls' order.
 
-An Agent does both. Then it is in every commit, and survives replay, resume and fork as all state does. The calls of one step see what was
-kept when the step began.
+An Agent does both. Then it is in every commit, and survives replay, resume and fork as all state does. The calls of one
+step see what was kept when the step began.
 """
 
 from collections.abc import Mapping, MutableMapping

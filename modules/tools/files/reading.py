@@ -55,15 +55,13 @@ def write(
 ) -> str:
     """Write a file: a new one, or in place of the one that is there. Folders that are missing are made.
 
-    To change a part of a file use edit_file. A file that is there keeps its permissions, encoding and byte order mark;
-    its line ends become those of the content.
+    To change a part of a file use edit_file. A file that is there keeps its permissions, its encoding if that has all
+    the characters, and its line ends unless the content has CRLFs of its own.
     """
     workspace = current_workspace()
     with one_at_a_time():
         before = _before(workspace, file_path)
-        data = content.encode("utf-8", "replace") if before is None else before.to_bytes()
-        if before is not None:
-            data = TextFile(content, before.encoding, before.bom).to_bytes()
+        data = content.encode("utf-8", "replace") if before is None else _like(before, content)
         change_files(workspace, [Change(file_path, data)])
         with workspace.spot(file_path) as spot:
             path = spot.path
@@ -77,6 +75,16 @@ def _before(workspace: Workspace, path: str) -> TextFile | None:
         return TextFile.of(workspace.read(path, limit=READ_BYTES).data)
     except (FileNotFoundError, ValueError):
         return None
+
+
+def _like(before: TextFile, content: str) -> bytes:
+    """A text as the file that it takes the place of was written."""
+    if before.line_end == "\r\n" and "\r\n" not in content:
+        content = content.replace("\n", "\r\n")
+    try:
+        return TextFile(content, before.encoding, before.bom).to_bytes()
+    except ValueError:
+        return content.encode("utf-8", "replace")
 
 
 def _numbered(text: str, offset: int, limit: int, *, more: bool) -> str:

@@ -25,7 +25,7 @@ _TICK = 0.05
 _LINGER_SECONDS = 0.1
 """How long what a command has left in the background may go on to write before it is killed."""
 _ROUNDS = 50
-_COOKIE = "REFOLD_COMMAND"
+_MARK = "REFOLD_COMMAND_"
 
 
 class Command:
@@ -39,14 +39,14 @@ class Command:
             raise CommandError(argv, "commands need process groups, which Windows does not have")
         self._lock = threading.Lock()
         self._stdin = stdin
-        self._cookie = secrets.token_hex(8)
+        self._mark = f"{_MARK}{secrets.token_hex(8)}"
         self.killed = False
         try:
             self._popen = subprocess.Popen(
                 list(argv),
                 bufsize=0,
                 cwd=cwd,
-                env={**env, _COOKIE: self._cookie},
+                env={**_marks(), **env, self._mark: "1"},
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -85,7 +85,7 @@ class Command:
 
     def _marked(self) -> list[int]:
         """The processes that bear the command's mark, those that have ended aside."""
-        mark = f"{_COOKIE}={self._cookie}".encode()
+        mark = f"{self._mark}=1".encode()
         found: list[int] = []
         with suppress(FileNotFoundError), os.scandir("/proc") as entries:
             for entry in entries:
@@ -174,3 +174,8 @@ class Command:
             return left
         except BrokenPipeError:
             return left[:0]
+
+
+def _marks() -> dict[str, str]:
+    """The marks of the commands that this process itself is part of, which go down to all that it starts."""
+    return {name: value for name, value in os.environ.items() if name.startswith(_MARK)}

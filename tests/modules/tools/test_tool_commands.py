@@ -84,6 +84,19 @@ async def test_what_is_left_in_the_background_does_not_hold_the_call_and_is_kill
     assert not marked(mark)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_a_refold_inside_of_a_command_has_started_is_killed_with_it(tmp_path: Path) -> None:
+    mark = f"{MARK}-nested"
+    inner = f"(setsid sh -c 'sleep 60; : {mark}' >/dev/null 2>&1 &) ; sleep 60"
+    code = (
+        "import anyio\nfrom refold.modules.tools import LocalSandbox\n"
+        f"async def main():\n    await LocalSandbox('.').exec(['sh', '-c', {inner!r}])\nanyio.run(main)"
+    )
+    with use_workspace(tmp_path), pytest.raises(TimeoutError):
+        await python(code, timeout=4)
+    assert not marked(mark)
+
+
 async def test_a_timeout_kills_whole_and_keeps_the_output(tmp_path: Path) -> None:
     mark = f"{MARK}-timeout"
     with use_workspace(tmp_path), pytest.raises(TimeoutError, match=r"(?s)after 1 s.*begun") as raised:

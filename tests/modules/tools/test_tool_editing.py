@@ -142,6 +142,21 @@ def test_modes_survive_and_what_is_read_only_is_left_alone(tmp_path: Path) -> No
     assert path.read_text() == "c\n"
 
 
+def test_a_file_written_anew_is_like_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for before, content, after in (
+        (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n"),
+        (b"a\nb\n", "x\r\ny\n", b"x\r\ny\n"),
+        (b"caf\xe9\n", "th\xe9\n", b"th\xe9\n"),
+        (b"caf\xe9\n", "→\n", "→\n".encode()),
+        ("a\n".encode("utf-16"), "b\n", "b\n".encode("utf-16")),
+        (b"\0\1", "text", b"text"),
+    ):
+        path.write_bytes(before)
+        write("f", content)
+        assert path.read_bytes() == after
+
+
 @given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 20))
 def test_all_bytes_around_an_edit_stay(data: bytes, start: int, length: int) -> None:
     if b"\0" in data or data.startswith((b"\xff\xfe", b"\xfe\xff")):
