@@ -108,7 +108,7 @@ async def _reply(client: "MCPClient", connection: Connection, tool: str, call: P
     except BaseException:
         call.scope.cancel()
         raise
-    if call.questions and not call.ended:
+    if call.questions and call.error is None:
         key = uuid.uuid4().hex
         client._parked[key] = (connection, call)
         return {"questions": {name: question_of(asked) for name, asked in call.questions.items()}, "call": key}

@@ -4,6 +4,7 @@
 FOLDER/calls, so that a test can tell how often a call was carried out.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -30,6 +31,7 @@ TOOLS = [
 ]
 answers: dict[str, Any] = {}
 lock = threading.Lock()
+numbers = itertools.count()
 
 
 def send(**message: Any) -> None:
@@ -47,7 +49,7 @@ def noted(line: str) -> None:
 
 
 def ask(form: dict[str, Any]) -> Any:
-    name = f"q{len(answers)}"
+    name = f"q{next(numbers)}"
     arrived = answers[name] = threading.Event()
     send(id=name, method="elicitation/create", params={"message": "Who are you?", "requestedSchema": form})
     arrived.wait()

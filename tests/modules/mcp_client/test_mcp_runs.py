@@ -80,6 +80,17 @@ async def test_a_question_of_a_server_is_put_to_whoever_answers_the_run(tmp_path
 
 
 @pytest.mark.parametrize("server", [RAW, SERVER], ids=["2025-11-25", "2026-07-28"])
+async def test_questions_of_several_calls_at_once_are_all_answered(tmp_path: Path, server: str) -> None:
+    async with client_of(tmp_path, server) as client:
+        calls = [ToolCall.of(f"c{i}", name, {}) for i, name in enumerate(("ask", "ask", "ask"))]
+        model = ScriptedGenerator([calls, "done"])
+        agent = Agent(name="tester", model=model, tools=list(client.tools), engine={"on_wait": answer})
+        with anyio.fail_after(30):
+            trajectory = await agent.run("go")
+    assert told(trajectory) == ["hello Ada"] * 3
+
+
+@pytest.mark.parametrize("server", [RAW, SERVER], ids=["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize(("given", "text"), [(None, "hello cancel"), ("decline", "hello decline")])
 async def test_a_person_may_refuse(tmp_path: Path, server: str, given: Any, text: str) -> None:
     async with client_of(tmp_path, server) as client:
