@@ -3,6 +3,7 @@
 import io
 import re
 import shlex
+import signal
 import time
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
@@ -78,6 +79,10 @@ class Ordering(Waiter):
 class Late(Waiter):
     def first(self):
         return Decision.wait(prompt="Quick?", schema=bool, seconds=0.2)
+
+class Resting(Waiter):
+    def first(self):
+        return Decision.wait("let it cool", seconds=4)
 
 class Timed(Waiter):
     def first(self):
@@ -212,6 +217,22 @@ def test_where_the_code_has_changed_a_fork_asks_what_the_new_code_asks(refold: C
     assert doc["trace"] != trace
     assert refold(*shlex.split(doc["resume"])[1:-1], '"red"').code == 0
     assert Path(trace).read_bytes() == before
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_that_waits_and_it_waits_on_when_resumed(start: Command, number: int, code: int) -> None:
+    run = start("run", "waiters:Resting", "wait")
+    while "waits for: let it cool" not in (line := run.stdout.readline()):
+        assert line
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    assert (run.returncode, "status: cancelled" in out, "Traceback" in err) == (code, True, False)
+    (path,) = Path("runs").glob("*.trace.jsonl")
+    again = start("resume", path)
+    out, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert "answer: heard [None]" in out
+    assert sum(record.kind == "wait" for record in Trace.load(path).records) == 1
 
 
 # listing and replaying

@@ -158,6 +158,32 @@ def test_a_wait_decision_goes_on_at_once_where_its_time_has_passed() -> None:
     assert (last.status, last.state.answers, told) == (RunStatus.completed, [None], [])
 
 
+@pytest.mark.parametrize("seconds", [None, 3600.0])
+@pytest.mark.parametrize("schema", [None, int, {"type": "integer"}])
+@pytest.mark.parametrize("rationale", [None, "because"])
+@pytest.mark.parametrize("prompt", [None, "how many?"])
+def test_any_mix_of_reason_prompt_schema_and_seconds(
+    prompt: str | None, rationale: str | None, schema: Any, seconds: float | None
+) -> None:
+    clock = FakeClock()
+    decision = Decision.wait(rationale, prompt=prompt, schema=schema, seconds=seconds)
+    assert Decision.from_dict(decision.to_dict()) == decision
+    at_once = Engine(scripted([decision]), clock=clock, on_wait=lambda request: 3)
+    assert lawful(at_once, at_once.run("t")).state.answers == [3]
+    if seconds is not None and prompt is None and schema is None:
+        return  # it asks nothing: its time is slept through
+    engine = Engine(scripted([decision]), clock=clock)
+    first = engine.run("t")
+    (request,) = first.waiting
+    assert request.prompt == (prompt or rationale)
+    assert request.schema == (None if schema is None else {"type": "integer"})
+    assert request.deadline == (None if seconds is None else clock.time() + seconds)
+    if schema is not None:
+        with pytest.raises(WaitAnsweredError):
+            engine.resume(first.trace, "three")
+    assert lawful(engine, engine.resume(first.trace, 3)).state.answers == [3]
+
+
 # budgets and meters
 
 
