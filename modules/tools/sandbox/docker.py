@@ -6,6 +6,7 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -77,7 +78,8 @@ class DockerSandbox(LocalSandbox):
         name = command[command.index("--name") + 1]
 
         def remove() -> None:
-            subprocess.run(["docker", "rm", "--force", name], capture_output=True, timeout=30, check=False)
+            with suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(["docker", "rm", "--force", name], capture_output=True, timeout=30, check=False)
 
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(remove, limiter=anyio.CapacityLimiter(math.inf))
