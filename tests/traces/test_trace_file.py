@@ -67,7 +67,9 @@ def test_default_and_subclasses_are_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "members", [{"x": object()}, {"x": "\ud800"}, {"x": 2**64}, {"seq": 1}, {"hash": "x"}, {1: 2}], ids=str
+    "members",
+    [{"x": object()}, {"x": "\ud800"}, {"x": 2**64}, {"seq": 1}, {"hash": "x"}, {1: 2}],
+    ids=["object", "surrogate", "integer", "seq", "hash", "key"],
 )
 def test_what_is_no_json_is_refused_and_nothing_written(members: dict[str, Any]) -> None:
     with TraceWriter.create(None) as writer:
