@@ -42,14 +42,12 @@ from .run_ids import new_run_id
 from .runner import Runner
 from .signals import run_with_signals
 from .start import input_issues
-from .strategies import SelectFirst
 from .stream import RunStream
 from .verify import verify as verify_trace
 from .waits import OnWait
 from .workers import in_thread
 
 TraceLike = Trace | Path | str
-_FIRST = SelectFirst()
 R = TypeVar("R")
 
 
@@ -60,7 +58,8 @@ class Engine:
         module: what decides, acts and reduces.
         budget: what each run may use; each field that a task's budget sets takes its place.
         stop: further stop criteria, beside the one that always holds.
-        branch: how branch decisions are decided; see `BranchStrategy`.
+        branch: how branch decisions are decided (see `BranchStrategy`); by default as the module says, which is to
+            take the first candidate.
         on_wait: answers a WaitRequest, sync or async, so that the run goes on at once; what it answers with `...`
             stays open. Without it a run that waits is suspended, and `resume` takes it up again.
         traces: a folder that gets a file a run; None keeps each trace in memory.
@@ -80,7 +79,7 @@ class Engine:
         *,
         budget: RuntimeBudget | None = None,
         stop: Sequence[StopCriteria] = (),
-        branch: BranchStrategy = _FIRST,
+        branch: BranchStrategy | None = None,
         on_wait: OnWait | None = None,
         traces: Path | str | None = None,
         observers: Sequence[Observer] = (),
@@ -110,6 +109,7 @@ class Engine:
             raise EngineUsageError(f"seed must be a whole number of at most 64 bits, got {seed!r}")
         self.seed = seed
         self.workspace = Path(workspace) if workspace is not None else None
+        branch = module.branch if branch is None else branch
         if isinstance(branch, type) or not callable(getattr(branch, "choose", None)):
             given = branch.__name__ if isinstance(branch, type) else type(branch).__name__
             raise EngineUsageError(f"branch must be a strategy, such as SelectFirst(), got {given}")

@@ -6,9 +6,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from .actions import run_actions
+from .branch import BranchStrategy
 from .decision import Decision, Observation
 from .errors import ModuleDefinitionError
 from .state import StateSchema
+from .strategies import SelectFirst
 
 if TYPE_CHECKING:
     from ..tasks import Task
@@ -37,6 +39,8 @@ class AgentModule(Generic[S]):
     """
 
     tools: Mapping[str, Callable[..., Any]] = {}
+    branch: BranchStrategy = SelectFirst()
+    """How its branch decisions are decided, where the engine is not told otherwise."""
     state_class: ClassVar[type[StateSchema]] = StateSchema
     make_engine: ClassVar[Callable[..., Any]]
     """The Engine; filled by `engine`, so that modules need not know it."""

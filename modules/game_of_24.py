@@ -126,10 +126,7 @@ class GameOf24(AgentModule[Game]):
 
     def init_state(self, task: str, numbers: list[int] | None = None) -> Game:
         """The hand that is dealt: the task's input `numbers`, or the numbers that its objective consists of."""
-        dealt = numbers if numbers is not None else _numbers_in(task)
-        if len(dealt) != 4 or not all(type(n) is int and n >= 0 for n in dealt):
-            raise ValueError(f"the game is played with four whole numbers, such as '4 9 10 13'; got {dealt}")
-        return Game(hands=[Hand(numbers=[Number(value=str(n), made=str(n)) for n in dealt])])
+        return Game(hands=[dealt(task, numbers)])
 
     def decide(self, state: Game) -> Decision:
         """The next move from the hand in play; the end when there is no hand left, or when one number is left."""
@@ -162,6 +159,14 @@ class GameOf24(AgentModule[Game]):
             state.hands.append(move.leads_to(result.output))
         while state.hands and _exhausted(state.hands[-1]):
             state.dead_ends.append(str(state.hands.pop()))
+
+
+def dealt(task: str, numbers: list[int] | None) -> Hand:
+    """The first hand; raises ValueError for what is none."""
+    hand = numbers if numbers is not None else _numbers_in(task)
+    if len(hand) != 4 or not all(type(n) is int and n >= 0 for n in hand):
+        raise ValueError(f"the game is played with four whole numbers, such as '4 9 10 13'; got {hand}")
+    return Hand(numbers=[Number(value=str(n), made=str(n)) for n in hand])
 
 
 def _numbers_in(text: str) -> list[int]:

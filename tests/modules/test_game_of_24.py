@@ -1,35 +1,19 @@
 """The Game of 24: its answers against brute force, its runs checked and verified, its evaluator, its task files."""
 
-import os
 from collections.abc import Sequence
-from fractions import Fraction
-from itertools import combinations_with_replacement, permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hands import DEEP, HANDS, SOLVABLE, can_make_24, fractions
 
 from refold import Engine, RuntimeBudget, RunView, Task, load_task, load_tasks
 from refold.modules.game_of_24 import Game, GameOf24, Hand, Number, combine, makes_24, moves
 from refold.testing import assert_replays
 
 EXAMPLES = Path(__file__).parents[2] / "tasks" / "examples"
-HANDS = list(combinations_with_replacement(range(1, 14), 4))
-SAMPLE = HANDS if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else HANDS[::13]
+SAMPLE = HANDS if DEEP else HANDS[::13]
 STEPS = RuntimeBudget(max_steps=32)
-
-
-def can_make_24(numbers: Sequence[Fraction]) -> bool:
-    """Brute force, written apart from the module: every pair, every operation, negative numbers and all."""
-    if len(numbers) == 1:
-        return numbers[0] == 24
-    for i, j in permutations(range(len(numbers)), 2):
-        a, b = numbers[i], numbers[j]
-        rest = [n for k, n in enumerate(numbers) if k not in (i, j)]
-        made = [a + b, a - b, a * b] + ([a / b] if b else [])
-        if any(can_make_24([*rest, value]) for value in made):
-            return True
-    return False
 
 
 def search(hand: Sequence[int]) -> tuple[str, int]:
@@ -52,17 +36,13 @@ def search(hand: Sequence[int]) -> tuple[str, int]:
     return "no solution", steps
 
 
-def fractions(hand: Sequence[int]) -> list[Fraction]:
-    return [Fraction(n) for n in hand]
-
-
 def test_the_search_agrees_with_brute_force_and_takes_at_most_32_steps() -> None:
     found = {hand: search(hand) for hand in SAMPLE}
     assert max(steps for _, steps in found.values()) <= 32
     for hand, (answer, _) in found.items():
         assert (answer != "no solution") is can_make_24(fractions(hand)), hand
     if SAMPLE is HANDS:
-        assert sum(answer != "no solution" for answer, _ in found.values()) == 1362
+        assert sum(answer != "no solution" for answer, _ in found.values()) == SOLVABLE
 
 
 @pytest.mark.parametrize("hand", [*HANDS[::53], (1, 1, 1, 1), (13, 13, 13, 13), (3, 3, 8, 8), (1, 6, 11, 13)], ids=str)
