@@ -81,7 +81,12 @@ class _Nowhere:
     """Stands for the inside of reduce() and of stop criteria, where no effect is allowed."""
 
 
+class _Outside:
+    """Stands for what a run calls that is no part of it: effects just run there, in whatever thread."""
+
+
 NOWHERE = _Nowhere()
+OUTSIDE = _Outside()
 _frame: ContextVar[Any] = ContextVar("refold_frame", default=None)
 _live_runs = 0
 _live_lock = threading.Lock()
@@ -112,6 +117,8 @@ def frame_or_none() -> Frame | None:
                 "this thread does not know its run; start it with bind(fn), which carries the run along: "
                 "threading.Thread(target=bind(work))"
             )
+        return None
+    if frame is OUTSIDE:
         return None
     if frame is NOWHERE:
         raise EffectNotAllowed(

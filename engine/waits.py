@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from .answers import schema_problem
-from .context import reset_frame, set_frame
+from .context import OUTSIDE, reset_frame, set_frame
 from .errors import RunClosed, StateValueError
 from .jsonable import json_result
 from .result import WaitRequest
@@ -244,8 +244,8 @@ class Waits:
 
 
 async def _called(on_wait: OnWait, request: WaitRequest) -> Any:
-    """What the handler says; it is no part of the run, so it has no frame to perform effects in."""
-    token = set_frame(None)
+    """What the handler says; it is no part of the run, so that effects in it are not journaled."""
+    token = set_frame(OUTSIDE)
     try:
         if inspect.iscoroutinefunction(on_wait) or inspect.iscoroutinefunction(getattr(on_wait, "__call__", None)):  # noqa: B004
             return await on_wait(request)

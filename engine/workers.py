@@ -13,6 +13,11 @@ from typing import Any
 
 import anyio.to_thread
 
+try:
+    from sniffio import current_async_library_cvar as _loop_name
+except ImportError:  # then anyio looks for a running loop instead
+    _loop_name = None  # type: ignore[assignment]
+
 RUNNING: dict[int, Context] = {}
 """The context of the job that each worker thread is doing, by the thread's ident."""
 
@@ -86,12 +91,12 @@ if hasattr(os, "register_at_fork"):
 async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     """Runs `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, leaves the thread to itself."""
     if events._get_running_loop() is None:
-        context = copy_context()
+        context = _context()
         (value,) = await anyio.to_thread.run_sync(  # in a tuple, since trio refuses a bare coroutine
             lambda: (_tracked(context, fn, kwargs),), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
         return value
-    job = _Job(fn, kwargs, copy_context(), asyncio.get_running_loop())
+    job = _Job(fn, kwargs, _context(), asyncio.get_running_loop())
     try:
         worker = _idle.pop()
     except IndexError:
@@ -99,6 +104,14 @@ async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         worker.start()
     worker.jobs.put(job)
     return await job.future
+
+
+def _context() -> Context:
+    """A copy of the context for a thread: no event loop runs there, so that one can be started."""
+    context = copy_context()
+    if _loop_name is not None:
+        context.run(_loop_name.set, None)
+    return context
 
 
 def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:

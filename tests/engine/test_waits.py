@@ -227,11 +227,17 @@ def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
         emit("heard")
         return await perform(str.upper, "free")
 
-    engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=handler)
-    result = lawful(engine, loop.run(engine))
-    assert result.state.answers == ["FREE"]
-    assert result.trace.steps[0].effects == ()
-    assert result.trace.steps[0].events == []
+    def sync_handler(request: WaitRequest) -> str:
+        emit("heard")
+        assert Engine(scripted([])).run("a run of its own").final_result == "done"
+        return perform_sync(str.upper, "free")
+
+    for each in (handler, sync_handler):
+        engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=each)
+        result = lawful(engine, loop.run(engine))
+        assert result.state.answers == ["FREE"]
+        assert result.trace.steps[0].effects == ()
+        assert result.trace.steps[0].events == []
 
 
 def test_what_the_handler_leaves_open_can_be_answered_later(loop: Loop) -> None:
@@ -442,6 +448,25 @@ def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, .
         assert match in note
     with pytest.raises(DecisionError):
         Decision.wait(prompt=arguments[0], schema=(*arguments, None)[1], seconds=(*arguments, None, None)[2])
+
+
+def test_an_answer_is_for_what_was_shown_and_for_nothing_else() -> None:
+    def module(question: str, amount: int) -> Deciding:
+        async def pay() -> Any:
+            return await ask(question, details={"amount": amount})
+
+        return acting({"pay": pay})
+
+    first = Engine(module("Pay?", 5)).run("t")
+    for question, amount in (("Pay!", 5), ("Pay?", 6)):
+        trace = Trace.from_bytes(first.trace.data)
+        changed = Engine(module(question, amount))
+        second = lawful(changed, changed.resume(trace, True))
+        assert (second.status, prompts(second)) == (RunStatus.waiting, [question])
+        assert second.waiting[0].id != first.waiting[0].id
+        with pytest.raises(WaitAnsweredError, match="no request"):
+            changed.resume(second.trace, True, request=first.waiting[0].id)
+        assert lawful(changed, changed.resume(second.trace, "now yes")).state.notes[0] == ["now yes"]
 
 
 # several at once
