@@ -50,10 +50,7 @@ class GameOf24Search(AgentModule[Table]):
         if len(hand.numbers) == 1:
             return Decision.final(f"{hand.numbers[0].made[1:-1]} = {GOAL}")
         candidates = [
-            Decision.act(
-                Action("combine", {"left": move.left.value, "op": move.op, "right": move.right.value}),
-                rationale=f"{move.left.value} {move.op} {move.right.value}",
-            )
+            Decision.act(Action("combine", {"left": move.left.value, "op": move.op, "right": move.right.value}))
             for move in moves(hand)
         ]
         return Decision.branch(candidates) if candidates else Decision.final(NO_SOLUTION, rationale=f"{hand}: no move")
