@@ -11,6 +11,7 @@ from .crowd import crowd
 from .explore import explore
 from .figure import QUICK, Figure, Sizes
 from .fork import forks
+from .game import game
 from .imports import imports
 from .load import loads
 from .memory import memory
@@ -28,6 +29,7 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "crowd": crowd,
     "memory": memory,
     "explore": explore,
+    "game": game,
 }
 
 

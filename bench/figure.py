@@ -11,7 +11,7 @@ from typing import Any, Literal
 class Sizes:
     """How much is run: `steps` and `long` are the two lengths of a run, `repeats` how often each time is taken.
 
-    `children` are those of one branch, from a state of so many `messages`.
+    `children` are those of one branch, from a state of so many `messages`. Every `hands`-th hand is played.
     """
 
     steps: int = 2_000
@@ -20,10 +20,11 @@ class Sizes:
     run_steps: int = 20
     children: int = 1_000
     messages: int = 2_000
+    hands: int = 1
     repeats: int = 7
 
 
-QUICK = Sizes(steps=400, long=1_000, runs=100, run_steps=10, children=100, messages=400, repeats=3)
+QUICK = Sizes(steps=400, long=1_000, runs=100, run_steps=10, children=100, messages=400, hands=40, repeats=3)
 """Sizes for a first look: the goals are meant for the full ones."""
 
 

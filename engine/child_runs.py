@@ -183,6 +183,8 @@ class ChildRuns:
             result = await finish(child, self._task, runner.held.state, outcome, None, evaluate=False)
         if outcome.raised is not None:
             raise outcome.raised
+        if child.writer.failed is not None:
+            raise child.writer.failed  # a full disk says nothing about the candidate
         return _end_of(runner, outcome.reason, result)
 
     async def _answers(self, run_id: str, requests: tuple[WaitRequest, ...]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ KEYS = {
     "crowd": {"crowd"},
     "memory": {"memory"},
     "explore": {"explore.time", "explore.memory"},
+    "game": {"game"},
 }
 
 
@@ -32,7 +33,9 @@ def test_each_workload_gives_its_figures(group: str, monkeypatch: pytest.MonkeyP
     from bench.__main__ import GROUPS
     from bench.figure import Sizes
 
-    figures = list(GROUPS[group](Sizes(steps=12, long=24, runs=3, run_steps=2, children=10, messages=5, repeats=1)))
+    figures = list(
+        GROUPS[group](Sizes(steps=12, long=24, runs=3, run_steps=2, children=10, messages=5, hands=600, repeats=1))
+    )
     assert {figure.key for figure in figures} == KEYS[group]
     for figure in figures:
         assert figure.measured > 0
