@@ -118,11 +118,12 @@ class World:
             self.moments.append(Write(place, writer._size))
             return written
 
-        TraceWriter.append_line = noted  # type: ignore[method-assign]
+        patched: Any = TraceWriter
+        patched.append_line = noted
         try:
             yield
         finally:
-            TraceWriter.append_line = append_line  # type: ignore[method-assign]
+            patched.append_line = append_line
 
     def kill(self, begun: int, share: float, torn: int) -> None:
         """Takes back what came after a moment since `begun`; of the record that was being written `torn` bytes stay."""
