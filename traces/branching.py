@@ -27,7 +27,8 @@ class Opened:
         for head, index, run_id in self.children:
             kin, decision = runs[run_id]
             number = (kin.parent or {}).get("candidate", index)
-            places.append((f"{head}.{number}" if head else str(number), kin, decision))
+            place = f"{head}.{number}" if head else str(number)
+            places.append((place, None if self._unbegun(place, kin) else kin, decision))
         known = {place for place, _, _ in places}
         given = self.several if isinstance(self.several, list) else [None] * int(self.several or 0)
         places += [(str(index), None, None) for index in range(len(given)) if str(index) not in known]
@@ -51,6 +52,12 @@ class Opened:
             for place, kin, decision in sorted(places, key=lambda each: _order(each[0]))
         )
         return KinBranch(self.step, end.get("strategy"), candidates, end.get("cut"), chosen.get("stop_reason"))
+
+    def _unbegun(self, place: str, kin: Kin) -> bool:
+        """Tell whether a child that is missing may never have been begun: where the exploration was cut short."""
+        end: Mapping[str, Any] = self.end or {"cut": "killed"}
+        told = {**end.get("scores", {}), **end.get("lost", {})}
+        return kin.status == "missing" and bool(end.get("cut")) and place not in told
 
 
 def read_branches(trace: Trace) -> Iterator[Opened]:

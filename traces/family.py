@@ -108,7 +108,7 @@ class _Found:
         """Put the others in."""
         loop = [self.facts.run_id, *self.names()]
         others = {
-            name: made.get(name) or Kin(name, None, "missing", error="the run comes from itself") for name in loop
+            name: made.get(name) or Kin(name, None, "corrupt", error="the run comes from itself") for name in loop
         }
         branches = tuple(
             branch.decided({name: (others[name], found[name].decision) for _, _, name in branch.children})

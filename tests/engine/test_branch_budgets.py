@@ -33,6 +33,7 @@ from refold import (
 from refold.engine import Branch
 from refold.engine.resume import used_so_far
 from refold.testing import FakeClock
+from refold.traces import family
 
 spent: list[int] = []
 """What each model call has spent, whoever made it."""
@@ -184,6 +185,17 @@ def test_a_child_that_had_ended_ends_the_run_though_the_budget_is_used_up() -> N
     result = run(module, BestOfN(later_is_better), RuntimeBudget(max_tokens=300), max_children=1)
     assert choices(result.trace)[0]["cut"] == "budget_tokens"
     assert (result.status, result.stop_reason, result.final_result) == ("completed", "final", "1")
+
+
+@everywhere
+def test_children_that_were_never_begun_are_candidates_without_a_run(folder: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
+    module = Talks([("say", {"calls": 1})] * 5)
+    result = run(module, BestOfN(later_is_better, steps=1), RuntimeBudget(max_tokens=300), max_children=1, **options)
+    (branch,) = family(result.trace).run.branches
+    assert branch.cut == "budget_tokens"
+    assert [candidate.run is not None for candidate in branch.candidates] == [True, True, True, False, False]
+    assert branch.candidates[4].decision is not None
 
 
 def test_a_strategy_without_a_score_takes_the_first_that_finished() -> None:
