@@ -6,6 +6,7 @@ called depends on its place in the tree alone, so that a run that is resumed fin
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +14,7 @@ import anyio
 
 from ..tasks import Environment, Task, use_environment
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter, branches_folder
-from .budget import Account
+from .budget import Account, Usage
 from .decision import Decision
 from .ending import finish
 from .header import header_of
@@ -22,7 +23,7 @@ from .live import STATES, LiveRun
 from .reasons import RunStatus, StopReason
 from .refolded import refolded
 from .result import RunError, RunResult, WaitRequest
-from .resume import prepare_resume
+from .resume import prepare_resume, used_so_far
 from .reuse import Reuse
 from .runner import Runner
 
@@ -60,7 +61,7 @@ class ChildRuns:
         waits = self._run.waits
         waits.busy += 1
         try:
-            trace = self._begun(birth.run_id)
+            trace = self._begun(birth)
             if trace is None:
                 end = await self._begin(birth)
             else:
@@ -84,23 +85,32 @@ class ChildRuns:
         path = self._run.writer.path
         return None if path is None else branches_folder(path) / f"{run_id}{SUFFIX}"
 
-    def _begun(self, run_id: str) -> Trace | None:
-        """The child's trace, if an earlier attempt has begun one; what holds no whole record was not begun."""
-        if run_id not in self._earlier.opened:
-            return None
-        path = self._path(run_id)
-        if path is not None and not path.exists():
+    def _begun(self, birth: Birth) -> Trace | None:
+        """The child's trace, if an earlier attempt has begun one; what holds no whole record was not begun.
+
+        Where the run's own trace has lost its end, there may be children that it knows nothing of: one that began as
+        this one is to begin is this one, another is set aside.
+        """
+        known, path = birth.run_id in self._earlier.opened, self._path(birth.run_id)
+        if not known if path is None else not path.exists():
             return None
         if self._trace is None:
             self._trace = self._run.writer.trace()  # kept: what its relatives begin with is folded once
         try:
-            found = self._trace.relative(run_id)
+            found = self._trace.relative(birth.run_id)
         except TraceNotFoundError:
             return None
-        if not len(found.records):
-            if found.path is not None:
-                found.path.unlink()
+        if path is not None and not len(found.records):
+            path.unlink()
             return None
+        if not known:
+            assert path is not None
+            if not birth.is_of(found):
+                free = next(n for n in count(1) if not path.with_name(f"{path.name}.{n}").exists())
+                path.rename(path.with_name(f"{path.name}.{free}"))
+                return None
+            used = used_so_far(found)
+            self._run.settle(0, Usage(used.tokens_in, used.tokens_out, used.cost))
         return found
 
     def _ended(self, trace: Trace, birth: Birth) -> ChildEnd | None:
@@ -120,13 +130,13 @@ class ChildRuns:
 
     async def _begin(self, birth: Birth) -> ChildEnd:
         engine, run, stand = self._engine, self._run, birth.stand
-        link = {"run": stand.run_id, "step": stand.step, "candidate": birth.number, "hash": stand.hash}
-        link |= {"path": birth.path}
+        link = birth.link
         path = self._path(birth.run_id)
         with TraceWriter.create(path, durability=engine.durability, parent=run.writer) as writer:
             child = self._child(birth, writer)
             if birth.model is not None and stand.reuse is not None:
-                child.reuse = stand.reuse.child(birth.model, child.tell_live)
+                answers = run.reuse.answers(run.step) if run.reuse is not None else {}
+                child.reuse = stand.reuse.child(birth.model, answers, child.tell_live)
                 link |= {"reuse_effects": child.reuse.link(path)}
             budget = run.account.budget
             child.write("header", 0, header_of(birth.run_id, engine.module, self._document, budget, run.seed, link))

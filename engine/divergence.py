@@ -8,7 +8,7 @@ from typing import Any
 class Divergence:
     """`expected` is what the trace has, `actual` what the code did now; `patch` leads from the one to the other.
 
-    `phase` is "init", "decide" or "reduce".
+    `phase` is "init", "decide" or "reduce"; `run` is the child run that it is in, if it is in one.
     """
 
     step: int
@@ -16,12 +16,14 @@ class Divergence:
     expected: Any
     actual: Any
     patch: list[dict[str, Any]] = field(default_factory=list)
+    run: str | None = None
 
     def __str__(self) -> str:
         places = ", ".join(op["path"] or "/" for op in self.patch[:3])
         more = f" and {len(self.patch) - 3} more" if len(self.patch) > 3 else ""
         where = f" at {places}{more}" if self.patch else ""
-        return f"step {self.step}, {self.phase}{where}: recorded {_short(self.expected)}, now {_short(self.actual)}"
+        place = f"step {self.step}, {self.phase}{where}" + (f" of child run {self.run}" if self.run else "")
+        return f"{place}: recorded {_short(self.expected)}, now {_short(self.actual)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

@@ -220,14 +220,16 @@ class Engine:
         except DivergenceError as error:
             if on_divergence != "fork":
                 raise
-            return await self._leave(source, error.divergences[0].step, value, request, budget)
+            first = error.divergences[0]
+            return await self._leave(source, None if first.run else first.step, value, request, budget)
         return await self._continue(resumption)
 
     async def _leave(
-        self, source: Trace | Path, at: int, value: Any, request: str | None, budget: RuntimeBudget | None
+        self, source: Trace | Path, at: int | None, value: Any, request: str | None, budget: RuntimeBudget | None
     ) -> RunResult:
         """Forks a run that the code no longer goes along with, beside it; what is told of its last step goes along."""
-        trace = Trace.load(source) if isinstance(source, Path) else source
+        writer, trace = TraceWriter.reopen(source)
+        writer.close()
         settled = Settled()
         Answers(trace, settled.write, self._redactor, self.module.tools, self.clock.time()).take(value, request)
         folder = self.traces

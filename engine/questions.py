@@ -142,7 +142,6 @@ class Answers:
         return [self._request(effect) for effect in unknown(effects, again)]
 
     def _request(self, effect: Effect) -> WaitRequest:
-        place = f"{self.trace.run_id}|{self.trace.step_count}|unknown_effect|{effect.seq}|{effect.key}"
         shown = {
             "name": effect.name,
             "args": effect.args,
@@ -151,13 +150,19 @@ class Answers:
             "phase": effect.phase,
         }
         return WaitRequest(
-            id=blake2b(place.encode(), digest_size=8).hexdigest(),
+            id=fate_id(self.trace.run_id, self.trace.step_count, effect),
             prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
             'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
             schema=FATE_SCHEMA,
             kind="unknown_effect",
             details=shown,
         )
+
+
+def fate_id(run_id: str, step: int, effect: Effect) -> str:
+    """The id of the question what became of a call."""
+    place = f"{run_id}|{step}|unknown_effect|{effect.seq}|{effect.key}"
+    return blake2b(place.encode(), digest_size=8).hexdigest()
 
 
 def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:

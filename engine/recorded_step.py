@@ -7,6 +7,7 @@ from typing import Any
 from ..traces import Effect, Step
 from .calls import Recorded
 from .journal import ASK, Journal, Key
+from .questions import fate_id
 
 NOT_ANSWERED = "nobody had answered it there"
 _NOT_ENDED = "it had not ended there"
@@ -31,7 +32,7 @@ class Settled:
 class RecordedStep:
     """What a trace has of one step, for whoever asks for the same."""
 
-    def __init__(self, step: Step | None, settled: Settled, value: Callable[[Any], Any]) -> None:
+    def __init__(self, run_id: str, step: Step | None, settled: Settled, value: Callable[[Any], Any]) -> None:
         effects = step.effects if step is not None else ()
         self.committed = step is not None and step.committed
         self.journal = Journal(effects, value=value)
@@ -41,19 +42,29 @@ class RecordedStep:
         """Why other calls that were begun have nothing to take; nothing is said of those that wait for another."""
         self.waits: list[tuple[Mapping[str, Any], tuple[Any] | None]] = []
         """Wait decisions and their answers, if they have one."""
-        answers = {**_answers(step), **{name: (None, answer) for name, answer in settled.answers.items()}}
+        self.answers = {**_answers(step), **{name: (None, answer) for name, answer in settled.answers.items()}}
+        """What was answered, by request, with the number of the record where there is one."""
         for effect in _walk(effects):
-            if effect.open or effect.cancelled:
-                self._unfinished(effect, answers, settled)
+            if step is not None and (effect.open or effect.cancelled):
+                told = settled.outcomes.get(effect.seq) or self._fate(fate_id(run_id, step.index, effect))
+                self._unfinished(effect, told)
         for record in step.records if step is not None else ():
             for request in record["requests"] if record.kind == "wait" else ():
                 if request["kind"] == "wait" and "run" not in request["details"]:
-                    answer = answers.get(request["id"])
+                    answer = self.answers.get(request["id"])
                     self.waits.append((request, None if answer is None else (answer[1],)))
 
-    def _unfinished(self, effect: Effect, answers: Mapping[str, tuple[int | None, Any]], settled: Settled) -> None:
-        key = effect.phase, effect.digest, effect.n
-        told = settled.outcomes.get(effect.seq)
+    def _fate(self, request: str) -> Mapping[str, Any] | None:
+        """What a person told of a call that has no outcome yet."""
+        _, answer = self.answers.get(request, (None, None))
+        if not isinstance(answer, Mapping) or "retry" in answer:
+            return None
+        return (
+            {"result": answer["ran"]} if "ran" in answer else {"error": {"type": "Failed", "message": answer["failed"]}}
+        )
+
+    def _unfinished(self, effect: Effect, told: Mapping[str, Any] | None) -> None:
+        key, answers = (effect.phase, effect.digest, effect.n), self.answers
         if told is not None:
             self.settled[key] = Recorded(effect.seq, None, told.get("result"), told.get("error"), _LAST)
         elif effect.name == ASK and effect.key[:16] in answers:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from ..traces.compare import make_patch
 from .budget import RuntimeBudget, RunUsage, Usage
 from .clock import Clock
 from .decision import Decision
+from .divergence import Divergence
 from .ending import unfinished
 from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
 from .forking import forked_state
@@ -156,8 +157,7 @@ class _Preparation:
             if value is not NOTHING_SAID:
                 raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}); it waits for no answer")
             return Resumption(self.writer, trace, done=result_of(trace, self.module))
-        divergences = await verify(trace, self.module)
-        if divergences and on_divergence != "ignore":
+        if on_divergence != "ignore" and (divergences := await _divergences(trace, self.module)):
             raise DivergenceError(divergences)
         now = self.clock.time()
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module.tools, now)
@@ -232,6 +232,26 @@ def _weights(trace: Trace) -> tuple[int, int]:
         elif record.kind == "snapshot":
             return len(record.raw), commits
     return 0, commits
+
+
+async def _divergences(trace: Trace, module: AgentModule[Any]) -> list[Divergence]:
+    """Where the code no longer does what a run recorded, else those of its child runs that are to be gone on with."""
+    found = await verify(trace, module)
+    step = trace.unfinished
+    for record in step.records if step is not None and not found else ():
+        if record.kind == "branch" and "opened" in record:
+            for child in _relatives(trace, record["opened"]["children"]):
+                if _goes_on(child, trace):
+                    found += [replace(each, run=each.run or child.run_id) for each in await _divergences(child, module)]
+    return found
+
+
+def _goes_on(child: Trace, parent: Trace) -> bool:
+    """Whether a child run is gone on with when its parent is resumed."""
+    status = child.status
+    if status == RunStatus.stopped:
+        return child.stop_reason in (StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost)
+    return status == parent.status if status == RunStatus.failed else status != RunStatus.completed
 
 
 def _seconds(trace: Trace) -> float:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class Reuse:
         self._settled = settled or Settled()
         self._missing = missing
         self._step = -1
-        self._recorded = RecordedStep(None, Settled(), lambda value: value)
+        self._recorded = RecordedStep("", None, Settled(), lambda value: value)
         self._sameness = Sameness()
         self._lock = threading.RLock()
         self.live_from: dict[str, Any] | None = None
@@ -126,12 +127,22 @@ class Reuse:
                 self._say(step, "wait", "wait", orjson.dumps({"prompt": request.prompt}), why, ends)
             return found
 
-    def child(self, run_id: str, tell: Tell) -> "Reuse":
-        """What a child run takes: the recorded outcomes of the child that explored the same place there."""
+    def answers(self, step: int) -> dict[str, Any]:
+        """What was answered in a step, by request, those of child runs included."""
+        with self._lock, suppress(TraceError):
+            self._enter(step)
+            return {name: answer for name, (_, answer) in self._recorded.answers.items()}
+        return {}
+
+    def child(self, run_id: str, answers: dict[str, Any], tell: Tell) -> "Reuse":
+        """What a child run takes: the recorded outcomes of the child that explored the same place there.
+
+        `answers` are those that the run which explores was given.
+        """
         if self.source is None:
             return Reuse(None, run_id, 0, tell, missing=self._missing)
         try:
-            return Reuse(self.source.relative(run_id), run_id, 0, tell)
+            return Reuse(self.source.relative(run_id), run_id, 0, tell, Settled(answers))
         except TraceError as error:
             return Reuse(None, run_id, 0, tell, missing=f"this candidate was not explored there: {error}")
 
@@ -180,7 +191,7 @@ class Reuse:
         count, index = source.step_count, self.at + step
         recorded = source.steps[index] if index < count else source.unfinished if index == count else None
         settled = self._settled if index == count else Settled()
-        self._recorded = RecordedStep(recorded, settled, source.value)
+        self._recorded = RecordedStep(self.run_id, recorded, settled, source.value)
 
     def _changed(self, args: bytes, state: StateSchema | None) -> str | None:
         """The first part of the state that the arguments refer to and that is not as it was."""

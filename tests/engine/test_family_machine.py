@@ -157,8 +157,12 @@ class Families(RuleBasedStateMachine):
             return engine.fork(source, at, EDITS[edit], budget=RuntimeBudget(max_steps=STEPS))
 
         expected = self.oracle(alone)
+        calls = self.world.calls()
         result = self.do(work, None)
         assert result is not None
+        never_cut = self.token_limit is None and source.header["budget"]["max_steps"] == STEPS
+        if reuse and EDITS[edit] is None and source.status == "completed" and never_cut:
+            assert (result.live_from, self.world.calls()) == (None, calls)
         assert result.trace.header["parent"]["run"] == source.run_id
         if kill is None and data.draw(st.booleans()):
             other = self.do(work, None)

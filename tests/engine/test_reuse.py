@@ -704,6 +704,24 @@ def test_where_a_child_goes_on_live_so_does_what_comes_after(folder: Path | None
     assert [r["data"]["step"] for r in child.records if r.kind == "event"] == [1]
 
 
+@pytest.mark.parametrize("strategy", ["best", "judged beam"])
+def test_a_child_is_forked_with_what_it_and_its_own_children_recorded(folder: Path | None, strategy: str) -> None:
+    module = Logged(branching)
+    source = Engine(module, traces=folder, seed=7, branch=STRATEGIES[strategy](module)).run("t")
+    (first, *_) = [b for step in source.trace.steps for b in step.branches]
+    child = source.trace.relative(first["chosen"]["run"])
+    assert child.step_count
+    for at in range(1, child.step_count + 1):
+        other = Logged(branching)
+        engine = Engine(other, traces=folder, branch=STRATEGIES[strategy](other))
+        fork = engine.fork(child, at, reuse_effects=True)
+        assert engine.verify(fork.trace) == []
+        assert (fork.live_from is None) == (other.calls == [])
+        if fork.live_from is not None:  # it goes on where the child stopped
+            assert fork.live_from["step"] >= child.step_count - at
+        assert fork.trace.state(child.step_count - at) == child.state(-1)
+
+
 def test_what_was_not_explored_there_is_explored_live(folder: Path | None) -> None:
     module = Logged(branching)
     source = Engine(module, traces=folder, seed=7).run("t")

@@ -10,6 +10,7 @@ from jsonpatch import apply_patch
 from refold import (
     Action,
     AgentModule,
+    BeamSearch,
     BestOfN,
     Decision,
     DivergenceError,
@@ -481,3 +482,86 @@ def test_a_fate_that_is_told_goes_along(folder: Path | None, fate: Any, entry: s
     assert fork.state.notes == [[entry]]
     assert [request.prompt for request in fork.waiting] == ["Who?"]
     assert module.calls == calls
+
+
+# a child run whose code has changed
+
+DEEPER = [BestOfN(lambda state: 1.0, 2), BeamSearch(2, 2, lambda state: 1.0)]
+
+
+class Exploring(Asking):
+    """Branches in its first two steps; each candidate pays, and asks in its second step."""
+
+    async def decide(self, state: Note) -> Decision:
+        if len(state.notes) == 2:
+            return Decision.wait(prompt=f"And {state.notes}?")
+        if len(state.notes) > 2:
+            return Decision.final("done")
+        return Decision.branch([Decision.act(Action("pay", {"what": what})) for what in ("bread", "wine")])
+
+    def reduce(self, state: Note, decision: Decision, observation: Observation) -> None:
+        super().reduce(state, decision, observation)
+        if decision.mode == "wait":
+            state.notes.append(f"{observation.value}{self.style}")
+
+
+@pytest.mark.parametrize("strategy", DEEPER, ids=lambda strategy: type(strategy).__name__)
+def test_a_child_that_diverges_is_named_before_anything_is_written(folder: Path | None, strategy: Any) -> None:
+    def explore(module: Asking) -> Engine:
+        return Engine(module, branch=strategy, traces=folder)
+
+    waiting = explore(Exploring()).run("t")
+    while len(waiting.waiting) < 2 and waiting.waiting:
+        waiting = explore(Exploring()).resume(waiting.trace, {waiting.waiting[0].id: "one"})
+    if not waiting.waiting:
+        pytest.skip("this strategy adopts before anybody is asked")
+    before = waiting.trace.data
+    answers = {request.id: f"yes {n}" for n, request in enumerate(waiting.waiting)}
+    module = Exploring("!")
+    with pytest.raises(DivergenceError, match="of child run") as caught:
+        explore(module).resume(waiting.trace, answers)
+    assert caught.value.divergences[0].run.startswith(f"{waiting.run_id}~")
+    assert module.calls == []
+    assert (waiting.trace.path.read_bytes() if waiting.trace.path else waiting.trace.data) == before
+    fork = explore(module).resume(waiting.trace, answers, on_divergence="fork")
+    assert fork.error is None, fork.error
+    assert fork.trace.header["parent"]["run"] == waiting.run_id
+    assert (waiting.trace.path.read_bytes() if waiting.trace.path else waiting.trace.data) == before
+    done = fork
+    while done.waiting:
+        done = explore(module).resume(done.trace, {each.id: "later" for each in done.waiting})
+    assert done.status == RunStatus.completed
+    assert explore(module).verify(done.trace) == []
+    onwards = explore(Exploring("!")).resume(waiting.trace, answers, on_divergence="ignore")
+    assert onwards.run_id == waiting.run_id
+
+
+def test_answers_to_children_go_along(folder: Path | None) -> None:
+    """What was asked on behalf of children, and answered, is not asked again: neither payment nor question."""
+
+    class Late(Exploring):
+        def reduce(self, state: Note, decision: Decision, observation: Observation) -> None:
+            super().reduce(state, decision, observation)
+            if decision.mode == "wait":
+                state.notes.append("late")
+
+    strategy = BestOfN(lambda state: len(str(state.notes)), 3)
+
+    class Once(Exploring):
+        async def decide(self, state: Note) -> Decision:
+            return await Exploring.decide(self, state) if len(state.notes) != 1 else Decision.wait(prompt="Once?")
+
+    class OnceLate(Once, Late):
+        pass
+
+    waiting = Engine(Once(), branch=strategy, traces=folder).run("t")
+    assert len(waiting.waiting) == 2
+    assert {request.prompt for request in waiting.waiting} == {"Once?"}
+    answers = {request.id: f"yes {n}" for n, request in enumerate(waiting.waiting)}
+    same = Once()
+    taken = Engine(same, branch=strategy, traces=folder).resume(waiting.trace, answers)
+    assert taken.waiting
+    module = OnceLate()
+    fork = Engine(module, branch=strategy, traces=folder).fork(taken.trace, 0, reuse_effects=True)
+    assert module.calls == []
+    assert "Once?" not in {request.prompt for request in fork.waiting}
