@@ -105,7 +105,7 @@ class ChildRuns:
             return None
         if not known:
             assert path is not None
-            if not birth.is_of(found):
+            if not birth.is_of(found, self._trace.relative(birth.stand.run_id)):
                 free = next(n for n in count(1) if not path.with_name(f"{path.name}.{n}").exists())
                 path.rename(path.with_name(f"{path.name}.{free}"))
                 return None

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
+
+import orjson
 
 from ..tasks import Environment
 from ..traces import Trace
@@ -12,7 +15,7 @@ from .redact import Redactor
 from .result import WaitRequest
 from .reuse import Reuse
 from .runner import Limit
-from .state import StateSchema
+from .state import StateSchema, dump
 
 _LONGEST_ID = 160
 
@@ -53,6 +56,21 @@ class Birth:
     environment: Environment | None
     model: str | None
     """The child of another run whose outcomes it takes while it asks for the same."""
+
+    @property
+    def link(self) -> dict[str, Any]:
+        """Where it comes from, as its header says it."""
+        stand = self.stand
+        link = {"run": stand.run_id, "step": stand.step, "candidate": self.number, "hash": stand.hash}
+        return {**link, "path": self.path}
+
+    def is_of(self, trace: Trace, origin: Trace) -> bool:
+        """Whether a trace is of this child: it has this candidate, and begins with what `origin`, that run, has."""
+        link = trace.header.get("parent") or {}
+        first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
+        wanted = orjson.loads(dump(self.candidate.with_ids(0).to_dict()))
+        same = all(link.get(name) == value for name, value in self.link.items() if name != "hash")
+        return same and first in (None, wanted) and any(record.hash == link.get("hash") for record in origin.records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,14 @@ class Moments:
         told.write_bytes(self.kept[told][: self.sizes[moment][2]])
 
 
+def forget_what_was_opened(path: Path) -> None:
+    """Cuts off the last records of the run, which may have opened children that are there."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    while lines[-1].startswith((b'{"kind":"branch"', b'{"kind":"decide"')):
+        lines.pop()
+    path.write_bytes(b"".join(lines))
+
+
 @pytest.mark.timeout(1800)
 def test_every_record_can_be_resumed_from(
     tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -149,6 +157,8 @@ def test_every_record_can_be_resumed_from(
     everywhere = range(len(moments.sizes))
     for moment in sorted(chance.sample(everywhere, min(CUTS, len(everywhere)))):
         moments.restore(moment, chance.choice([0, 0, 1, 30]))
+        if chance.random() < 0.4:
+            forget_what_was_opened(roaming.trace_of(tmp_path))
         ended = {
             child.run_id: child.data
             for child in children(Trace.load(roaming.trace_of(tmp_path)))
