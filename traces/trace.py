@@ -305,7 +305,7 @@ class Trace:
         try:
             return self._relative(run_id)
         except TraceNotFoundError:
-            link = self.header.get("parent") or {}
+            link = (self.header.get("parent") if self.size else None) or {}
             if link.get("run") != run_id or "file" not in link or not Path(link["file"]).exists():
                 raise
             return Trace.load(link["file"])

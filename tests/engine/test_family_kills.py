@@ -19,7 +19,7 @@ from refold import Trace
 sys.path.insert(0, str(Path(__file__).parent))
 dying: Any = import_module("dying")
 
-ROUNDS = int(os.environ.get("REFOLD_FAMILY_KILLS", "10"))
+ROUNDS = int(os.environ.get("REFOLD_FAMILY_KILLS", "16"))
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks processes")
 
 
