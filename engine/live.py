@@ -163,7 +163,8 @@ class LiveRun:
         recorded = self.journal.take(frame.phase, digest, n) if self.journal is not None else None
         found: Recorded | None = None
         if recorded is None and self.reuse is not None:
-            found = self.reuse.take(frame.step, frame.phase, digest, n, spec.name, data, self._refs.state)
+            state = self._refs.state if action is None else None
+            found = self.reuse.take(frame.step, frame.phase, digest, n, spec.name, data, state)
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{digest}|{n}"
         key = blake2b(place.encode(), digest_size=16).hexdigest()
         call = Call(self, frame, spec, (digest, n), key, recorded)

@@ -10,7 +10,7 @@ from .journal import ASK, Journal, Key
 from .questions import fate_id
 
 NOT_ANSWERED = "nobody had answered it there"
-_NOT_ENDED = "it had not ended there"
+NOT_ENDED = "it had not ended there"
 _LAST = 1 << 60
 
 
@@ -74,7 +74,7 @@ class RecordedStep:
             self.open[key] = NOT_ANSWERED
         else:
             waits = any(each.name == ASK and (each.open or each.cancelled) for each in effect.walk())
-            self.open[key] = "" if waits else _NOT_ENDED
+            self.open[key] = "" if waits else NOT_ENDED
 
 
 def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:

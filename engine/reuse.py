@@ -11,7 +11,7 @@ import orjson
 from ..traces import Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
 from .calls import Recorded
 from .journal import Journal, Key
-from .recorded_step import NOT_ANSWERED, RecordedStep, Settled
+from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
 from .result import WaitRequest, told_live
 from .sameness import Sameness
 from .state import StateModel, StateSchema
@@ -102,7 +102,10 @@ class Reuse:
         return link_to(self.source, self.run_id, self.at, home)
 
     def take(self, step: int, phase: str, digest: str, n: int, name: str, args: bytes, state: Any) -> Recorded | None:
-        """The recorded outcome of this request; None where it is to be made."""
+        """The recorded outcome of this request; None where it is to be made.
+
+        `state` is what its arguments may refer to; None where they are given as they are.
+        """
         with self._lock:
             if self.live:
                 return None
@@ -170,9 +173,11 @@ class Reuse:
         found = recorded.journal.take(*key) or recorded.settled.get(key)
         if found is None and key not in recorded.open:
             return None, self._missing or _NOT_ASKED, True
-        if b'"$state"' in args and (part := self._changed(args, state)) is not None:
+        if state is not None and b'"$state"' in args and (part := self._changed(args, state)) is not None:
             return None, f"{part or 'the state'} was another one there", True
-        return found, "" if found is not None else recorded.open[key], recorded.committed
+        if found is not None:
+            return found, "", False
+        return None, recorded.open[key] or (NOT_ENDED if recorded.committed else ""), recorded.committed
 
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:
         self._enter(step)
@@ -182,18 +187,16 @@ class Reuse:
         return None, self._missing or _NOT_ASKED, True
 
     def _enter(self, step: int) -> None:
-        if step == self._step:
-            return
-        self._step = step
         source = self.source
-        if source is None:
+        if step == self._step or source is None:
             return
         count, index = source.step_count, self.at + step
         recorded = source.steps[index] if index < count else source.unfinished if index == count else None
         settled = self._settled if index == count else Settled()
         self._recorded = RecordedStep(self.run_id, recorded, settled, source.value)
+        self._step = step
 
-    def _changed(self, args: bytes, state: StateSchema | None) -> str | None:
+    def _changed(self, args: bytes, state: StateSchema) -> str | None:
         """The first part of the state that the arguments refer to and that is not as it was."""
         assert self.source is not None
         was = self.source.shared_state(self.at + self._step)
@@ -209,7 +212,7 @@ def _pointers(args: Any) -> Iterator[str]:
         if list(args) == ["$state"]:
             yield args["$state"]
             return
-        args = list(args.values())
+        args = list((args["$literal"] if list(args) == ["$literal"] else args).values())
     if isinstance(args, list):
         for each in args:
             yield from _pointers(each)

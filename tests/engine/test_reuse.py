@@ -460,6 +460,25 @@ def test_once_live_it_stays_live(folder: Path | None) -> None:
     assert [r["name"] for r in fork.trace.records if r.kind == "event"] == ["live_from"]
 
 
+def test_what_looks_like_a_part_of_the_state_is_compared_as_it_is(folder: Path | None) -> None:
+    mark = {"$state": "/entries/0"}
+
+    async def marking(module: Logged, state: Log) -> Decision:
+        if len(state.entries) > 1:
+            return Decision.final("done")
+        thought = await perform(module.think, [mark, {"deep": mark}])
+        return Decision.act(Action("copy", {"what": [mark]}), meta={"seen": thought})
+
+    def copy(what: Any) -> Any:
+        return what
+
+    lab, source = Lab(folder, marking), Logged(marking)
+    for module in (lab.module, source):
+        module.tools = {**module.tools, "copy": copy}
+    lab.source = Engine(source, traces=folder, seed=7).run("t")
+    lab.nothing_called(lab.fork())
+
+
 def test_more_of_the_same_is_not_as_recorded(folder: Path | None) -> None:
     async def twice(module: Logged, state: Log) -> Decision:
         if state.entries:
