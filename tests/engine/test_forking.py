@@ -571,6 +571,28 @@ def add(draft: Walk) -> None:
     draft.metadata["added"] = True
 
 
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("reuse", [True, False])
+def test_many_forks_at_once_on_either_loop(folder: Path | None, backend: str, reuse: bool) -> None:
+    engine, source = walked(folder, clock=FakeClock())
+    forks: list[RunResult] = []
+
+    async def one(at: int) -> None:
+        forks.append(await engine.afork(source.trace, at, add, reuse_effects=reuse))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            for at in range(STEPS):
+                group.start_soon(one, at)
+                group.start_soon(one, at)
+
+    anyio.run(main, backend=backend)
+    assert len({fork.run_id for fork in forks}) == 2 * STEPS
+    for fork in forks:
+        lawful(engine, fork)
+        assert {**fork.state.to_dict(), "metadata": {}} == source.state.to_dict()
+
+
 def test_idempotency_keys_differ(folder: Path | None) -> None:
     module = Walker()
     engine, source = walked(folder, module)
