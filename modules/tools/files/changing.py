@@ -48,7 +48,8 @@ def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | Non
         steps: list[_Step] = []
         try:
             for change in changes:
-                spot = spots.enter_context(workspace.spot(change.path, cwd, make=change.data is not None))
+                make = change.data is not None and change.seen is None  # the folder of a file that was seen is there
+                spot = spots.enter_context(workspace.spot(change.path, cwd, make=make))
                 step = _Step(workspace, change, spot)
                 steps.append(step)
                 step.prepare()

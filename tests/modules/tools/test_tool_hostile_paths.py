@@ -26,6 +26,7 @@ from refold.modules.tools import (
     use_workspace,
     write,
 )
+from refold.modules.tools.files.changing import Change, change_files
 
 SECRET = "the secret"
 REFUSED = (OutsideWorkspaceError, OSError, ValueError)
@@ -251,34 +252,49 @@ def test_nothing_gets_through_while_somebody_exchanges_it_for_a_link(ground: Gro
     else:
         inside.write_text("mine")
     stop = threading.Event()
+    broken: list[OSError] = []
 
     def swap() -> None:
-        while not stop.is_set():
-            os.rename(inside, spare)
-            with suppress(FileExistsError):  # the tool was faster, and has written the file it had seen
-                os.symlink(outside, inside)
-            os.unlink(inside)
-            os.rename(spare, inside)
-            time.sleep(0.0002)
+        try:
+            while not stop.is_set():
+                os.rename(inside, spare)
+                with suppress(FileExistsError):  # the tool was faster, and has written the file it had seen
+                    os.symlink(outside, inside)
+                os.unlink(inside)
+                os.rename(spare, inside)
+                time.sleep(0.0002)
+        except OSError as error:  # the tool has made a folder, or taken something away
+            broken.append(error)
 
     thread = threading.Thread(target=swap)
     thread.start()
     before = ground.snapshot()
     path = "x/s.txt" if victim == "folder" else "x"
-    ended = 0
     try:
         for _ in range(1500):
             try:
                 assert SECRET not in read(path)
-                ended += 1
                 insert_lines(path, 1, "mine")
             except REFUSED:
                 continue
     finally:
         stop.set()
         thread.join()
+    assert not broken, broken
     assert ground.snapshot() == before
-    assert ended, "it was never there"
+    assert "mine" in read(path), "what is inside is there again once nobody exchanges it"
+
+
+def test_an_edit_makes_no_folder_anew_that_somebody_took_away(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(os, "mkdir", lambda *args, **options: made.append(args))
+    workspace = Workspace(ground.root)
+    seen = workspace.read("a/ok.txt")
+    os.rename(ground.root / "a", ground.root / "away")
+    with pytest.raises(FileNotFoundError):
+        change_files(workspace, [Change("a/ok.txt", b"new", seen=seen)])
+    assert not made, "not even for a moment"
+    assert (ground.root / "away" / "ok.txt").read_text() == "fine\n"
 
 
 def test_no_descriptor_is_left_open(ground: Ground) -> None:
