@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# Processes that run tests: twice a small machine's cores, as many tests wait for processes of their own.
+WORKERS ?= 4
 
 .PHONY: help demo test check bench clean
 
@@ -23,7 +25,7 @@ demo: $(VENV)/refold-user  ## run the Game of 24 and step through the same run a
 	$(BIN)/refold replay runs/demo --all
 
 test: $(VENV)/refold-dev  ## run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/refold-dev  ## lint, types, import contracts
 	$(BIN)/ruff check .

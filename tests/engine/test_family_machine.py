@@ -35,6 +35,8 @@ kit: Any = import_module("family")
 DEEP = int(os.environ.get("REFOLD_FAMILIES", "0"))
 """How many families to try, drawn anew each time; else a few, always the same."""
 STEPS = RuntimeBudget(max_steps=50).max_steps
+ANY = st.integers(0, 2**20)
+"""Picks one of what is there when it comes to it, however much that is: what is drawn does not depend on time."""
 KILL = st.none() | st.tuples(st.floats(0, 0.999), st.integers(0, 60))
 EDITS: dict[str, Any] = {
     "none": None,
@@ -112,20 +114,14 @@ class Families(RuleBasedStateMachine):
     def run(self, kill: Any, steps: int) -> None:
         explores = self.strategy not in ("first", "best")
         expected = None if explores and steps < STEPS else self.oracle(lambda engine: engine.run("t"))
-        result = self.do(lambda engine: engine.run("t"), None, budget=self.budget(steps))
-        assert result is not None
-        kept = Run(result.trace, expected)
-        if kill is not None:
-            self.world.kill(self.world.moments.index(first_write(self.world, result.trace)), *kill)
-        self.keep(kept)
+        self.keep(lambda engine: engine.run("t"), kill, expected, budget=self.budget(steps))
 
     @precondition(lambda self: self.runs)
-    @rule(data=st.data(), kill=KILL, handled=st.booleans())
-    def resume(self, data: st.DataObject, kill: Any, handled: bool) -> None:
+    @rule(which=ANY, some=ANY, kill=KILL, handled=st.booleans())
+    def resume(self, which: int, some: int, kill: Any, handled: bool) -> None:
         """With answers to some of what is open, the truth about calls of unknown fate among them."""
-        run = data.draw(st.sampled_from(self.runs))
-        trace = kit.current(run.trace)
-        given = {name: answer for name, answer in self.answers(trace).items() if data.draw(st.booleans())}
+        trace = kit.current(self.runs[which % len(self.runs)].trace)
+        given = {name: answer for i, (name, answer) in enumerate(self.answers(trace).items()) if some >> i & 1}
         stopped = trace.status == "stopped" and trace.stop_reason != "budget_tokens"
         budget = self.budget() if stopped else None
         options: Any = {"on_wait": kit.answer} if handled else {}
@@ -133,21 +129,23 @@ class Families(RuleBasedStateMachine):
             given = {}
         self.do(partial(_resumed, trace, given, budget), kill, **options)
 
-    @precondition(lambda self: self.runs)
+    @precondition(lambda self: 0 < len(self.runs) < 6)
     @rule(
-        data=st.data(),
+        which=ANY,
+        step=ANY,
         kill=KILL,
         edit=st.sampled_from(sorted(EDITS)),
         reuse=st.booleans(),
         child=st.booleans(),
+        twice=st.booleans(),
     )
-    def fork(self, data: st.DataObject, kill: Any, edit: str, reuse: bool, child: bool) -> None:
+    def fork(self, which: int, step: int, kill: Any, edit: str, reuse: bool, child: bool, twice: bool) -> None:
         sources = [trace for trace in self.family() if trace.first_state is not None]
         sources = [t for t in sources if ("candidate" in (t.header["parent"] or {})) is child] or sources
-        if not sources or len(self.runs) > 5:
+        if not sources:
             return
-        source = data.draw(st.sampled_from(sources))
-        at = data.draw(st.integers(0, source.step_count))
+        source = sources[which % len(sources)]
+        at = step % (source.step_count + 1)
         budget = self.budget()
 
         def work(engine: Engine) -> RunResult:
@@ -160,24 +158,22 @@ class Families(RuleBasedStateMachine):
         calls = self.world.calls()
         result = self.do(work, None)
         assert result is not None
+        header = result.trace.header
         never_cut = self.token_limit is None and source.header["budget"]["max_steps"] == STEPS
         if reuse and EDITS[edit] is None and source.status == "completed" and never_cut:
             assert (result.live_from, self.world.calls()) == (None, calls)
-        assert result.trace.header["parent"]["run"] == source.run_id
-        if kill is None and data.draw(st.booleans()):
+        assert header["parent"]["run"] == source.run_id
+        if twice and self.token_limit is None:
             other = self.do(work, None)
             assert other is not None
-            if self.token_limit is None:
-                assert not result.trace.diff(other.trace), str(result.trace.diff(other.trace))
-        elif kill is not None:
-            self.world.kill(self.world.moments.index(first_write(self.world, result.trace)), *kill)
-        self.keep(Run(result.trace, expected))
+            assert not result.trace.diff(other.trace), str(result.trace.diff(other.trace))
+        self.keep(work, kill, expected)
 
     @precondition(lambda self: self.runs)
-    @rule(data=st.data(), kills=st.lists(KILL, max_size=3))
-    def settle(self, data: st.DataObject, kills: list[Any]) -> None:
+    @rule(which=ANY, kills=st.lists(KILL, max_size=3))
+    def settle(self, which: int, kills: list[Any]) -> None:
         """Resumes a run until it has ended, killed now and then; it comes to what an undisturbed one comes to."""
-        run = data.draw(st.sampled_from(self.runs))
+        run = self.runs[which % len(self.runs)]
         rounds = 0
         while True:
             rounds += 1
@@ -194,7 +190,9 @@ class Families(RuleBasedStateMachine):
         cut = any(r.get("cut") for t in self.family() for r in t.records if r.kind == "branch")
         if result.stop_reason == StopReason.budget_tokens or (cut and self.token_limit is not None):
             return
-        assert run.expected in (None, outcome(result))
+        if run.expected not in (None, outcome(result)):
+            told = f"{self.strategy}, {self.max_children} at a time, on disk: {self.folder is not None}; {self.script}"
+            raise AssertionError(f"{outcome(result)}\nis not\n{run.expected}\n{result.error}\n{told}\n{story(result)}")
 
     def answers(self, trace: Trace) -> dict[str, Any]:
         """To questions the same as ever, to unknown fates the truth."""
@@ -248,17 +246,18 @@ class Families(RuleBasedStateMachine):
 
     # the family
 
-    def keep(self, run: Run) -> None:
-        """Keeps a run that has a header; one that was killed before has left nothing."""
-        try:
-            trace = kit.current(run.trace)
-        except TraceNotFoundError:
-            return
-        if trace.size:
-            run.trace = trace
-            self.runs.append(run)
-        elif trace.path is not None:
-            trace.path.unlink()
+    def keep(self, work: Callable[[Engine], RunResult], kill: Any, expected: Any, **options: Any) -> None:
+        """Does a run in a process that may be killed, and keeps it; one that has left nothing is done again."""
+        begun = len(self.world.moments)
+        result = self.do(work, None, **options)
+        assert result is not None
+        if kill is not None:
+            self.world.kill(begun, *kill)
+        trace = left_of(result.trace)
+        if trace is None:
+            self.keep(work, None, expected, **options)
+        else:
+            self.runs.append(Run(trace, expected))
 
     def family(self) -> list[Trace]:
         """All traces there are, as they stand now; those without a whole record were never begun."""
@@ -287,6 +286,11 @@ def outcome(result: RunResult) -> Any:
     return result.status, result.stop_reason, error, orjson.dumps(state)
 
 
+def story(result: RunResult) -> str:
+    """The records of a run, in short, for a failure that comes and goes."""
+    return "\n".join(str({**r, "patch": 0, "versions": 0, "schema": 0, "hash": 0})[:300] for r in result.trace.records)
+
+
 def folded(trace: Trace) -> Any:
     """The last state, by the jsonpatch package: what the run began with, and every patch."""
     doc: Any = copy.deepcopy(trace.first_state)
@@ -300,10 +304,15 @@ def effects_of(trace: Trace) -> Any:
     return [each for step in steps for top in step.effects for each in top.walk()]
 
 
-def first_write(world: Any, trace: Trace) -> Any:
-    """The moment at which a trace's header was written."""
-    place = trace.path or trace.memory()
-    return next(each for each in world.moments if getattr(each, "place", None) == place)
+def left_of(trace: Trace) -> Trace | None:
+    """What a killed process has left of a run's trace; a file without a whole record is cleared away."""
+    try:
+        found: Trace = kit.current(trace)
+    except TraceNotFoundError:
+        return None
+    if not found.size and found.path is not None:
+        found.path.unlink()
+    return found if found.size else None
 
 
 @pytest.mark.timeout(0 if DEEP else 300)

@@ -1,7 +1,7 @@
 """Laws of any run of an Agent: its history is a chat, its usage adds up, it replays, and a kill changes nothing."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
@@ -44,7 +44,15 @@ from refold.modules.agent.events import (
 from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, RateLimitedError
 from refold.modules.agent.reactions import Continue
 
-logging.getLogger("refold").setLevel(logging.ERROR)
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> Iterator[None]:
+    """Hundreds of runs warn of the same things; nobody is to read that."""
+    log = logging.getLogger("refold")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    yield
+    log.setLevel(before)
 
 
 @tool

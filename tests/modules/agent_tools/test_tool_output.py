@@ -66,7 +66,6 @@ class Odd:
         (float("nan"), "nan"),
         ((n for n in (1, 2)), "[1,2]"),
     ],
-    ids=str,
 )
 def test_a_value_is_told_as_text(value: Any, text: str) -> None:
     assert text_of(value) == text
