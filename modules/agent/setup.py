@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ...tasks import Task
 from .dispatch import Listeners
+from .documents import plain_object
 from .generators.backoff import Backoff
 from .generators.effect import Render
 from .generators.params import GenerateParams
@@ -62,9 +63,9 @@ class Setup:
             same = inputs is state.inputs and metadata is state.metadata and context.facts["kept"] is state.kept
             if same and context.inputs["goal"] == state.task:
                 return context
-        metadata = dict(state.metadata)
+        metadata = plain_object(state.metadata)
         constraints = metadata.pop("constraints", {})
-        given = dict(state.inputs)
+        given = plain_object(state.inputs)
         task = Task(objective=state.task, inputs=given, constraints=constraints, metadata=metadata)
         context = ToolContext({"goal": state.task, **given}, task, {"agent": state.agent.name, "kept": state.kept})
         self._contexts[:] = [(state.inputs, state.metadata, context)]
