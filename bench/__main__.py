@@ -1,12 +1,16 @@
 """`python -m bench`: measures every figure, prints a table, and writes JSON on request."""
 
 import argparse
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from .agent import agent
 from .crowd import crowd
 from .explore import explore
 from .figure import QUICK, Figure, Sizes
@@ -30,6 +34,7 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "memory": memory,
     "explore": explore,
     "game": game,
+    "agent": agent,
 }
 
 
@@ -39,8 +44,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small runs, few repeats: a first look")
     parser.add_argument("--only", metavar="NAME", action="append", choices=GROUPS, help=f"some of {', '.join(GROUPS)}")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too; - for standard output, no table")
+    parser.add_argument(
+        "--dreadnode",
+        metavar="PYTHON",
+        default=os.environ.get("DREADNODE_PYTHON"),
+        help="an interpreter that has dreadnode, to run the Agent's loop there too (or DREADNODE_PYTHON)",
+    )
     options = parser.parse_args(arguments)
-    sizes = QUICK if options.quick else Sizes()
+    if options.dreadnode and shutil.which(options.dreadnode) is None:
+        parser.error(f"there is no interpreter {options.dreadnode}")
+    sizes = replace(QUICK if options.quick else Sizes(), peer=options.dreadnode)
     figures = list[Figure]()
     with Console(stderr=True).status("measuring") as status:
         for name in options.only or GROUPS:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 class Sizes:
     """How much is run: `steps` and `long` are the two lengths of a run, `repeats` how often each time is taken.
 
-    `children` are those of one branch, from a state of so many `messages`. Every `hands`-th hand is played.
+    `children` are those of one branch, from a state of so many `messages`. Every `hands`-th hand is played. `peer` is
+    the path of an interpreter that has dreadnode; without one, nothing is measured beside it.
     """
 
     steps: int = 2_000
@@ -22,6 +23,7 @@ class Sizes:
     messages: int = 2_000
     hands: int = 1
     repeats: int = 7
+    peer: str | None = None
 
 
 QUICK = Sizes(steps=400, long=1_000, runs=100, run_steps=10, children=100, messages=400, hands=40, repeats=3)

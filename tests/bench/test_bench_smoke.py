@@ -20,6 +20,7 @@ KEYS = {
     "memory": {"memory"},
     "explore": {"explore.time", "explore.memory"},
     "game": {"game"},
+    "agent": {"agent.step.async", "agent.step.sync", "agent.growth", "agent.bytes"},
 }
 
 
@@ -62,6 +63,12 @@ def test_an_unknown_group_is_refused() -> None:
     done = bench("--only", "speed")
     assert done.returncode == 2
     assert b"invalid choice: 'speed'" in done.stderr
+
+
+def test_an_interpreter_that_is_not_there_is_refused() -> None:
+    done = bench("--only", "agent", "--dreadnode", "no-such-python")
+    assert done.returncode == 2
+    assert b"there is no interpreter no-such-python" in done.stderr
 
 
 def test_a_step_leaves_nothing_to_the_garbage_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,128 @@
+"""What an Agent is measured by: N steps, each an answer with a call and what the tool gives, and the same on the bare
+engine.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    Observation,
+    RuntimeBudget,
+    StateModel,
+    StateSchema,
+    Trace,
+    perform,
+)
+from refold.modules.agent import Agent, Message, ScriptedGenerator, ToolCall, Usage, tool
+
+TEXT = "I look at the next place, and say what is there."
+RESULT = ("one hundred bytes that a tool gives, " * 3)[:100]
+USAGE = Usage(input_tokens=100, output_tokens=20, total_tokens=120)
+
+
+@tool
+async def look(place: int) -> str:
+    """Looks at a place."""
+    return RESULT
+
+
+@tool(name="look")
+def look_in_thread(place: int) -> str:
+    """Looks at a place."""
+    return RESULT
+
+
+def script(steps: int) -> list[Message | str]:
+    """Calls in all steps but the last."""
+    calls = [[ToolCall.of(f"call_{i}", "look", {"place": i})] for i in range(steps - 1)]
+    return [*(Message("assistant", TEXT, tool_calls=each) for each in calls), "done"]
+
+
+def run_agent(steps: int, folder: Path | None, *, in_threads: bool = False, **options: Any) -> list[Message]:
+    """Runs an Agent for so many steps, its trace in `folder`; gives the messages, which are read off its trajectory."""
+    answers = ScriptedGenerator(script(steps), usage=USAGE)
+    agent = Agent(
+        name="bench",
+        model=answers,
+        instructions="Go on.",
+        tools=[look_in_thread if in_threads else look],
+        max_steps=steps + 1,
+        engine={"traces": folder, **options},
+    )
+    messages = anyio.run(agent.run, "work").messages
+    assert len(messages) == 2 * steps
+    return messages
+
+
+# the same on the bare engine
+
+
+class Said(StateModel):
+    role: str
+    content: str
+    calls: list[dict[str, Any]] = []
+
+
+class ChatState(StateSchema):
+    messages: list[Said] = []
+
+
+async def answer(messages: Sequence[Said], number: int) -> dict[str, Any]:
+    return {"content": TEXT, "call": {"place": number}, "usage": {"tokens_in": 100, "tokens_out": 20}}
+
+
+async def look_plainly(place: int) -> str:
+    return RESULT
+
+
+def look_plainly_in_thread(place: int) -> str:
+    return RESULT
+
+
+class BareModule(AgentModule[ChatState]):
+    """One effect that is sent all messages, and one tool; two messages a step."""
+
+    tools = {"look": look_plainly}
+
+    async def init_state(self, task: str) -> ChatState:
+        return ChatState(messages=[Said(role="user", content=task)])
+
+    async def decide(self, state: ChatState) -> Decision:
+        said = await perform(answer, messages=state.messages, number=state.current_step)
+        return Decision.act(Action("look", said["call"]), rationale=said["content"])
+
+    def reduce(self, state: ChatState, decision: Decision, observation: Observation) -> None:
+        (action,) = decision.actions
+        calls = [{"id": action.id, "name": action.name, "args": action.args}]
+        state.messages.append(Said(role="assistant", content=decision.rationale or "", calls=calls))
+        state.messages.append(Said(role="tool", content=observation.results[0].output))
+
+
+class BareModuleInThreads(BareModule):
+    """The same, with a sync tool."""
+
+    tools = {"look": look_plainly_in_thread}
+
+
+def run_bare(steps: int, folder: Path, *, in_threads: bool = False) -> None:
+    """Runs the bare module for so many steps, its trace in `folder`."""
+    module = BareModuleInThreads() if in_threads else BareModule()
+    result = Engine(module, budget=RuntimeBudget(max_steps=steps), traces=folder).run("work")
+    assert result.steps == steps, result.error
+
+
+def messages_weight(trace: Trace) -> int:
+    """Bytes of the conversation that a run has ended with, each message as an API for chats takes it, in compact JSON.
+
+    The instructions and the definitions of tools, which stand in the trace once, do not count.
+    """
+    messages = [Message.from_dict(document) for document in trace.final_state["messages"]]
+    return sum(len(orjson.dumps(message.to_openai())) for message in messages)
