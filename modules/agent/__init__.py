@@ -3,6 +3,7 @@
 from .agent import Agent
 from .agent_task import AgentTask
 from .agent_warning import AgentWarning
+from .batching import Batch
 from .cache import cache_folder, configure
 from .calls import FunctionCall, FunctionDefinition, ToolCall, ToolChoice, ToolDefinition, ToolResponse
 from .chats import chat_problems, sanitize_orphan_tool_messages
@@ -69,6 +70,7 @@ from .generators import (
     register_generator,
 )
 from .hooks import CountingHook, Hook, hook
+from .judging import AgentJudge, JudgementError, JudgeResult
 from .messages import Message, Role
 from .modes import ToolMode
 from .module import AgentLoop
@@ -152,6 +154,7 @@ __all__ = [
     "AgentEvent",
     "AgentFacts",
     "AgentInput",
+    "AgentJudge",
     "AgentLoop",
     "AgentStalled",
     "AgentStart",
@@ -162,6 +165,7 @@ __all__ = [
     "AgentTask",
     "AgentWarning",
     "Backoff",
+    "Batch",
     "CassetteGenerator",
     "CompactionEvent",
     "Config",
@@ -198,6 +202,8 @@ __all__ = [
     "GeneratorError",
     "Heartbeat",
     "Hook",
+    "JudgeResult",
+    "JudgementError",
     "LiteLLMGenerator",
     "Message",
     "Metric",

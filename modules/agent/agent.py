@@ -1,11 +1,11 @@
 """The Agent: a model, tools, hooks and limits, as one object of configuration that runs goals."""
 
 import textwrap
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
@@ -14,6 +14,7 @@ from ...engine import Engine, RuntimeBudget
 from ...tasks import Task
 from ...traces import Trace
 from .agent_task import AgentTask
+from .batching import Batch, run_batch, stream_batch
 from .engine_options import checked_options, engine_for
 from .events import AgentEvent
 from .generators.backoff import Backoff
@@ -21,6 +22,7 @@ from .generators.identifiers import get_generator
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
 from .hooks import Hook
+from .judging import AgentJudge
 from .messages import Message
 from .modes import ToolMode
 from .module import AgentLoop
@@ -45,7 +47,7 @@ class Agent(BaseModel):
         description: what it is for; the model is not told.
         tags: words to find it by; "agent" is always among them.
         label: another name, to show.
-        concurrency: how many goals whoever runs many is to run at once.
+        concurrency: how many goals `batch` works on at once.
         agent_id: its id; copies have the same.
         model: a generator, or the identifier of one, such as "openai/gpt-4o".
         instructions: what the system's message says.
@@ -54,7 +56,7 @@ class Agent(BaseModel):
         tool_mode: how the model is told of them; see `ToolMode`.
         hooks: what is shown events and may react.
         stop_conditions: functions of the steps so far that say whether it is done.
-        judge: kept for whoever evaluates it; a run does not look at it.
+        judge: an AgentJudge, or what else has its `evaluate`, for whoever evaluates it; a run does not look at it.
         trajectory: the conversation that `run` goes on with, with `reset=False`.
         max_steps: how many turns a run may take.
         generation_timeout: seconds that a request may take.
@@ -70,6 +72,8 @@ class Agent(BaseModel):
     model_config = ConfigDict(
         arbitrary_types_allowed=True, extra="forbid", validate_assignment=True, protected_namespaces=()
     )
+
+    Judge: ClassVar[type[AgentJudge]] = AgentJudge
 
     name: str = Field(min_length=1)
     description: str = ""
@@ -132,6 +136,13 @@ class Agent(BaseModel):
             return StopCondition.fit_many(conditions)
         except TypeError as error:
             raise ValueError(str(error)) from None
+
+    @field_validator("judge")
+    @classmethod
+    def _judging(cls, judge: Any) -> Any:
+        if judge is not None and not callable(getattr(judge, "evaluate", None)):
+            raise ValueError(f"a judge is an AgentJudge, or has its evaluate(); got {type(judge).__name__}")
+        return judge
 
     @field_validator("engine")
     @classmethod
@@ -251,6 +262,30 @@ class Agent(BaseModel):
     ) -> Trajectory:
         """Runs on from a state of a run of this agent, in a trace of its own; see `Engine.afork`."""
         return await forked(self, trace, at, edit, reuse_effects=reuse_effects, budget=budget)
+
+    async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
+        """Works on many goals, each in a conversation and a run of its own; gives the trajectories in their order.
+
+        At most `concurrency` go on at once, or else the agent's own. How each went is told by its trajectory; misuse,
+        and a toolset that cannot be entered, cancel the others and are raised. `self.trajectory` stays as it is.
+        """
+        return await run_batch(self, goals, concurrency)
+
+    async def map(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
+        """`batch`, by another name."""
+        return await self.batch(goals, concurrency=concurrency)
+
+    def stream_batch(
+        self, goals: Iterable[str | Task], *, concurrency: int | None = None
+    ) -> AbstractAsyncContextManager[Batch]:
+        """Works on many goals as `batch` does, and gives the events as they come, each with its goal's place.
+
+            async with agent.stream_batch(["one", "two"], concurrency=2) as runs:
+                async for place, event in runs: ...
+
+        `runs.trajectories` has their trajectories. Leaving the block early cancels the runs that have not ended.
+        """
+        return stream_batch(self, goals, concurrency)
 
     def reset(self) -> Trajectory:
         """Begins a new conversation; gives the one before."""
