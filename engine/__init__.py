@@ -6,6 +6,7 @@ from .asking import ask, ask_sync
 from .branch import Branch, BranchStrategy, Node, Score
 from .budget import RuntimeBudget, RunUsage, Usage
 from .calls import CallInfo
+from .child_result import ChildResult
 from .clock import Clock, SystemClock
 from .context import bind
 from .criteria import (
@@ -23,6 +24,7 @@ from .effects import call_info, charge, emit, new_id, now, perform, perform_sync
 from .engine import Engine
 from .errors import (
     BudgetExceeded,
+    ChildRunError,
     CircularValueError,
     DecisionError,
     DivergenceError,
@@ -42,6 +44,7 @@ from .errors import (
     StateValueError,
     WaitAnsweredError,
 )
+from .inner import run_child
 from .marks import effect
 from .module import AgentModule
 from .reasons import ENDINGS, Ending, RunStatus, StopReason
@@ -66,6 +69,8 @@ __all__ = [
     "BranchStrategy",
     "BudgetExceeded",
     "CallInfo",
+    "ChildResult",
+    "ChildRunError",
     "CircularValueError",
     "Clock",
     "Decision",
@@ -129,5 +134,6 @@ __all__ = [
     "perform_sync",
     "rng",
     "run_actions",
+    "run_child",
     "verify",
 ]

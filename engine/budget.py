@@ -12,6 +12,10 @@ from .reasons import StopReason
 WARN_AT = 0.8
 
 
+class EndedFromAbove(BudgetExceeded):
+    """The run that this one belongs to has used up the budget of the family, and ends its children."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeBudget:
     """What a run may use: steps, seconds of work, tokens in and out, US dollars. None is no limit; steps have one.
@@ -124,7 +128,8 @@ class Account:
     """One account of tokens and money, which all calls of a run draw on; it is safe to use from several threads.
 
     `on_warning(what, used, limit)` is called once for each limit of which 80 % is used. With a `parent`, the account
-    counts what its own run uses, and draws it from the parent's: a family spends one budget together.
+    counts what its own run uses, and draws it from the parent's: a family spends one budget together, and `budget` is
+    the most of it that this run may have.
     """
 
     def __init__(
@@ -152,8 +157,9 @@ class Account:
 
     def used_up(self) -> StopReason | None:
         """Which of the limits is reached, if any."""
-        if self._parent is not None:
-            return self._parent.used_up()
+        return self._own_used_up() or (self._parent.used_up() if self._parent is not None else None)
+
+    def _own_used_up(self) -> StopReason | None:
         budget = self.budget
         if budget.max_tokens is not None and self.tokens >= budget.max_tokens:
             return StopReason.budget_tokens
@@ -166,13 +172,23 @@ class Account:
 
         Raises BudgetExceeded when the call could not fit even if it were alone.
         """
-        if self._parent is not None:
-            return self._parent.reserve(tokens)
+        if not self._reserve_own(tokens):
+            return False
+        given = self._parent is None
+        try:
+            if self._parent is not None:
+                given = self._parent.reserve(tokens)
+        finally:
+            if not given:
+                self._give_back(tokens)
+        return given
+
+    def _reserve_own(self, tokens: int) -> bool:
         limit = self.budget.max_tokens
         if limit is None and self.budget.max_cost_usd is None:
             return True
         with self._lock:
-            reason = self.used_up()
+            reason = self._own_used_up()
             if reason is not None:
                 raise BudgetExceeded(reason, self.explain(reason))
             if limit is None or not tokens:
@@ -187,15 +203,19 @@ class Account:
             self._reserved += tokens
             return True
 
+    def _give_back(self, reserved: int) -> None:
+        with self._lock:
+            if self.budget.max_tokens is not None:
+                self._reserved -= reserved
+
     def settle(self, reserved: int, usage: Usage | None) -> None:
         """Gives back what was reserved and books what a call has used."""
         if self._parent is not None:
             self._parent.settle(reserved, usage)
+        self._give_back(reserved)
+        if usage is None:
+            return
         with self._lock:
-            if self.budget.max_tokens is not None and self._parent is None:
-                self._reserved -= reserved
-            if usage is None:
-                return
             self.calls += 1
             self.tokens_in += usage.tokens_in
             self.tokens_out += usage.tokens_out
@@ -203,20 +223,17 @@ class Account:
                 self.cost += usage.cost
             elif usage.tokens:
                 self.unpriced += 1
-        if self._parent is None:
-            self.warn("tokens", self.tokens, self.budget.max_tokens)
-            self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
+        self.warn("tokens", self.tokens, self.budget.max_tokens)
+        self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
 
     def used_up_by(self, charged: Usage) -> StopReason | None:
         """Which limit is reached once a running call's charge is counted, if any."""
-        if self._parent is not None:
-            return self._parent.used_up_by(charged)
         budget = self.budget
         if budget.max_tokens is not None and self.tokens + charged.tokens >= budget.max_tokens:
             return StopReason.budget_tokens
         if budget.max_cost_usd is not None and self.cost + (charged.cost or 0.0) >= budget.max_cost_usd:
             return StopReason.budget_cost
-        return None
+        return self._parent.used_up_by(charged) if self._parent is not None else None
 
     def restore(self, used: RunUsage) -> None:
         """Takes over what the run had used before; the parent has it already."""
@@ -241,7 +258,7 @@ class Account:
 
     def explain(self, reason: StopReason) -> str:
         """What is used up, in a sentence."""
-        if self._parent is not None:
+        if self._parent is not None and self._own_used_up() != reason:
             return self._parent.explain(reason)
         if reason == StopReason.budget_tokens:
             return f"the token budget is used up: {self.tokens} of {self.budget.max_tokens}"

@@ -91,6 +91,7 @@ class Call:
         "run",
         "spec",
         "started",
+        "waited",
     )
 
     def __init__(
@@ -116,6 +117,8 @@ class Call:
         self.deliver: Callable[[], Any] | None = None
         """Says that a recorded outcome is given now."""
         self.reserved = 0
+        self.waited: Callable[[], float] | None = None
+        """How many seconds the run was blocked meanwhile, of a call that the run waits in."""
         self.started = perf_counter()
 
     def inner_frame(self) -> Frame:
@@ -195,6 +198,8 @@ class Call:
         members = {"intent": self.intent, **members, "seconds": int((perf_counter() - self.started) * 1e6) / 1e6}
         if usage is not None:
             members["usage"] = usage.to_dict()
+        if self.waited is not None and (waited := self.waited()):
+            members["waited"] = waited
         number = self.outcome = run.write("outcome", self.frame.step, members)
         if usage is not None or self.reserved:
             run.settle(self.reserved, usage)

@@ -5,21 +5,19 @@ called depends on its place in the tree alone, so that a run that is resumed fin
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import anyio
-
 from ..tasks import Environment, Task, use_environment
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter, branches_folder
-from .budget import Account, Usage
+from .budget import Account, EndedFromAbove, Usage
 from .decision import Decision
 from .ending import finish
 from .header import header_of
-from .lineage import Birth, ChildEnd, Earlier, EndedFromAbove, Stand
+from .lineage import Birth, ChildEnd, Earlier, Stand
 from .live import STATES, LiveRun
+from .on_behalf import answers_for
 from .reasons import RunStatus, StopReason
 from .refolded import refolded
 from .result import RunError, RunResult, WaitRequest
@@ -67,7 +65,7 @@ class ChildRuns:
             else:
                 end = self._ended(trace, birth) or await self._go_on(birth, {})
             while end.waiting:
-                end = await self._go_on(birth, await self._answers(birth.run_id, end.waiting))
+                end = await self._go_on(birth, await answers_for(self._run, end.waiting, {"run": birth.run_id}))
             return end
         finally:
             waits.busy -= 1
@@ -171,7 +169,7 @@ class ChildRuns:
         redactor = birth.stand.redactor.copy() if birth.stand.redactor is not None else None
         on_wait = self._engine.on_wait
         child = LiveRun(birth.run_id, run.seed, writer, account, run.clock, redactor, (), on_wait, birth.path)
-        child.waits.parent = run.waits
+        child.waits.parent, child.engine = run.waits, self._engine
         return child
 
     def _runner(self, child: LiveRun) -> Runner:
@@ -196,25 +194,6 @@ class ChildRuns:
         if child.writer.failed is not None:
             raise child.writer.failed  # a full disk says nothing about the candidate
         return _end_of(runner, outcome.reason, result)
-
-    async def _answers(self, run_id: str, requests: tuple[WaitRequest, ...]) -> dict[str, Any]:
-        """The answers to what a child waits for, asked on its behalf by this run."""
-        run, given = self._run, dict[str, Any]()
-
-        async def ask(request: WaitRequest) -> None:
-            shown = replace(request, details={**request.details, "run": run_id})
-            value = await run.waits.answer(shown, handled=False)  # the child has asked whom it could
-            if request.deadline is None or request.deadline > run.clock.time():
-                given[request.id] = value
-
-        run.waits.busy -= 1
-        try:
-            async with anyio.create_task_group() as group:
-                for request in requests:
-                    group.start_soon(ask, request)
-        finally:
-            run.waits.busy += 1
-        return given
 
 
 def _end_of(runner: Runner, reason: StopReason, result: RunResult) -> ChildEnd:

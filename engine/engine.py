@@ -313,6 +313,7 @@ class Engine:
         redactor = self._redactor.copy() if self._redactor is not None else None
         account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
         run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers, self.on_wait)
+        run.engine = self
         return run
 
     async def _start(

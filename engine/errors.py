@@ -122,6 +122,10 @@ class RunClosed(RefoldError, RuntimeError):
     """The run this effect belongs to has ended; nothing more is journaled or started for it."""
 
 
+class ChildRunError(RunClosed):
+    """A child run could neither be begun nor gone on with; the run fails, and its resume takes the child up again."""
+
+
 class BudgetExceeded(RefoldError, RuntimeError):
     """A budget stopped the run; `reason` is the StopReason."""
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..tasks import Environment
+from .budget import EndedFromAbove
 from .decision import Decision
 from .exploring import Exploration, adopted
-from .lineage import EndedFromAbove
 from .loop import Adopted
 from .runner import Runner
 from .state import StateSchema

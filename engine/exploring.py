@@ -17,12 +17,13 @@ import anyio
 from orjson import dumps
 
 from .branch import BranchStrategy, Node, Score
+from .budget import EndedFromAbove
 from .child_runs import ChildRuns
 from .context import Frame, reset_frame, set_frame
 from .decision import Decision
 from .ending import with_reason
 from .errors import BudgetExceeded, DecisionError
-from .lineage import Birth, ChildEnd, Earlier, EndedFromAbove, Stand, child_id
+from .lineage import Birth, ChildEnd, Earlier, Stand, child_id
 from .loop import Adopted
 from .reasons import StopReason
 from .runner import Limit

@@ -186,7 +186,7 @@ def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
     Raises EngineUsageError where the run it forks is not there any more.
     """
     link = trace.header.get("parent")
-    if link is None or "candidate" in link:
+    if link is None or "candidate" in link or "call" in link:
         return None
     try:
         source = linked(link, trace)

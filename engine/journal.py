@@ -15,6 +15,8 @@ _ROUNDS = 200
 """How many rounds of the event loop an outcome waits for those that ended before it."""
 ASK = "refold.ask"
 """What the intents of `ask` are called; no function has this name."""
+CHILD = "refold.child"
+"""What the intents of child runs are called, each with the run's id as `child`."""
 
 
 class Journal:
@@ -100,14 +102,14 @@ def _event_key(name: str, data: Any) -> bytes:
 def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
     """The calls whose fate only a person can tell: begun, without an outcome (or cancelled), and not idempotent.
 
-    Not those that were waiting for an answer, as they are entered again. A call inside another is asked about only once
-    the outer one is to run again.
+    Not those that were waiting for an answer, or for a child run, as they are entered again. A call inside another is
+    asked about only once the outer one is to run again.
     """
     found: list[Effect] = []
     for effect in effects:
         if not (effect.open or effect.cancelled):
             continue
-        if effect.seq not in again and not effect.idempotent and not _waiting(effect):
+        if effect.seq not in again and not effect.idempotent and not is_entered_again(effect):
             found.append(effect)
         else:
             found += unknown(effect.children, again)
@@ -118,6 +120,6 @@ def _key(effect: Effect) -> Key:
     return effect.phase, effect.digest, effect.n
 
 
-def _waiting(effect: Effect) -> bool:
-    """Whether there is an `ask` inside that has no answer yet."""
-    return any(each.name == ASK and (each.open or each.cancelled) for each in effect.walk())
+def is_entered_again(effect: Effect) -> bool:
+    """Whether there is an `ask` inside that has no answer yet, or a child run that has not ended."""
+    return any(each.name in (ASK, CHILD) and (each.open or each.cancelled) for each in effect.walk())

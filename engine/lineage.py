@@ -9,7 +9,6 @@ import orjson
 from ..tasks import Environment
 from ..traces import Trace
 from .decision import Decision
-from .errors import BudgetExceeded
 from .reasons import RunStatus, StopReason
 from .redact import Redactor
 from .result import WaitRequest
@@ -18,10 +17,6 @@ from .runner import Limit
 from .state import StateSchema, dump
 
 _LONGEST_ID = 160
-
-
-class EndedFromAbove(BudgetExceeded):
-    """The run that explores has used up the budget of the family, and ends its children."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from ..traces import Record, TraceWriter, is_blob
-from .budget import Account, RunUsage, Usage
+from .budget import Account, EndedFromAbove, RunUsage, Usage
 from .calls import BLOB_FROM, Call, Recorded
 from .clock import Clock
 from .context import Frame, frame_variable
@@ -18,12 +18,16 @@ from .errors import BudgetExceeded, EffectError, RunClosed, message_of
 from .held import Held
 from .journal import Journal
 from .marks import EffectSpec
+from .reasons import StopReason
 from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
 from .reuse import Reuse
 from .state import json_default, json_value
 from .waits import OnWait, Waits
 from .workers import RUNNING
+
+if TYPE_CHECKING:
+    from .engine import Engine
 
 Observer = Callable[[Record], Any]
 log = logging.getLogger("refold")
@@ -70,6 +74,14 @@ class LiveRun:
         self.waits = Waits(self, on_wait)
         self.reuse: Reuse | None = None
         """The outcomes of the run that this one was forked from, while it asks for the same."""
+        self.engine: Engine | None = None
+        """The engine that runs it."""
+        self.children: set[LiveRun] = set()
+        """The child runs that its calls have begun and that are at work."""
+        self.on_divergence: Literal["fail", "ignore"] = "fail"
+        """What is done where the code no longer does what a child's trace recorded."""
+        self.begun_children: set[str] = set()
+        """The child runs of the step under way that an earlier attempt's trace knows of."""
         self.suspended = False
         """Whether it has stopped here to be taken up again: open calls stay open."""
         self.state_hash: str | None = None
@@ -165,8 +177,7 @@ class LiveRun:
         if recorded is None and self.reuse is not None:
             state = self._refs.state if action is None else None
             found = self.reuse.take(frame.step, frame.phase, digest, n, spec.name, data, state)
-        place = f"{self.run_id}|{frame.step}|{frame.phase}|{digest}|{n}"
-        key = blake2b(place.encode(), digest_size=16).hexdigest()
+        key = call_key(self.run_id, frame.step, frame.phase, digest, n)
         call = Call(self, frame, spec, (digest, n), key, recorded)
         if recorded is None:
             if action is None and len(data) >= INLINE_ARGS:
@@ -273,6 +284,9 @@ class LiveRun:
 
     def end_work(self) -> None:
         """Cancels what runs for this run, and kills the processes that it waits for, from any thread."""
+        for child in tuple(self.children):
+            reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
+            child.stop(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
         self.kill_children()
         self.cancel_work()
 
@@ -331,6 +345,11 @@ class LiveRun:
     def warn_budget(self, what: str, used: float, limit: float) -> None:
         """Says once, as an event, that 80 % of a limit is used."""
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
+
+
+def call_key(run_id: str, step: int, phase: str, digest: str, n: int) -> str:
+    """The idempotency key of a call, the same in every attempt."""
+    return blake2b(f"{run_id}|{step}|{phase}|{digest}|{n}".encode(), digest_size=16).hexdigest()
 
 
 def new_seed() -> int:

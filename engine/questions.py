@@ -120,7 +120,8 @@ class Answers:
                 f"got {answer!r}"
             )
         details = request.details
-        fn = self._tools.get(details["name"]) if details["phase"] == "act" else None
+        own = details["phase"] == "act" and "child" not in details
+        fn = self._tools.get(details["name"]) if own else None
         if is_blob(answer.get("ran")):
             raise WaitAnsweredError("the result has the form of a reference to a blob; it cannot be an answer")
         if "ran" not in answer or fn is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..traces import Effect, Step
 from .calls import Recorded
-from .journal import ASK, Journal, Key
+from .journal import ASK, Journal, Key, is_entered_again
 from .questions import fate_id
 
 NOT_ANSWERED = "nobody had answered it there"
@@ -73,8 +73,7 @@ class RecordedStep:
         elif effect.name == ASK:
             self.open[key] = NOT_ANSWERED
         else:
-            waits = any(each.name == ASK and (each.open or each.cancelled) for each in effect.walk())
-            self.open[key] = "" if waits else NOT_ENDED
+            self.open[key] = "" if is_entered_again(effect) else NOT_ENDED
 
 
 def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:

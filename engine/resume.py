@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from .ending import unfinished
 from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
 from .forking import forked_state
 from .header import versions
-from .journal import Journal
+from .journal import CHILD, Journal
 from .live import STATES, LiveRun
 from .module import AgentModule
 from .questions import NOTHING_SAID, Answers
@@ -70,7 +71,7 @@ class Resumption:
         events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
         account.warned.update(str(r["data"].get("what")) for r in events)
         runner.held.state = self.state
-        runner.on_divergence = self.on_divergence
+        runner.on_divergence = run.on_divergence = self.on_divergence
         runner.snapshot_bytes, runner.patch_bytes = _weights(trace)
         run.state_hash = next((r.hash for r in reversed(trace.records) if r.kind in STATES), None)
         run.waits.restore(self.requests, self.answers)
@@ -81,6 +82,7 @@ class Resumption:
             runner.begin(self.state)
         step = trace.unfinished
         if step is not None:
+            run.begun_children = set(children_of_calls(step.records))
             run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
             if step.decision is not None:
                 runner.recorded_decision = Decision.from_dict(step.decision)
@@ -114,10 +116,12 @@ async def prepare_resume(
         raise EngineUsageError(f"on_divergence must be 'fail', 'fork' or 'ignore', got {on_divergence!r}")
     writer, trace = TraceWriter.reopen(source, durability=durability)
     try:
-        if not child and (trace.header["parent"] or {}).get("candidate") is not None:
+        link = trace.header["parent"] or {}
+        if not child and ("call" in link or link.get("candidate") is not None):
+            what, whose = ("a child run", "began it") if "call" in link else ("an explored candidate", "branched")
             raise EngineUsageError(
-                f"run {trace.run_id} is an explored candidate, which goes on with the run that branched: resume "
-                f"{trace.header['parent']['run']}, or fork this one"
+                f"run {trace.run_id} is {what}, which goes on with the run that {whose}: resume {link['run']}, or "
+                "fork this one"
             )
         preparation = _Preparation(module, writer, trace, budget, clock, redactor, handled)
         return await preparation.prepare(value, request, on_divergence)
@@ -262,13 +266,15 @@ def _seconds(trace: Trace) -> float:
         if record.kind == "resume":
             total += max(last, _worked_until(trace, exploring, record.at)) - began
             began = record.at
-        elif record.kind == "branch" and "opened" in record:
-            exploring += record["opened"]["children"]
+        elif (names := _begun_by(record)) is not None:
+            exploring += names
         elif record.kind == "branch":
             total -= record.get("waited", 0.0)
             exploring = []
-        elif record.kind == "input":
+        elif record.kind in ("input", "outcome"):
             total -= record.get("waited", 0.0)
+        elif record.kind == "commit":
+            exploring = []
         elif record.kind == "end":
             total, began = record["usage"]["seconds"], record.at
         last = record.at
@@ -284,9 +290,16 @@ def _worked_until(trace: Trace, names: list[str], before: float) -> float:
         for record in child.records:
             if record.at <= before:
                 last = max(last, record.at)
-                if record.kind == "branch" and "opened" in record:
-                    last = max(last, _worked_until(child, record["opened"]["children"], before))
+                if (below := _begun_by(record)) is not None:
+                    last = max(last, _worked_until(child, below, before))
     return last
+
+
+def _begun_by(record: Record) -> list[str] | None:
+    """The child runs that a record opens, by a branch or by a call; None where it is of another kind."""
+    if record.kind == "branch" and "opened" in record:
+        return list(record["opened"]["children"])
+    return list(children_of_calls([record])) or None
 
 
 def used_so_far(trace: Trace) -> RunUsage:
@@ -297,6 +310,7 @@ def used_so_far(trace: Trace) -> RunUsage:
     since: list[Usage] = []
     opened: dict[str, None] = {}
     booked: Mapping[str, Any] = {}
+    opened |= dict.fromkeys(children_of_calls(_since_commit(trace)))
     for record in reversed(trace.records):
         if record.kind == "commit":
             booked = record.get("usage") or {}
@@ -318,6 +332,18 @@ def used_so_far(trace: Trace) -> RunUsage:
         + sum(1 for u in since if u.cost is None and u.tokens)
         + sum(c.unpriced for c in children),
     )
+
+
+def _since_commit(trace: Trace) -> list[Record]:
+    """The records of the step under way, the last first."""
+    return list(takewhile(lambda record: record.kind != "commit", reversed(trace.records)))
+
+
+def children_of_calls(records: Iterable[Record]) -> Iterator[str]:
+    """The child runs that calls among these records have begun."""
+    for record in records:
+        if record.kind == "intent" and record["name"] == CHILD and "child" in record:
+            yield record["child"]
 
 
 def _relatives(trace: Trace, names: Iterable[str]) -> Iterator[Trace]:

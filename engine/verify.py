@@ -60,7 +60,7 @@ class _Verification:
         """Goes through the trace once, noting in `found` where it differs."""
         if self.trace.first_state is None:
             return
-        if self.parent is None:
+        if self.parent is None or "call" in self.parent:
             await self._init()
         self.host.first_step = self.trace.first_state["current_step"]
         state = self._load(0)

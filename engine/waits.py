@@ -61,8 +61,10 @@ class Waits:
         self.busy = 0
         """How many child runs are at work, blocked ones included."""
         self.parent: Waits | None = None
-        """The waits of the run that explores this one."""
-        self._blocked_children = 0
+        """The waits of the run that this one belongs to."""
+        self.awaited_by: list[Call] | None = None
+        """The parent's calls that wait for this run; None where all of the parent does."""
+        self._blocked_children: set[Waits] = set()
         self.in_loop: Callable[[Callable[[], Any]], Any] = lambda call: call()
         self.suspend: Callable[[], Any] = lambda: None
         self.unblocked: Callable[[], Any] = lambda: None
@@ -207,26 +209,32 @@ class Waits:
         blocked = self._is_blocked()
         if blocked and self._blocked_at is None:
             self._blocked_at = now
-            self._tell_parent(1)
+            self._tell_parent(blocked=True)
         elif not blocked and self._blocked_at is not None:
             self._blocked_before += now - self._blocked_at
             self._blocked_at = None
-            self._tell_parent(-1)
+            self._tell_parent(blocked=False)
             self.unblocked()
         if blocked and self._asking and not self._blocked_children and all(asking.parked for asking in self._asking):
             self._settle(self._version, _SETTLING_ROUNDS)
 
-    def _tell_parent(self, more: int) -> None:
+    def _tell_parent(self, *, blocked: bool) -> None:
         if self.parent is not None:
-            self.parent._blocked_children += more
+            change = self.parent._blocked_children.add if blocked else self.parent._blocked_children.discard
+            change(self)
             self.parent._recheck()
 
     def _is_blocked(self) -> bool:
-        if not (self._asking or self._blocked_children) or self.busy > self._blocked_children:
+        children = self._blocked_children
+        if self.busy > len(children):
+            return False
+        if not self._asking and all(child.awaited_by == [] for child in children):
             return False
         waiting = set[int]()
-        for asking in self._asking:
-            call = asking.call
+        calls: list[Call | None] = [asking.call for asking in self._asking]
+        for child in children:
+            calls += child.awaited_by or ()
+        for call in calls:
             while call is not None:
                 waiting.add(id(call))
                 call = call.frame.call

@@ -18,7 +18,8 @@ _ROOMS = {
     "errors": "RefoldError",
     "engine": """
         Action ActionResult AgentModule ArgumentError BeamSearch BestFirst BestOfN Branch BranchStrategy
-        BudgetExceeded CallInfo CircularValueError Clock Decision DecisionError Divergence DivergenceError
+        BudgetExceeded CallInfo ChildResult ChildRunError CircularValueError Clock Decision DecisionError
+        Divergence DivergenceError
         DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine EngineOwnedFieldError
         EngineUsageError ExplorationError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
         MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError MonteCarloTreeSearch NoRunError Node
@@ -26,7 +27,7 @@ _ROOMS = {
         RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
         StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
         WaitAnsweredError WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform
-        perform_sync rng run_actions verify
+        perform_sync rng run_actions run_child verify
     """,
     "tasks": """
         CommandError CopyRefusedError CriterionResult EnvSpec Environment EnvironmentFactory

@@ -1,0 +1,71 @@
+"""What a run is given back of a child run, as the outcome of its call carries it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .budget import RunUsage
+from .reasons import RunStatus, StopReason
+
+if TYPE_CHECKING:
+    from .result import RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """How a child run ended, or stands: the same when it is replayed.
+
+    `value` is what the `value` of `run_child` made of its last state. `hash` is that of the last record of its trace,
+    None while it goes on; `waiting` are the questions that it waits with. Its trace is `trace.relative(run_id)` of the
+    run that it belongs to.
+    """
+
+    run_id: str
+    status: RunStatus
+    stop_reason: StopReason | None = None
+    final_result: str | None = None
+    steps: int = 0
+    usage: RunUsage = field(default_factory=RunUsage)
+    error: str | None = None
+    value: Any = None
+    hash: str | None = None
+    waiting: tuple[str | None, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it goes on no more."""
+        return self.hash is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return {**own, "usage": self.usage.to_dict(), "waiting": list(self.waiting)}
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "ChildResult":
+        """The result of a JSON form."""
+        reason = doc["stop_reason"]
+        read = {
+            "status": RunStatus(doc["status"]),
+            "stop_reason": None if reason is None else StopReason(reason),
+            "usage": RunUsage(**doc["usage"]),
+            "waiting": tuple(doc["waiting"]),
+        }
+        return cls(**{**doc, **read})
+
+    @classmethod
+    def of(cls, result: "RunResult", value: Any = None) -> "ChildResult":
+        """What a run's own result says."""
+        over = result.status is not RunStatus.waiting
+        return cls(
+            result.run_id,
+            result.status,
+            result.stop_reason,
+            result.final_result,
+            result.steps,
+            result.usage,
+            None if result.error is None else str(result.error),
+            value,
+            result.trace.records[-1].hash if over else None,
+            tuple(request.prompt for request in result.waiting),
+        )
