@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .client import MCPClient, mcp
+from .config_files import ServerConfigError, read_servers, server_config
 from .configs import (
     DEFAULT_CALL_TIMEOUT,
     DEFAULT_HTTP_TIMEOUT,
@@ -32,6 +33,7 @@ from .errors import (
     MCPUnknownFateError,
 )
 from .servers import MCPServers
+from .variables import MissingVariableError
 
 if TYPE_CHECKING:
     from .oauth import create_oauth_provider
@@ -69,13 +71,17 @@ __all__ = [
     "MCPTimeoutError",
     "MCPUnavailableError",
     "MCPUnknownFateError",
+    "MissingVariableError",
     "OAuthConfig",
     "SSEConnection",
     "ServerConfig",
+    "ServerConfigError",
     "StdioConnection",
     "StdioServerConfig",
     "Transport",
     "as_mcp",
     "create_oauth_provider",
     "mcp",
+    "read_servers",
+    "server_config",
 ]

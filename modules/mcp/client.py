@@ -3,7 +3,7 @@
 import logging
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -28,12 +28,14 @@ from .configs import (
 from .errors import MCPAuthRequiredError, MCPDisconnectedError, needs_mcp
 from .stderr import Stderr
 from .tasks_of_loops import loop_token
+from .variables import expanded
 
 if TYPE_CHECKING:
     from .connection import Connection, Parked
 
 log = logging.getLogger("refold")
 _SHOWN_LINES = 10
+_OPTIONS = ("oauth", "init_timeout", "call_timeout", "log_path", "name", "variables")
 _LOGIN_SECONDS = 330.0
 _WANTS_LOGIN = re.compile(
     r"\b(unauthorized|forbidden|401|403|oauth|authentication required|waiting for authentication|wait-for-auth"
@@ -67,6 +69,8 @@ class MCPClient:
         log_path: where the process's standard error is written; None for HTTP.
         call_timeout: seconds that a call may take; a person's time to answer does not count.
         server: the name that errors have for the server.
+        variables: where `${NAME}` and `${NAME:-else}` in `connection` are looked up, each time a connection is made;
+            such as `os.environ`. None leaves the texts as they are.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class MCPClient:
         log_path: Path | None = None,
         call_timeout: float = DEFAULT_CALL_TIMEOUT,
         name: str | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         if transport == "sse":
             warnings.warn(
@@ -98,6 +103,7 @@ class MCPClient:
         self.oauth = oauth
         self.init_timeout = init_timeout
         self.call_timeout = call_timeout
+        self.variables = variables
         self.log_path = log_path if transport == "stdio" else None
         self.server = name or (Path(given["command"]).name if transport == "stdio" else given["url"])
         self.tools: list[Tool[..., Any]] = []
@@ -112,8 +118,16 @@ class MCPClient:
         self._parked: dict[str, tuple[Connection, Parked]] = {}
 
     @classmethod
-    def from_config(cls, config: ServerConfig, *, log_path: Path | None = None, name: str | None = None) -> "MCPClient":
+    def from_config(
+        cls,
+        config: ServerConfig,
+        *,
+        log_path: Path | None = None,
+        name: str | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> "MCPClient":
         """A client for what the config says."""
+        options: dict[str, Any] = {"init_timeout": config.init_timeout, "name": name, "variables": variables}
         if isinstance(config, StdioServerConfig):
             connection: dict[str, Any] = {
                 "command": config.command,
@@ -121,10 +135,9 @@ class MCPClient:
                 "env": config.env,
                 "cwd": config.cwd,
             }
-            return cls("stdio", connection, init_timeout=config.init_timeout, log_path=log_path, name=name)
+            return cls("stdio", connection, log_path=log_path, **options)
         connection = {key: value for key, value in asdict(config).items() if key not in ("oauth", "init_timeout")}
-        made = cls("streamable-http", connection, oauth=config.oauth, init_timeout=config.init_timeout, name=name)
-        return made
+        return cls("streamable-http", connection, oauth=config.oauth, **options)
 
     @property
     def status(self) -> MCPStatus:
@@ -242,6 +255,8 @@ class MCPClient:
         from .transports import http_streams, stdio_streams
 
         connection = cast(dict[str, Any], self.connection)
+        if self.variables is not None:
+            connection = expanded(connection, self.variables, f"MCP server {self.server!r}")
         if self.transport == "stdio":
             self._stderr = stderr = Stderr(self.log_path)
             return lambda lost: stdio_streams(connection, stderr, lost)
@@ -273,13 +288,12 @@ def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:
     Args:
         transport: `stdio` or `streamable-http`; `sse` is deprecated and means the latter.
         kwargs: what the server is reached by: `command`, `args`, `env` and `cwd`, or `url`, `headers`, `timeout` and
-            `sse_read_timeout`; and `oauth`, `init_timeout`, `call_timeout`, `log_path` and `name` of MCPClient.
+            `sse_read_timeout`; and `oauth`, `init_timeout`, `call_timeout`, `log_path`, `name` and `variables` of
+            MCPClient.
 
     Raises TypeError for any other name.
     """
-    options = {
-        key: kwargs.pop(key) for key in ("oauth", "init_timeout", "call_timeout", "log_path", "name") if key in kwargs
-    }
+    options = {key: kwargs.pop(key) for key in _OPTIONS if key in kwargs}
     known = (
         ("command", "args", "env", "cwd") if transport == "stdio" else ("url", "headers", "timeout", "sse_read_timeout")
     )

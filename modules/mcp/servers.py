@@ -20,17 +20,28 @@ class MCPServers(Toolset):
 
     They are connected when it is entered, as an Agent does around a run, all at once. The tools of each have the
     server's name as their namespace, so that no two are the same to a model. A server that cannot be reached has no
-    tools; its client's `status` and the log say why, and the others are there.
+    tools; its client's `status` and the log say why, and the others are there. `namespace` goes before the servers'
+    names; `variables` are those of MCPClient, for servers that are given as configs.
     """
 
     _clients: dict[str, MCPClient] = PrivateAttr(default_factory=dict)
+    _namespace: tuple[str, ...] = PrivateAttr(default=())
 
-    def __init__(self, servers: Mapping[str, ServerConfig | MCPClient], *, log_folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        servers: Mapping[str, ServerConfig | MCPClient],
+        *,
+        log_folder: Path | None = None,
+        namespace: tuple[str, ...] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()
+        self._namespace = namespace
         for name, server in servers.items():
             path = None if log_folder is None else log_folder / f"{name}.log"
-            made = server if isinstance(server, MCPClient) else MCPClient.from_config(server, log_path=path, name=name)
-            self._clients[name] = made
+            if not isinstance(server, MCPClient):
+                server = MCPClient.from_config(server, log_path=path, name=name, variables=variables)
+            self._clients[name] = server
 
     @property
     def clients(self) -> dict[str, MCPClient]:
@@ -42,7 +53,7 @@ class MCPServers(Toolset):
         found = []
         for name, client in self._clients.items():
             for tool in client.tools:
-                tool.source, tool.namespace = "mcp", (name,)
+                tool.source, tool.namespace = "mcp", (*self._namespace, name)
                 found.append(tool)
         return found
 

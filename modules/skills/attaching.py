@@ -1,6 +1,7 @@
-"""Gives an agent the skills of a capability."""
+"""Gives an agent skills: one skill tool, for all that it has."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,24 +9,44 @@ from .discovering import discover_skills
 from .front_matter import SkillFileError
 from .loading import load_skill
 from .skill import SKILL_FILE, Skill
-from .skill_tool import create_skill_tool
+from .skill_tool import create_skill_tool, skills_of
 
 log = logging.getLogger("refold")
 
 
 def attach_capability_skills(*, agent: Any, capability: Any) -> None:
-    """Adds one skill tool to `agent.tools`, for all skills under `capability.skills_paths`; none where there are none.
+    """Adds all skills under `capability.skills_paths` to `agent`, as `attach_skills` does.
 
     Each path is a skill's folder, or one that holds such folders. The skills' namespace is the capability's name.
     """
     skills: list[Skill] = []
     for path in capability.skills_paths:
         skills += _skills_at(Path(path))
-    if not skills:
-        return
     for skill in skills:
         skill.source, skill.namespace = "python", (capability.name,)
-    agent.tools = [*agent.tools, create_skill_tool(skills)]
+    attach_skills(agent, skills)
+
+
+def attach_skills(agent: Any, skills: Sequence[Skill]) -> None:
+    """Adds skills to an agent: `agent.tools` gets one skill tool, in place of the one that it may have, for all.
+
+    Of several with one qualified id the first counts, and the log tells of the others.
+    """
+    if not skills:
+        return
+    found: dict[str, Skill] = {}
+    tools: list[Any] = []
+    for tool in agent.tools:
+        before = skills_of(tool)
+        if before is None:
+            tools.append(tool)
+        else:
+            found.update((skill.qualified_id, skill) for skill in before)
+    for skill in skills:
+        known = found.setdefault(skill.qualified_id, skill)
+        if known is not skill and known.path != skill.path:
+            log.warning("the skill %s in %s is left out: there is one of this name", skill.qualified_id, skill.path)
+    agent.tools = [*tools, create_skill_tool(list(found.values()))]
 
 
 def _skills_at(path: Path) -> list[Skill]:

@@ -1,7 +1,7 @@
 """The tool `skill`: a model reads in its description which skills there are, and is given the one it asks for."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from anyio import to_thread
 from pydantic import Field
@@ -34,5 +34,12 @@ def create_skill_tool(skills: Sequence[Skill]) -> Tool[[str], str]:
     async def skill(name: Annotated[str, Field(description=f"The skill to load{examples}")]) -> str:
         return await to_thread.run_sync(resolve_skill(name, known).render_content)
 
+    skill.__refold_skills__ = known  # type: ignore[attr-defined]
     described = f"{_RULES}\n\n<available_skills>\n{listed}\n</available_skills>" if known else _NONE
     return Tool.from_callable(skill, name="skill", description=described)  # type: ignore[arg-type]
+
+
+def skills_of(tool: Any) -> list[Skill] | None:
+    """The skills of a tool that `create_skill_tool` has made; None for any other."""
+    found = getattr(tool.fn, "__refold_skills__", None) if isinstance(tool, Tool) else None
+    return None if found is None else list(found)

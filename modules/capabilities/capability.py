@@ -1,0 +1,118 @@
+"""A capability: what an agent can be given by naming one folder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..agent.agent import Agent
+from ..agent.hooks import Hook
+from ..agent.tools import Tool, Toolset, by_wire_name
+from ..mcp import MCPServers, MCPStatus
+from ..skills import Skill, attach_skills
+from .agents import INHERIT, CapabilityAgent
+from .errors import CapabilityError
+from .health import ComponentHealth
+from .manifest import Manifest
+from .views import AnyTool, viewed
+
+
+@dataclass
+class Capability:
+    """What was found in a capability's folder; `apply` gives it to an agent.
+
+    Attributes:
+        name: its name, which is the namespace of its tools and skills.
+        version: three numbers.
+        description: what it is for.
+        path: its folder.
+        manifest: all that its manifest says.
+        tools: its tools and toolsets, under its name; toolsets keep their state as long as the capability lives.
+        hooks: its hooks.
+        policies: its policy classes, which `apply` registers by their names.
+        skills: its skills.
+        agents: its agents, by name.
+        mcp: its MCP servers, as one toolset; None where it has none.
+    """
+
+    name: str
+    version: str
+    description: str
+    path: Path
+    manifest: Manifest
+    tools: list[AnyTool | Toolset] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
+    policies: list[type[Any]] = field(default_factory=list)
+    skills: list[Skill] = field(default_factory=list)
+    agents: dict[str, CapabilityAgent] = field(default_factory=dict)
+    mcp: MCPServers | None = None
+    _health: list[ComponentHealth] = field(default_factory=list, repr=False)
+
+    @property
+    def skills_paths(self) -> list[Path]:
+        """The folders of the skills."""
+        return [skill.directory for skill in self.skills if skill.directory is not None]
+
+    @property
+    def component_health(self) -> list[ComponentHealth]:
+        """What became of each part when it was loaded; of the MCP servers, what is known of them now."""
+        found = list(self._health)
+        for name, client in (self.mcp.clients if self.mcp is not None else {}).items():
+            failed = client.status in (MCPStatus.FAILED, MCPStatus.NEEDS_AUTH)
+            status = "error" if failed else "ok"
+            found.append(ComponentHealth("mcp", name, status, client.error if failed else None, client.status.value))  # type: ignore[arg-type]
+        return found
+
+    def apply(self, agent: Agent, *, as_agent: str | None = None) -> Agent:
+        """The agent with what the capability has: tools, MCP servers, one skill tool, hooks; policies are registered.
+
+        The agent itself is left as it is. `as_agent` names an agent of the capability that it is to be: its prompt, its
+        model unless that is `inherit`, and of all tools those that its rules let it use.
+
+        Raises CapabilityError for an agent that there is none of, WireNameError where two tools would have one name.
+        """
+        made = agent.with_(tools=[*agent.tools, *self.toolsets], hooks=[*agent.hooks, *self.hooks])
+        skills = self.skills
+        if as_agent is not None:
+            made, skills = self._as_agent(made, as_agent)
+        attach_skills(made, skills)
+        by_wire_name(made.tools)
+        self.register_policies()
+        return made
+
+    @property
+    def toolsets(self) -> list[AnyTool | Toolset]:
+        """The tools, and the MCP servers' toolset after them: what stands in an agent's `tools`."""
+        return [*self.tools, *([self.mcp] if self.mcp is not None else [])]
+
+    def register_policies(self) -> None:
+        """Makes the policies known by their names; one whose name another has is not, and the log tells of it."""
+        from .registering import register_policies
+
+        register_policies(self.name, self.policies)
+
+    def _as_agent(self, agent: Agent, name: str) -> tuple[Agent, list[Skill]]:
+        if name not in self.agents:
+            there = f"; there are {', '.join(self.agents)}" if self.agents else ""
+            raise CapabilityError(self.path, f"it has no agent {name!r}{there}")
+        wanted = self.agents[name]
+        tools = [viewed(item, lambda tool: tool if wanted.may_use(tool) else None) for item in _whole(agent.tools)]
+        changes: dict[str, Any] = {} if wanted.model == INHERIT else {"model": wanted.model}
+        made = agent.with_(
+            name=wanted.name,
+            description=wanted.description,
+            instructions=wanted.instructions or agent.instructions,
+            tools=[tool for tool in tools if tool is not None],
+            **changes,
+        )
+        return made, [skill for skill in self.skills if wanted.skills is None or skill.name in wanted.skills]
+
+
+def _whole(tools: Sequence[Any]) -> list[AnyTool | Toolset]:
+    """An agent's tools as Tools and Toolsets; objects with tool methods as their tools."""
+    from ..agent.tools import as_tools
+
+    found: list[AnyTool | Toolset] = []
+    for item in tools:
+        found += [item] if isinstance(item, Tool | Toolset) else as_tools(item)
+    return found

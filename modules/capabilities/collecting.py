@@ -1,0 +1,123 @@
+"""What is collected from a capability's Python files: tools and toolsets, hooks, policies."""
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..agent.hooks import Hook
+from ..agent.tools import Tool, Toolset
+from .health import Health
+from .importing import Importer
+from .places import Places
+from .views import viewed
+
+Collected = Tool[..., Any] | Toolset
+
+
+class Collector:
+    """Reads the Python files of one capability; each file is imported once, and one that fails is told of."""
+
+    def __init__(self, places: Places, importer: Importer, health: Health) -> None:
+        self._places = places
+        self._importer = importer
+        self._health = health
+
+    def tools(self, paths: list[str] | None) -> list[Collected]:
+        """The module-level tools, toolsets, and toolset classes that are made without arguments, in their order.
+
+        Of two tools with one name the first counts.
+        """
+        found: dict[int, Collected] = {}
+        names: dict[str, str] = {}
+        for module, file in self._modules("tools", paths):
+            for item in self._tools_in(module, file):
+                if id(item) not in found and (kept := self._first_of_names(item, names, file)) is not None:
+                    found[id(item)] = kept
+        return list(found.values())
+
+    def hooks(self, paths: list[str] | None) -> list[Hook]:
+        """The module-level hooks, in their order."""
+        found: dict[int, Hook] = {}
+        for module, file in self._modules("hooks", paths):
+            for name, value in vars(module).items():
+                if isinstance(value, Hook) and id(value) not in found:
+                    found[id(value)] = value
+                    self._health.ok("hooks", name, file)
+        return list(found.values())
+
+    def policies(self, paths: list[str] | None) -> list[type[Any]]:
+        """The policy classes that the files define and give a name."""
+        found = []
+        for module, file in self._modules("policies", paths):
+            for cls in _defined(module):
+                why = _no_policy(cls)
+                if why is None:
+                    found.append(cls)
+                    self._health.ok("policies", cls.name, file)
+                elif why:
+                    self._health.left_out("policies", f"{file}:{cls.__name__}", why)
+        return found
+
+    def _modules(self, kind: str, paths: list[str] | None) -> Iterator[tuple[ModuleType, str]]:
+        for path in self._places.files(kind, paths, is_python):
+            file = self._places.relative(path)
+            try:
+                yield self._importer.load(path), file
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's file raises is told of
+                self._health.left_out(kind, file, error)
+
+    def _tools_in(self, module: ModuleType, file: str) -> Iterator[Collected]:
+        """Instances first: a class that has one in its file is not made a second time."""
+        made: list[Collected] = [value for value in vars(module).values() if isinstance(value, Tool | Toolset)]
+        yield from made
+        for cls in _defined(module):
+            if not issubclass(cls, Toolset) or inspect.isabstract(cls) or any(type(one) is cls for one in made):
+                continue
+            try:
+                yield cls()
+            except TypeError as error:
+                why = f"{error}; a toolset class is made without arguments, or an instance stands in the module"
+                self._health.left_out("tools", f"{file}:{cls.__name__}", why)
+            except Exception as error:  # noqa: BLE001 - whatever a stranger's class raises is told of
+                self._health.left_out("tools", f"{file}:{cls.__name__}", error)
+
+    def _first_of_names(self, item: Collected, names: dict[str, str], file: str) -> Collected | None:
+        """The item less the tools whose names are taken; None where nothing is left of it."""
+        try:
+            tools = [item] if isinstance(item, Tool) else item.get_tools()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._health.left_out("tools", f"{file}:{item.name}", error)
+            return None
+        again = {tool.name for tool in tools if tool.name in names}
+        for tool in tools:
+            if tool.name in again:
+                self._health.left_out("tools", tool.name, f"{names[tool.name]} has a tool of this name; {file} has too")
+            else:
+                self._health.ok("tools", tool.name, file)
+                names[tool.name] = file
+        if not again:
+            return item
+        return viewed(item, lambda tool: None if tool.name in again else tool)
+
+
+def is_python(path: Path) -> bool:
+    """Whether a file is one to collect from."""
+    return path.suffix == ".py" and path.name != "__init__.py"
+
+
+def _defined(module: ModuleType) -> Iterator[type[Any]]:
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            yield value
+
+
+def _no_policy(cls: type[Any]) -> str | None:
+    """Why a class is no policy that can be named; empty for one that is no policy at all, None for one that is."""
+    policies: Any = import_module("..policies", __package__)
+    if not issubclass(cls, policies.SessionPolicy):
+        return ""
+    name = vars(cls).get("name", getattr(cls, "name", None))
+    return None if isinstance(name, str) and name else "a policy has a `name`, by which it is chosen"

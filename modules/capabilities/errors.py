@@ -1,0 +1,14 @@
+"""A capability that cannot be loaded at all; what only a part of it is missing is told by its health."""
+
+from pathlib import Path
+
+from ...errors import RefoldError
+
+
+class CapabilityError(RefoldError, ValueError):
+    """A folder that is no capability; `path` is what was read, `problems` are all that was found."""
+
+    def __init__(self, path: Path, *problems: str) -> None:
+        super().__init__(f"{path}: {'; '.join(problems)}")
+        self.path = path
+        self.problems = problems

@@ -1,0 +1,108 @@
+"""`capability.yaml`: what a capability is called, and where its parts are."""
+
+import logging
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from .errors import CapabilityError
+
+log = logging.getLogger("refold")
+
+MANIFEST = "capability.yaml"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+def _matching(pattern: re.Pattern[str], told: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} is not {told}")
+        return text
+
+    return AfterValidator(check)
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Paths = list[Text] | None
+"""None stands for the folder of the same name, an empty list for nothing, and others are looked for beside it."""
+
+
+class Servers(BaseModel):
+    """The MCP servers: those written here go before those of the same names in files."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    files: Paths = None
+    servers: dict[str, Any] = Field(default_factory=dict)
+
+
+class Manifest(BaseModel):
+    """What a `capability.yaml` says. Keys that are not known are left alone, and the log tells of them."""
+
+    model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: Annotated[str, _matching(_NAME, "lower-case letters, digits and hyphens, beginning with a letter or digit")]
+    version: Annotated[str, _matching(_VERSION, "a version of three numbers, such as 1.0.0")]
+    description: Text
+    tools: Paths = None
+    hooks: Paths = None
+    policies: Paths = None
+    skills: Paths = None
+    agents: Paths = None
+    mcp: Servers = Field(default_factory=Servers)
+    author: Any = None
+    license: Any = None
+    repository: Any = None
+    keywords: list[str] = Field(default_factory=list)
+    workflows: Any = None
+    workers: Any = None
+    commands: Any = None
+    dependencies: Any = None
+    checks: Any = None
+    flags: Any = None
+    secrets: Any = None
+    outputs: Any = None
+
+
+NOT_HERE = ("workflows", "workers", "commands", "dependencies", "checks", "flags", "secrets", "outputs")
+"""What a manifest may ask for and refold does not do; each is told of in the capability's health."""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest in a folder. Raises CapabilityError with everything that is wrong with it."""
+    path = folder / MANIFEST
+    try:
+        document = yaml.safe_load(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        raise CapabilityError(folder, f"there is no {MANIFEST}, so that it is no capability") from None
+    except OSError as error:
+        raise CapabilityError(path, f"it cannot be read: {error.strerror or error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CapabilityError(path, f"it is no YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict):
+        raise CapabilityError(path, f"it is a {type(document).__name__}; `key: value` lines were expected")
+    if isinstance(document.get("mcp"), list):
+        document = {**document, "mcp": {"files": document["mcp"]}}
+    try:
+        manifest = Manifest.model_validate({str(key): value for key, value in document.items()})
+    except ValidationError as error:
+        raise CapabilityError(path, *map(_told, error.errors(include_url=False))) from None
+    known = [field.alias or name for name, field in Manifest.model_fields.items()]
+    for key in manifest.model_extra or {}:
+        near = get_close_matches(key, known, 1)
+        log.warning("%s: %r is not known%s", path, key, f"; did you mean {near[0]!r}?" if near else "")
+    return manifest
+
+
+def _told(error: Any) -> str:
+    where = ".".join(map(str, error["loc"]))
+    if error["type"] == "missing":
+        return f"{where} is missing"
+    hint = "; put it in quotes" if error["type"] == "string_type" and isinstance(error["input"], int | float) else ""
+    return f"{where}: {error['msg'].removeprefix('Value error, ')}{hint}"

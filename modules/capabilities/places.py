@@ -1,0 +1,76 @@
+"""Where a capability's parts are looked for: its folders, the manifest's paths, and never outside of it."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from .errors import CapabilityError
+from .health import Health
+from .manifest import MANIFEST
+
+Wanted = Callable[[Path], bool]
+"""Whether a file is of the kind that is looked for."""
+
+
+class Places:
+    """The files of one capability."""
+
+    def __init__(self, root: Path, health: Health) -> None:
+        self.root = root
+        self._real = root.resolve()
+        self._health = health
+
+    def relative(self, path: Path) -> str:
+        """The path as people read it."""
+        return path.relative_to(self.root).as_posix()
+
+    def listed(self, kind: str, paths: Sequence[str]) -> list[Path]:
+        """The manifest's own paths, in their order. Raises CapabilityError for one that leads out of the folder."""
+        found = []
+        for text in paths:
+            path = Path(os.path.normpath(self.root / text))
+            if not path.is_relative_to(self.root) or not self._is_inside(path):
+                raise CapabilityError(self.root / MANIFEST, f"{kind}: {text!r} leads out of the capability's folder")
+            found.append(path)
+        return found
+
+    def files(self, kind: str, paths: Sequence[str] | None, wanted: Wanted) -> list[Path]:
+        """The files of a kind: those in the folder of its name, then those that are listed; none for an empty list.
+
+        A folder stands for all such files below it, by name. What is listed and not there is left out, and told of.
+        """
+        if paths is not None and not paths:
+            return []
+        found: dict[Path, None] = {}
+        for path in (self.root / kind, *self.listed(kind, paths or ())):
+            if path.is_dir():
+                found.update(dict.fromkeys(self._below(kind, path, wanted)))
+            elif path.exists():
+                self._add(kind, path, wanted, found)
+            elif path != self.root / kind:
+                self._health.left_out(kind, self.relative(path), "there is no such file")
+        return list(found)
+
+    def _add(self, kind: str, path: Path, wanted: Wanted, found: dict[Path, None]) -> None:
+        if wanted(path):
+            found[path] = None
+        else:
+            self._health.left_out(kind, self.relative(path), f"it is no file that {kind} can be in")
+
+    def _below(self, kind: str, folder: Path, wanted: Wanted) -> Iterator[Path]:
+        if not self._is_inside(folder):
+            self._health.left_out(kind, self.relative(folder), "it leads out of the capability's folder")
+            return
+        for base, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+            for name in sorted(names):
+                path = Path(base) / name
+                if not wanted(path):
+                    continue
+                if self._is_inside(path):
+                    yield path
+                else:
+                    self._health.left_out(kind, self.relative(path), "it leads out of the capability's folder")
+
+    def _is_inside(self, path: Path) -> bool:
+        return path.resolve().is_relative_to(self._real)

@@ -1,0 +1,82 @@
+"""Where capabilities are looked for when they are named and not given as a folder."""
+
+import logging
+import os
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from ..agent.cache import cache_folder
+from .capability import Capability
+from .errors import CapabilityError
+from .loading import load_capability
+from .manifest import MANIFEST, read_manifest
+
+log = logging.getLogger("refold")
+VARIABLE = "REFOLD_CAPABILITY_DIRS"
+"""The environment variable with more folders to look in, separated as in PATH."""
+
+
+def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Path]:
+    """The folders that hold capabilities, in the order in which they are looked through.
+
+    The project's `.refold/capabilities` (the current folder's, if None), the user's `capabilities` in `~/.refold`, the
+    folders given, and those of REFOLD_CAPABILITY_DIRS.
+    """
+    own = (Path.cwd() if project is None else Path(project)) / ".refold" / "capabilities"
+    named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
+    return [own, cache_folder() / "capabilities", *(Path(each).expanduser() for each in (*dirs, *named))]
+
+
+def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Capability]:
+    """All capabilities there are: of those with one name the first. One that cannot be loaded is told of by the log."""
+    found: dict[str, Capability] = {}
+    for folder in _folders(capability_dirs(project, dirs)):
+        try:
+            name = read_manifest(folder).name
+            if name in found:
+                log.warning("the capability in %s is left out: %s has its name %r", folder, found[name].path, name)
+            else:
+                found[name] = load_capability(folder)
+        except ValueError as error:
+            log.warning("a capability is left out: %s", error)
+    return list(found.values())
+
+
+def find_capability(
+    name_or_path: str | Path, *, project: Path | None = None, dirs: Sequence[Path | str] = ()
+) -> Capability:
+    """The capability in a folder, or else the first of a name.
+
+    Raises CapabilityError, with a near name, where there is none; and what `load_capability` does.
+    """
+    path = Path(name_or_path).expanduser()
+    if (path / MANIFEST).is_file() or path.name == MANIFEST:
+        return load_capability(path)
+    places = capability_dirs(project, dirs)
+    known: list[str] = []
+    for folder in _folders(places):
+        try:
+            name = read_manifest(folder).name
+        except CapabilityError as error:
+            if folder.name == str(name_or_path):
+                raise
+            log.warning("a capability is left out: %s", error)
+            continue
+        if name == str(name_or_path):
+            return load_capability(folder)
+        known.append(name)
+    near = get_close_matches(str(name_or_path), known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"looked in {', '.join(map(str, places))}"
+    raise CapabilityError(path, f"there is no {MANIFEST} in it, and no capability has this name; {hint}")
+
+
+def _folders(places: Sequence[Path]) -> list[Path]:
+    """The folders with a manifest: a place itself, or those in it by name."""
+    found: list[Path] = []
+    for place in places:
+        if (place / MANIFEST).is_file():
+            found.append(place)
+        elif place.is_dir():
+            found += sorted(folder for folder in place.iterdir() if (folder / MANIFEST).is_file())
+    return found

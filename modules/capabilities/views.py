@@ -1,0 +1,61 @@
+"""A toolset seen through a change of its tools: under a capability's name, or less those that an agent may not use."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import PrivateAttr
+
+from ..agent.tools import Tool, Toolset
+
+AnyTool = Tool[..., Any]
+Change = Callable[[AnyTool], AnyTool | None]
+"""Gives the tool as it is to be seen, or None where it is not to be seen; the tool itself is not changed."""
+
+
+class ToolsetView(Toolset):
+    """Another toolset's tools, changed each time they are asked for. Entering it enters the other."""
+
+    _inner: Toolset = PrivateAttr()
+    _change: Change = PrivateAttr()
+
+    def __init__(self, inner: Toolset, change: Change) -> None:
+        super().__init__()
+        self._inner = inner
+        self._change = change
+
+    @property
+    def name(self) -> str:
+        """The other's name."""
+        return self._inner.name
+
+    @property
+    def inner(self) -> Toolset:
+        """The other."""
+        return self._inner
+
+    def get_tools(self, *, variant: str | None = None) -> list[AnyTool]:
+        """The other's tools as they are now, changed."""
+        seen = map(self._change, self._inner.get_tools(variant=variant))
+        return [tool for tool in seen if tool is not None]
+
+    async def __aenter__(self) -> Any:
+        enter = getattr(type(self._inner), "__aenter__", None)
+        return None if enter is None else await enter(self._inner)
+
+    async def __aexit__(self, *raised: object) -> Any:
+        leave = getattr(type(self._inner), "__aexit__", None)
+        return None if leave is None else await leave(self._inner, *raised)
+
+
+def viewed(item: AnyTool | Toolset, change: Change) -> AnyTool | Toolset | None:
+    """A tool or a toolset, changed; None where nothing is left of a tool."""
+    return ToolsetView(item, change) if isinstance(item, Toolset) else change(item)
+
+
+def stamped(namespace: tuple[str, ...], source: Any) -> Change:
+    """The change that puts tools under a namespace; those that have one keep it, as its inner part."""
+
+    def change(tool: AnyTool) -> AnyTool:
+        return tool.model_copy(update={"namespace": (*namespace, *tool.namespace), "source": source})
+
+    return change

@@ -1,0 +1,51 @@
+"""`${NAME}` and `${NAME:-else}` in what a server is reached by, as configuration files write them."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
+
+from ...errors import RefoldError
+
+T = TypeVar("T")
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<otherwise>:-[^}]*)?\}")
+
+
+class MissingVariableError(RefoldError, ValueError):
+    """A variable that is not set, and for which nothing else is given; `name` is the variable's."""
+
+    def __init__(self, name: str, where: str) -> None:
+        super().__init__(f"{where} needs the variable {name}, which is not set; set it, or write ${{{name}:-else}}")
+        self.name = name
+
+
+def expanded(value: T, variables: Mapping[str, str], where: str = "the configuration") -> T:
+    """The value with its texts' variables filled in: texts, lists and values of mappings, at any depth.
+
+    `${NAME:-else}` is `else` where NAME is not set or empty, as in a shell. Raises MissingVariableError for a
+    `${NAME}` that is not set. Nothing else that begins with a dollar is touched.
+    """
+
+    def put(found: re.Match[str]) -> str:
+        name, otherwise = found["name"], found["otherwise"]
+        if otherwise is not None:
+            return variables.get(name) or str(otherwise)[2:]
+        if name not in variables:
+            raise MissingVariableError(name, where)
+        return variables[name]
+
+    return _filled(value, put)
+
+
+def with_known(value: T, known: Mapping[str, str]) -> T:
+    """The value with the variables of `known` alone filled in; the others stay as they are written."""
+    return _filled(value, lambda found: known.get(found["name"], found[0]))
+
+
+def _filled(value: T, put: Callable[[re.Match[str]], str]) -> T:
+    if isinstance(value, str):
+        return cast(T, _VARIABLE.sub(put, value))
+    if isinstance(value, list):
+        return cast(T, [_filled(item, put) for item in value])
+    if isinstance(value, dict):
+        return cast(T, {key: _filled(item, put) for key, item in value.items()})
+    return value
