@@ -1,4 +1,4 @@
-"""The branches of one run, put together from its records: what was opened in a step, and the choice that ended it."""
+"""What one run has begun, from its records: the branches, each with the choice that ended it, and the runs of calls."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from .record import Record
 from .trace import Trace
 
 _BRANCH = b'\n{"kind":"branch",'
+_CALLED = b'"name":"refold.child"'
 _DECIDE = b'\n{"kind":"decide",'
 
 
@@ -102,6 +103,26 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
     record = trace.record_at(at + 1)
     decision: Mapping[str, Any] | None = record["decision"] if "candidate" in record else None
     return decision
+
+
+def called_children(trace: Trace) -> dict[str, bool]:
+    """Give the child runs that calls have begun, and whether the call of each has ended."""
+    found: dict[str, bool] = {}
+    intents: dict[int, tuple[str, int]] = {}
+    at = trace.data.find(_CALLED, 0, trace.size)
+    while at >= 0:
+        record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
+        if record.kind == "intent" and "child" in record and record["name"] == "refold.child":
+            found[record["child"]], intents[record.seq] = False, (record["child"], at)
+        at = trace.data.find(_CALLED, at + 1, trace.size)
+    for seq, (run_id, begun) in intents.items():
+        at = trace.data.find(b'"intent":%d,' % seq, begun, trace.size)
+        while at >= 0:
+            record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
+            if record.kind == "outcome" and record["intent"] == seq and not record.get("cancelled"):
+                found[run_id] = True
+            at = trace.data.find(b'"intent":%d,' % seq, at + 1, trace.size)
+    return found
 
 
 def _lines(trace: Trace, start: bytes) -> Iterator[int]:

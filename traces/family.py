@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .branching import first_decision, read_branches
+from .branching import called_children, first_decision, read_branches
 from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .kin import Family, Kin
 from .lock import lock_holder
@@ -76,7 +76,7 @@ class _Forks:
                 self._searched.add(place)
                 for run_id, header in headers:
                     link = header.get("parent")
-                    if isinstance(link, dict) and "candidate" not in link:
+                    if isinstance(link, dict) and "candidate" not in link and "call" not in link:
                         self._forks.setdefault(str(link.get("run")), []).append(run_id)
         return self._forks.get(trace.run_id, [])
 
@@ -89,12 +89,14 @@ class _Found:
         self.decision = first_decision(trace)
         self._forks = forks.of(trace)
         self._branches = list(read_branches(trace))
+        self._calls = called_children(trace)
 
     @classmethod
     def unreadable(cls, run_id: str, error: Exception) -> "_Found":
         """What is left to say of a run whose trace can't be read."""
         self = cls.__new__(cls)
         self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
+        self._calls = {}
         return self
 
     def names(self) -> Iterator[str]:
@@ -102,6 +104,7 @@ class _Found:
         for branch in self._branches:
             for _, _, run_id in branch.children:
                 yield run_id
+        yield from self._calls
         yield from self._forks
 
     def kin(self, made: Mapping[str, Kin], found: "Mapping[str, _Found]") -> Kin:
@@ -114,7 +117,9 @@ class _Found:
             branch.decided({name: (others[name], found[name].decision) for _, _, name in branch.children})
             for branch in self._branches
         )
-        return replace(self.facts, branches=branches, forks=tuple(others[name] for name in self._forks))
+        begun = [others[name] for name, ended in self._calls.items() if ended or others[name].status != "missing"]
+        forks = tuple(others[name] for name in self._forks)
+        return replace(self.facts, branches=branches, forks=forks, calls=tuple(begun))
 
 
 def _facts(trace: Trace) -> Kin:

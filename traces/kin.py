@@ -1,4 +1,4 @@
-"""What a family consists of: runs, the branches of each with their candidates, the forks."""
+"""What a family consists of: runs, the branches of each with their candidates, the runs inside them, the forks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from typing import Any
 class Kin:
     """One run of a family, with what came from it.
 
-    `parent` is what its header says of where it came from: `run`, `step`, and `candidate` of a child or `edit` of a
-    fork. `status` is "missing" or "corrupt" where the trace can't be read, and `error` says why; `pid` is the process
-    that writes to it now, where the system tells.
+    `parent` is what its header says of where it came from: `run`, `step`, and `candidate` of an explored child, `call`
+    and `name` of one that a call has begun, or `edit` of a fork. `calls` are the runs that calls of this one have
+    begun, in the calls' order. `status` is "missing" or "corrupt" where the trace can't be read, and `error` says why;
+    `pid` is the process that writes to it now, where the system tells.
     """
 
     run_id: str
@@ -25,6 +26,7 @@ class Kin:
     error: str | None = None
     branches: tuple["KinBranch", ...] = ()
     forks: tuple["Kin", ...] = ()
+    calls: tuple["Kin", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class Progress:
             self.run_id, self.module = record["run_id"], record["module"]
             self.steps = self.before = self.tokens = self.unpriced = self._step_tokens = 0
             self.cost = self._earlier = 0.0
-            self._forked = bool(record.get("parent")) and "candidate" not in record["parent"]
+            self._forked = bool(parent := record.get("parent") or {}) and not {"candidate", "call"} & parent.keys()
         else:
             self._earlier += self._last - self._began
         self.budget = record["budget"]

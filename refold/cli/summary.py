@@ -128,7 +128,7 @@ class Summary:
 def _fork(trace: Trace) -> dict[str, Any] | None:
     """What a fork's header says of it, and where it went on live; None for any other run."""
     parent = trace.header.get("parent") if trace.size else None
-    if not isinstance(parent, dict) or "candidate" in parent:
+    if not isinstance(parent, dict) or "candidate" in parent or "call" in parent:
         return None
     fork = {name: parent[name] for name in ("run", "step", "edit") if name in parent}
     if "reuse_effects" in parent:

@@ -1,4 +1,4 @@
-"""What `refold trace tree` does: draws a run's family, its branches with their candidates, its forks."""
+"""What `refold trace tree` does: draws a run's family: branches with their candidates, runs inside it, forks."""
 
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def _json(found: Family) -> dict[str, Any]:
         kin = todo.pop()
         if kin.run_id not in runs:
             runs[kin.run_id] = kin
-            todo += kin.forks
+            todo += [*kin.forks, *kin.calls]
             todo += [each.run for branch in kin.branches for each in branch.candidates if each.run is not None]
     ancestors = [kin.run_id for kin in found.ancestors]
     return {
@@ -80,6 +80,7 @@ def _kin_json(kin: Kin) -> dict[str, Any]:
         "status": standing(kin),
         "branches": [_branch_json(branch) for branch in kin.branches],
         "forks": [fork.run_id for fork in kin.forks],
+        "calls": [child.run_id for child in kin.calls],
     }
 
 

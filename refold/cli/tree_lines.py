@@ -56,7 +56,7 @@ def candidate_text(candidate: KinCandidate, root: str = "") -> Text:
     Where its run's id begins with `root`, the rest of it is shown.
     """
     name = candidate.run.run_id if candidate.run is not None else ""
-    short = f"…{name[len(root) :]}" if root and name.startswith(root) and name != root else name
+    short = _short(name, root)
     way = candidate.on_the_way
     decision = candidate.decision or {}
     parts = [
@@ -77,6 +77,13 @@ def fork_text(kin: Kin) -> Text:
     parent = kin.parent or {}
     at = Text(f"fork at step {parent.get('step')}", "bold")
     return joined(at, kin_text(kin), Text(edit_text(parent.get("edit") or ()), "yellow"))
+
+
+def child_text(kin: Kin, root: str = "") -> Text:
+    """A run that a call has begun: at which step, what it is called, how it stands; its id as of a candidate's run."""
+    parent = kin.parent or {}
+    parts = [Text(f"step {parent.get('step')}", "bold"), Text(clean(str(parent.get("name") or "child")), "cyan")]
+    return joined(*parts, *_standing(kin), Text(clean(_short(kin.run_id, root)), "dim"))
 
 
 def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
@@ -110,10 +117,16 @@ def _standing(kin: Kin) -> list[Text]:
     return [status, Text(count_text(kin.steps, "step"), "dim")]
 
 
+def _short(run_id: str, root: str) -> str:
+    return f"…{run_id[len(root) :]}" if root and run_id.startswith(root) and run_id != root else run_id
+
+
 def _left(kin: Kin) -> str:
     parent = kin.parent or {}
     if "candidate" in parent:
         return f"candidate {parent['candidate']} at step {parent.get('step')}"
+    if "call" in parent:
+        return f"{clean(str(parent.get('name')))} at step {parent.get('step')}"
     edit = edit_text(parent.get("edit") or ())
     return f"fork at step {parent.get('step')}{f': {edit}' if edit else ''}"
 

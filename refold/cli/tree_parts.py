@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..traces import Kin, KinBranch, KinCandidate
 from .text import count_text
-from .tree_lines import branch_text, candidate_text, fork_text, score_text, standing
+from .tree_lines import branch_text, candidate_text, child_text, fork_text, score_text, standing
 
 SHOWN = 8
 """How many of one kind are drawn below one line of a large family."""
@@ -62,6 +62,7 @@ class Parts:
             parts.append((branch.step, (branch_text(branch), _Place(branch, "", tree))))
         forks = sorted(kin.forks, key=lambda fork: (_step(fork), fork.run_id))
         shown = forks if self._full else forks[:SHOWN]
+        parts += [(_step(child), (child_text(child, self._root), child)) for child in kin.calls]
         parts += [(_step(fork), (fork_text(fork), fork)) for fork in shown]
         parts.sort(key=lambda part: part[0])
         lines = [part for _, part in parts]
@@ -95,8 +96,8 @@ class Parts:
         return [each for each in below if id(each) in kept]
 
 
-def _step(fork: Kin) -> int:
-    step = (fork.parent or {}).get("step")
+def _step(kin: Kin) -> int:
+    step = (kin.parent or {}).get("step")
     return step if isinstance(step, int) else 0
 
 
