@@ -1,5 +1,8 @@
 """The Agent: models, tools, hooks and events as one module on the engine."""
 
+from importlib import import_module
+from typing import Any
+
 from .agent import Agent
 from .agent_task import AgentTask
 from .agent_warning import AgentWarning
@@ -294,3 +297,13 @@ __all__ = [
     "trajectory_to_rows",
     "trajectory_to_turns",
 ]
+
+
+_OF_POLICIES = ("ProcessDecision", "ProcessJudge", "process_judge_hook")
+
+
+def __getattr__(name: str) -> Any:
+    """The judge of processes, which builds on this package: it is loaded once it is asked for."""
+    if name in _OF_POLICIES:
+        return getattr(import_module("..policies", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from ...engine import ActionResult, Decision, EffectError, Observation, call_info, effect, perform, run_actions
 from .calls import ToolCall
 from .chats import INTERRUPTED
+from .current import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
 from .events import (
     AgentEvent,
@@ -91,16 +93,23 @@ class Acting:
     async def _results(self) -> tuple[ActionResult, ...]:
         denied: dict[str, str] = {}
         if self.dispatch.wants(ToolStart):
-            denied = await self._denied()
+            with in_turn(self._current()):
+                denied = await self._denied()
         actions = self.decision.actions
         allowed = tuple(action for action in actions if action.id not in denied)
         done: dict[str, ActionResult] = {}
         if allowed:
             decision = self.decision if not denied else replace(self.decision, actions=allowed)
-            with tool_context(self.setup.context_of(self.state)):
+            policy = self.setup.policy
+            surroundings = policy.surroundings() if policy is not None else nullcontext()
+            with tool_context(self.setup.context_of(self.state)), surroundings:
                 observation = await run_actions(self.tools, decision)
             done = {result.id: result for result in observation.results}
         return tuple(done.get(a.id or "") or _not_done(a.id or "", a.name, denied[a.id or ""]) for a in actions)
+
+    def _current(self) -> CurrentTurn:
+        state, session = self.state, self.state.agent.session_id
+        return CurrentTurn(state.task, self.step, state.system, state.messages, self.turn.message, session)
 
     async def _denied(self) -> dict[str, str]:
         """The results of the calls that hooks have denied, by id; where one ends the run, no call is carried out."""

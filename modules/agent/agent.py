@@ -26,6 +26,7 @@ from .judging import AgentJudge
 from .messages import Message
 from .modes import ToolMode
 from .module import AgentLoop
+from .policy import as_policy, hooks_of
 from .running import Running, forked, resumed
 from .setup import Setup
 from .stop_conditions import StopCondition
@@ -55,6 +56,8 @@ class Agent(BaseModel):
         tools: Tools, Toolsets, objects with tool methods, and functions.
         tool_mode: how the model is told of them; see `ToolMode`.
         hooks: what is shown events and may react.
+        policy: what stands over its calls: None, a name such as "headless", a dict with a `name` and settings, or a
+            SessionPolicy; see `refold.modules.policies`. It may be changed between runs.
         stop_conditions: functions of the steps so far that say whether it is done.
         judge: an AgentJudge, or what else has its `evaluate`, for whoever evaluates it; a run does not look at it.
         trajectory: the conversation that `run` goes on with, with `reset=False`.
@@ -87,6 +90,7 @@ class Agent(BaseModel):
     tools: list[Any] = Field(default_factory=list)
     tool_mode: ToolMode = "auto"
     hooks: list[Hook] = Field(default_factory=list)
+    policy: Any = None
     stop_conditions: list[StopCondition] = Field(default_factory=list)
     judge: Any = None
     trajectory: Trajectory = Field(default_factory=Trajectory, exclude=True, repr=False)
@@ -128,6 +132,11 @@ class Agent(BaseModel):
         if hooks is None:
             return []
         return [hooks] if isinstance(hooks, Hook) else hooks
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _policy(cls, policy: Any) -> Any:
+        return as_policy(policy)
 
     @field_validator("stop_conditions", mode="before")
     @classmethod
@@ -175,6 +184,11 @@ class Agent(BaseModel):
         return as_tools(self.tools)
 
     @property
+    def all_hooks(self) -> list[Hook]:
+        """The hooks of a run: its own, and behind them those of its policy."""
+        return [*self.hooks, *hooks_of(self.policy)]
+
+    @property
     def history(self) -> list[Message]:
         """The conversation so far."""
         return self.trajectory.messages
@@ -188,16 +202,18 @@ class Agent(BaseModel):
             base_factor=self.backoff_base_factor,
             jitter=self.backoff_jitter,
         )
+        tools = self.all_tools if self.policy is None else self.policy.offered(self.all_tools)
         setup = Setup(
             name=self.name,
             generator=self.generator,
-            tools=tuple(self.all_tools),
+            tools=tuple(tools),
             instructions=self.instructions,
             tool_mode=self.tool_mode,
             params=params,
             backoff=backoff,
             limit=self.max_steps,
-            hooks=tuple(self.hooks),
+            hooks=tuple(self.all_hooks),
+            policy=self.policy,
             stop_conditions=tuple(self.stop_conditions),
             agent_id=self.agent_id,
         )

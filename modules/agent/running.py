@@ -144,7 +144,7 @@ async def tell_end(agent: "Agent", events: Sequence[AgentEvent]) -> None:
     for event in events:
         if not isinstance(event, AgentEnd):
             continue
-        for hook in agent.hooks:
+        for hook in agent.all_hooks:
             try:
                 if hook.listens_to(AgentEnd) and isinstance(await hook.react(event), Reaction):
                     log.warning("the hook %r reacted to the end of the run, which nothing changes", hook.name)

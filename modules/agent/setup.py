@@ -16,6 +16,7 @@ from .generators.protocol import Generator
 from .hooks import Hook
 from .messages import Message
 from .modes import ToolMode, prompt_for
+from .policy import Policy
 from .state import AgentState
 from .steps import StepsByRun
 from .stop_conditions import StopCondition
@@ -35,6 +36,7 @@ class Setup:
     backoff: Backoff | None = None
     limit: int = 1000
     hooks: tuple[Hook, ...] = ()
+    policy: Policy | None = None
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
 

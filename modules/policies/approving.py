@@ -1,0 +1,52 @@
+"""What a policy does about a call: deny it, or put it to a person."""
+
+from typing import Any, Literal
+
+from ...engine import NoRunError, call_info
+from ..agent.events import ToolStart
+from ..agent.reactions import Reaction, RetryWithFeedback
+from ..tools.human import approve_call
+from .people import with_people
+from .remembering import Remembered
+from .rules import call_text
+
+_allowed = Remembered[bool]()
+"""The calls that a person has allowed for the rest of a session."""
+
+
+def denied(event: ToolStart, why: str, **told: Any) -> Reaction:
+    """Denies the call, and writes that down; the model is told why."""
+    event.policy_decision = {"kind": "deny", "reason": why, **told}
+    return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
+
+
+async def asked(
+    event: ToolStart, why: str, *, session: str | None = None, somebody: bool = True, **told: Any
+) -> Reaction | None:
+    """Puts the call to a person, and denies it unless they approve of it; where nobody can answer it is denied.
+
+    The question is about this call with these arguments: an approval is good for nothing else. One that is given
+    "for the session" (`session`, or else the run) holds for every call with the same name and arguments, as long as
+    this process runs; in another it is asked for again.
+    """
+    if not somebody:
+        return denied(event, f"operator approval required, and nobody is there to give it: {why}", **told)
+    key = (session or _run(), call_text(event.tool_call))
+    if _allowed.get(key):
+        said: Literal["approve", "deny", "allow_session"] = "allow_session"
+    else:
+        with with_people():
+            said = await approve_call(event.tool_call, why)
+    if said == "deny":
+        return denied(event, f"a person was asked, and did not allow it: {why}", human_approved=False, **told)
+    if said == "allow_session":
+        _allowed.keep(key, True)
+    event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **told}
+    return None
+
+
+def _run() -> str:
+    try:
+        return call_info().run_id
+    except NoRunError:
+        return ""

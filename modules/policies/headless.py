@@ -1,0 +1,42 @@
+"""The policy of a session that nobody watches: questions are cancelled, and the run is bounded."""
+
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, cast
+
+from pydantic import Field
+
+from ..agent.events import GenerationStep
+from ..agent.hooks import CountingFunction, CountingHook
+from ..agent.reactions import Finish, Reaction
+from .people import without_people
+from .session_policy import SessionPolicy
+
+
+def _stop_on_max_steps(policy: Any, event: GenerationStep, memory: int | None) -> tuple[Reaction | None, int]:
+    """Finishes the run once it has made so many generations; the count is part of the run's state."""
+    count = (memory or 0) + 1
+    limit = policy.max_steps
+    return (Finish(f"max_steps={limit} reached") if limit is not None and count >= limit else None), count
+
+
+class HeadlessSessionPolicy(SessionPolicy):
+    """Nobody is there: `ask_user` and `confirm` are cancelled at once, and rules that would ask deny.
+
+    Attributes:
+        max_steps: after how many generations a run ends, as finished; each run counts on its own, and goes on counting
+            where it is resumed. None leaves it to the agent.
+    """
+
+    name: ClassVar[str] = "headless"
+    is_autonomous: ClassVar[bool] = True
+    display_label: ClassVar[str] = "auto"
+
+    max_steps: int | None = Field(default=None, gt=0)
+
+    stop_on_max_steps: ClassVar[Any] = CountingHook(
+        cast(CountingFunction, _stop_on_max_steps), GenerationStep, name="stop_on_max_steps"
+    )
+
+    def surroundings(self) -> AbstractContextManager[None]:
+        """Tools find nobody to ask."""
+        return without_people()

@@ -1,0 +1,60 @@
+"""Policies by name."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeAlias, TypeVar
+
+from .session_policy import InteractiveSessionPolicy, SessionPolicy
+
+P = TypeVar("P", bound=type[SessionPolicy])
+PolicySpec: TypeAlias = str | Mapping[str, Any] | SessionPolicy | None
+"""A policy, its name, a dict of its name and settings, or None for the interactive one."""
+
+_classes: dict[str, type[SessionPolicy]] = {}
+
+
+def register_policy(cls: P, *, name: str | None = None, replace: bool = False) -> P:
+    """Makes a class of policies known by a name, its own if none is given; works as a decorator.
+
+    A name that is taken stays with the class that has it, unless `replace` is set. Raises TypeError for what is no
+    class of policies, ValueError where there is no name.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, SessionPolicy)):
+        raise TypeError(f"a policy is a subclass of SessionPolicy, got {cls!r}")
+    key = name or cls.name
+    if not isinstance(key, str) or not key.strip():
+        raise ValueError(f"{cls.__name__} has no name: set `name = ...` in the class, or pass name=")
+    if replace or key not in _classes:
+        _classes[key] = cls
+    return cls
+
+
+def get_policy_class(name: str) -> type[SessionPolicy] | None:
+    """The class of that name; None where there is none."""
+    return _classes.get(name)
+
+
+def registered_policy_names() -> list[str]:
+    """The names that there are, sorted."""
+    return sorted(_classes)
+
+
+def resolve_policy(spec: PolicySpec) -> SessionPolicy:
+    """A policy from its name, or from a dict with its `name` and settings; None is the interactive one.
+
+    Raises ValueError for a name that there is none of, and for settings that the policy does not have or take.
+    """
+    if isinstance(spec, SessionPolicy):
+        return spec
+    if spec is None:
+        return InteractiveSessionPolicy()
+    if not isinstance(spec, str | Mapping):
+        raise ValueError(f"a policy is a name, a dict with a name, or a SessionPolicy; got {type(spec).__name__}")
+    settings = {} if isinstance(spec, str) else dict(spec)
+    name = spec if isinstance(spec, str) else settings.pop("name", InteractiveSessionPolicy.name)
+    cls = _classes.get(name) if isinstance(name, str) else None
+    if cls is None:
+        near = get_close_matches(str(name), _classes, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"there is no policy {name!r}; there are {', '.join(registered_policy_names())}{hint}")
+    return cls(**settings)

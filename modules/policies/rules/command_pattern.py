@@ -1,0 +1,118 @@
+"""Patterns of commands, such as `git push *`: whether a command may be one of those, and whether it surely is."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from .commands import Command
+from .shell_words import Word
+
+_REST = "*"
+
+
+@dataclass(frozen=True)
+class CommandPattern:
+    """A program and the first of its arguments, each with `*` and `?`; a `*` at the end stands for any others.
+
+    For a rule that denies (`may_be`) it counts that a command *may* be meant: options may stand between the words and
+    may be written in other ways, more arguments may follow, and what is not written out may be anything. For a rule
+    that allows (`is_surely`) the command has the pattern's words in their places, and no others without a `*`.
+    """
+
+    text: str
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The pattern's words."""
+        text = re.sub(r":\*$", " *", self.text.strip())
+        return tuple(text.split())
+
+    @cached_property
+    def has_name(self) -> bool:
+        """Whether the program's name is written out."""
+        return not re.search(r"[*?\[]", self.words[0])
+
+    def may_be(self, command: Command) -> bool:
+        """Whether the command may be one of those."""
+        if not command.program:
+            return False
+        if not self.has_name:
+            whole = " ".join([command.program, *(word.text or word.prefix for word in command.args)]).casefold()
+            pattern = " ".join(self.words).casefold()
+            return not command.is_written_out or any(fnmatchcase(whole, each) for each in (pattern, f"{pattern} *"))
+        head, *rest = (word.casefold() for word in self.words)
+        if command.program.casefold() == head:
+            flags = [word for word in rest if word.startswith("-") and word != "--"]
+            places = [word for word in rest if word not in flags]
+            return all(_has_flag(flag, command) for flag in flags) and _follow(places, command.args, command.is_open)
+        return command.is_unknown and self._is_mentioned(command)
+
+    def _is_mentioned(self, command: Command) -> bool:
+        """Whether all fixed words of the pattern stand in the arguments of a program that nothing is known of."""
+        said = " ".join([command.program, *(word.text or word.prefix for word in command.args)]).casefold()
+        fixed = [word.casefold() for word in self.words if not re.search(r"[*?\[]", word) and not word.startswith("-")]
+        return all(re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])", said) for word in fixed)
+
+    def is_surely(self, command: Command) -> bool:
+        """Whether the command surely is one of those, and does not write to a file."""
+        if command.writes or command.is_open or not fnmatchcase(command.program, self.words[0]):
+            return False
+        rest = self.words[1:]
+        for place, word in enumerate(rest):
+            if word == _REST and place == len(rest) - 1:
+                return True
+            given = command.args[place] if place < len(command.args) else None
+            if given is None or given.text is None or given.many or not fnmatchcase(given.text, word):
+                return False
+        return len(command.args) == len(rest)
+
+
+def _follow(pattern: Sequence[str], args: Sequence[Word], is_open: bool) -> bool:
+    """Whether the arguments may begin with the pattern's words, but for options and their values."""
+    if not pattern or (pattern[0] == _REST and len(pattern) == 1):
+        return True
+    if pattern[0] == _REST:
+        return any(_follow(pattern[1:], args[i:], is_open) for i in range(len(args) + 1))
+    if not args:
+        return is_open
+    word, rest = args[0], args[1:]
+    if word.many:
+        return True
+    if word.text is None:
+        fits = pattern[0].startswith(word.prefix.casefold()) or re.search(r"[*?\[]", pattern[0]) is not None
+        may_be_option = not word.prefix or word.prefix.startswith("-")
+        return (fits and _follow(pattern[1:], rest, is_open)) or (may_be_option and _past(pattern, rest, is_open))
+    if fnmatchcase(word.text.casefold(), pattern[0]) and _follow(pattern[1:], rest, is_open):
+        return True
+    return word.text.startswith("-") and _past(pattern, rest, is_open)
+
+
+def _past(pattern: Sequence[str], rest: Sequence[Word], is_open: bool) -> bool:
+    """Goes past an option, with or without a value."""
+    return _follow(pattern, rest, is_open) or (bool(rest) and _follow(pattern, rest[1:], is_open))
+
+
+def _has_flag(flag: str, command: Command) -> bool:
+    """Whether a command may have an option: `-rf` stands for `-r -f` and `--recursive --force` as well."""
+    if command.is_open:
+        return True
+    given = [word.text for word in command.args if word.text is not None]
+    if any(word.text is None and (not word.prefix or word.prefix.startswith("-")) for word in command.args):
+        return True
+    if flag.startswith("--"):
+        name = flag.split("=")[0]
+        long = [text.split("=")[0].casefold() for text in given if text.startswith("--") and len(text) > 2]
+        return any(name.startswith(each) for each in long) or _has_letter(name[2], given)
+    return all(_has_letter(letter, given) for letter in flag[1:])
+
+
+def _has_letter(letter: str, given: Sequence[str]) -> bool:
+    for text in given:
+        if text.startswith("--"):
+            if text[2:3].casefold() == letter:
+                return True
+        elif text.startswith("-") and letter in text[1:].casefold():
+            return True
+    return False

@@ -1,0 +1,90 @@
+"""Patterns of paths, such as `/etc/**`, `secrets/*` and `*.pem`; links and `..` do not hide what they lead to."""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+MOST_FILES = 20_000
+"""How many files below a folder are looked at to tell whether a search would read one of them."""
+
+
+@dataclass(frozen=True)
+class PathPattern:
+    """A path with `*` and `?` within a name, and `**` for any folders.
+
+    It is absolute, or begins with `~/`, or is relative to the workspace; a single name holds in every folder.
+    """
+
+    text: str
+    root: str
+
+    @cached_property
+    def _expressions(self) -> list[re.Pattern[str]]:
+        text = os.path.expanduser(self.text)
+        if "/" not in text.rstrip("/"):
+            return [_expression(f"/**/{text.rstrip('/')}")]
+        absolute = text if text.startswith("/") else f"{self.root}/{text}"
+        found = {_normal(absolute)}
+        fixed = re.split(r"(?<=/)(?=[^/]*[*?\[])", _normal(absolute), maxsplit=1)
+        found.add(
+            "/".join([os.path.realpath(fixed[0]).rstrip("/"), *fixed[1:]]) if fixed[1:] else os.path.realpath(fixed[0])
+        )
+        return [_expression(each) for each in sorted(found)]
+
+    def _fits(self, path: str) -> bool:
+        return any(expression.fullmatch(path) or expression.fullmatch(path + "/") for expression in self._expressions)
+
+    def may_be(self, path: str) -> bool:
+        """Whether a path leads to one of those: as it is written, or where its links lead to."""
+        forms = _forms(path, self.root)
+        folded = [form.casefold() for form in forms]
+        lower = PathPattern(self.text.casefold(), self.root.casefold()) if folded != forms else None
+        above = [str(parent) for form in forms for parent in Path(form).parents]
+        return any(map(self._fits, [*forms, *above])) or (lower is not None and any(map(lower._fits, folded)))
+
+    def is_surely(self, path: str) -> bool:
+        """Whether a path leads to one of those, both as it is written and where its links lead to."""
+        return all(map(self._fits, _forms(path, self.root)))
+
+    def may_hold(self, path: str) -> bool:
+        """Whether a folder may hold one of those, at any depth; one with too many files counts as if it did."""
+        place = _forms(path, self.root)[1]
+        seen = 0
+        for folder, folders, files in os.walk(place):
+            for name in [*files, *folders]:
+                seen += 1
+                if seen > MOST_FILES or self.may_be(os.path.join(folder, name)):
+                    return True
+        return False
+
+
+def _forms(path: str, root: str) -> list[str]:
+    whole = os.path.expanduser(path)
+    whole = whole if whole.startswith("/") else f"{root}/{whole}"
+    return [_normal(whole), os.path.realpath(whole)]
+
+
+def _normal(path: str) -> str:
+    return re.sub(r"^//+", "/", os.path.normpath(path))
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    """The pattern as an expression; `/**` stands for the folder itself as well."""
+    out = ""
+    for piece in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):
+        match piece:
+            case "/**/":
+                out += "/(?:.*/)?"
+            case "/**":
+                out += "(?:/.*)?"
+            case "**":
+                out += ".*"
+            case "*":
+                out += "[^/]*"
+            case "?":
+                out += "[^/]"
+            case _:
+                out += re.escape(piece)
+    return re.compile(out, re.DOTALL)

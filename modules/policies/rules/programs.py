@@ -1,0 +1,146 @@
+"""What is known of programs: which do what they are told and no more, and which run others.
+
+A program that is in none of these is taken to do no harm with arguments that are plain, and is doubted otherwise.
+"""
+
+import re
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+BARE = words_of(
+    """
+    [ : basename base64 break cat cd chgrp chmod chown cksum clear cmp column comm continue cp curl cut date df
+    diff dirname dirs du echo egrep exit expand expr export factor false fgrep file fmt fold free getconf getopts
+    grep groups head hexdump hostname id install jobs join jq kill ln local logname ls lsof md5sum mkdir mktemp mv
+    nl nproc od paste pgrep pidof pkill popd pr printenv printf ps pushd pwd read readlink readonly realpath
+    return rev rg rm rmdir seq set sha1sum sha256sum sha512sum shasum shift shred shuf sleep sort stat strings sum
+    sync tac tail tee test times touch tr tree true truncate tsort tty type typeset declare ulimit umask uname
+    unexpand uniq unlink unset uptime users wait wc wget whereis which who whoami xxd yes zcat gunzip gzip bzip2
+    xz zstd unzip pathchk pbcopy
+    """
+)
+"""Programs that only look at their arguments, or treat them as names, patterns and texts."""
+
+UNLESS = {
+    "sort": ("--c", "--fi"),
+    "rg": ("--pre", "--hostname-bin"),
+    "curl": ("-K", "--conf", "--engine"),
+    "wget": ("-e", "--ex", "--use-ask", "--config"),
+    "printf": ("-v",),
+    "tree": ("--info",),
+    "install": ("--strip-program",),
+}
+"""Beginnings of options with which they do more than that."""
+
+EVALUATE = words_of(
+    """
+    [ test printf read unset declare typeset local export readonly getopts wait kill
+    """
+)
+"""Built-in commands that calculate with their arguments, or take them as names of variables."""
+
+WRITE = words_of(
+    """
+    tee cp mv ln install dd chmod curl wget rsync tar unzip patch
+    """
+)
+"""Programs that make files, which what comes after them in the line may run."""
+
+WRAPPERS = words_of(
+    """
+    builtin busybox caffeinate chrt command doas env exec ionice linux32 linux64 ltrace nice nocache nohup numactl
+    parallel prlimit proot proxychains pseudo rlwrap setarch setsid stdbuf strace sudo taskset time timeout toybox
+    torsocks tsocks unbuffer valgrind watch xargs xvfb-run chronic fakeroot gtime gtimeout catchsegv choom
+    dbus-run-session firejail bwrap unshare setpriv
+    """
+)
+"""Programs that run what their arguments say, as it is."""
+
+JOIN = frozenset(["watch", "parallel"])
+"""Those of them that give their arguments to a shell, as one text."""
+
+START_SHELLS = words_of(
+    """
+    sudo doas unshare setpriv firejail bwrap fakeroot proot busybox
+    """
+)
+"""Those of them that start a shell where no program is named."""
+
+SHELLS = words_of(
+    """
+    sh bash dash ash zsh ksh ksh93 mksh pdksh posh yash rbash oksh
+    """
+)
+OTHER_SHELLS = words_of(
+    """
+    fish csh tcsh rc es elvish nu xonsh pwsh powershell cmd scsh ion osh oil tclsh wish expect
+    """
+)
+
+PYTHONS = re.compile(r"(python|pypy)[0-9.]*t?")
+INTERPRETERS = re.compile(
+    r"(perl|ruby|jruby|irb|node|nodejs|deno|bun|php|lua|luajit|guile|Rscript|R|julia|groovy|scala|kotlin|java|jshell|"
+    r"elixir|iex|erl|ghci|runghc|ocaml|swift|osascript|racket|sbcl|clisp|emacs|vim?|nvim|view|vimdiff|ex|ed|gdb|lldb|"
+    r"sqlite3?|psql|mysql|mariadb|gawk|mawk|nawk|awk|bc|dc|m4|tclsh|octave|gnuplot|man|less|more|most|pry|rlua|ipython|"
+    r"crystal|dotnet-script|csi|fsi|raku|sed|gsed)[0-9.]*",
+    re.IGNORECASE,
+)
+"""Programs that are languages, or have one: those whose text is not read here are doubted."""
+
+DOUBTED = words_of(
+    """
+    . source alias at batch bind compgen complete compopt coproc crontab dot ed enable fc hash history let mapfile
+    readarray run-parts script screen shopt socat start-stop-daemon su runuser systemd-run tmux xdg-open open
+    logout suspend disown bg fg atd anacron incrontab entr fzf inotifywait flock ssh-agent perf faketime sg cgexec
+    runcon chroot nsenter softlimit
+    """
+)
+"""Programs whose effect is not told by their arguments."""
+
+TRUSTED_FOLDERS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
+TOOL_FOLDERS = re.compile(r"(\./)?(\.?venv|env|node_modules/\.|\.tox/[\w.-]+)/?(bin|Scripts)/([\w.-]+)")
+"""Folders of a project in which its tools are installed; a program there is judged by its name."""
+
+QUIET_PYTHON_MODULES = words_of(
+    """
+    pytest unittest mypy ruff black isort flake8 pylint json.tool venv ensurepip compileall tabnanny pip build
+    coverage http.server zipfile tarfile sphinx twine pyright
+    """
+)
+"""Modules that `python -m` runs without their running what their arguments say."""
+
+SAFE_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full"})
+
+_VARIABLE = re.compile(
+    r"(PATH|IFS|ENV|HOME|SHELL|PS[0-4]|PWD|OLDPWD|CDPATH|FPATH|BROWSER|VISUAL|.*(EDITOR|PAGER|SHELL|COMMAND|CMD|EXEC|"
+    r"OPTS?|OPTIONS|FLAGS|HOOKS?|ASKPASS|WRAPPER|RSH|SSH|PRELOAD|STARTUP|PATH|OPEN|CLOSE|FORMAT|FILTER|PROGRAM|ARGS|"
+    r"HELPER|CONF|CONFIG|RC|INIT|LOADER)|(LD|DYLD|GIT|BASH|PYTHON|PERL|RUBY|NODE|NPM|MAKE|JAVA|LESS|MAN|GCC|CARGO|"
+    r"RUSTC|ZSH|KSH|POSIXLY|GCONV|LUA|PHP|TCL|R|SSH|SUDO|XDG|TMUX|DOCKER)_?.*)",
+    re.IGNORECASE,
+)
+
+
+def steers(name: str) -> bool:
+    """Whether a variable of this name may make a program run something else."""
+    return _VARIABLE.fullmatch(name) is not None
+
+
+GIT_COMMANDS = words_of(
+    """
+    add am apply archive blame branch bundle cat-file check-attr check-ignore check-mailmap check-ref-format
+    checkout checkout-index cherry cherry-pick clean clone commit commit-graph commit-tree count-objects describe
+    diff diff-files diff-index diff-tree fetch fmt-merge-msg for-each-ref format-patch fsck gc get-tar-commit-id
+    grep hash-object help init log ls-files ls-remote ls-tree mailinfo maintenance merge merge-base merge-file
+    merge-tree mktag mktree mv name-rev notes pack-objects pack-refs patch-id prune pull push range-diff read-tree
+    reflog remote repack replace request-pull rerere reset restore rev-list rev-parse revert rm send-email
+    shortlog show show-branch show-ref sparse-checkout stage stash status stripspace subtree switch symbolic-ref
+    tag unpack-file unpack-objects update-index update-ref update-server-info upload-pack var verify-commit
+    verify-pack verify-tag version whatchanged worktree write-tree send-pack receive-pack fast-export fast-import
+    lfs rebase submodule config
+    """
+)
+"""git's own commands; another may be an alias, of anything."""

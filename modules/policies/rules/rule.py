@@ -1,0 +1,262 @@
+"""One rule about tools, as a text: `bash(git push *)`, `write(/etc/**)`, `fetch(domain:example.org)`, `mcp__*`."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...agent.tools.actions import RAW_ARGUMENTS
+from ...tools import current_workspace
+from ...tools.files.patch_format import PatchError, read_patch
+from .command_pattern import CommandPattern
+from .commands import Line, line_of
+from .path_pattern import PathPattern
+from .programs import steers
+from .python_code import doubt_of_python
+
+CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
+READING = frozenset({"read", "ls", "glob", "grep"})
+_COMMANDS = ("cmd", "command")
+_CODES = ("code",)
+_PATHS = ("file_path", "path", "paths", "directory", "folder", "file", "filename")
+_WRITTEN = re.compile(r"\s*(?P<name>[^\s()]+)\s*(?:\((?P<pattern>.*)\))?\s*", re.DOTALL)
+_NAMED = re.compile(r"([a-z_][a-z0-9_]*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as rules look at it: the tool's name, and the arguments that it gets."""
+
+    name: str
+    args: Mapping[str, Any]
+    trusted: tuple[str, ...] = ()
+
+    @property
+    def bare(self) -> str:
+        """The name without what the tool belongs to."""
+        return self.name.rsplit("__", 1)[-1]
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the arguments are an object; if not, the tool refuses the call."""
+        return RAW_ARGUMENTS not in self.args
+
+    def of(self, names: tuple[str, ...]) -> Any:
+        """The first of these arguments that there is."""
+        return next((self.args[name] for name in names if name in self.args), None)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: the name of a tool, with `*` and `?`, and a pattern of its arguments, if it is not about all calls.
+
+    A pattern means what the tool's arguments are: of a command line, commands; of `read`, `write` and their like,
+    paths, also for every other tool that reads or changes files; `domain:` a host and those below it; and
+    `argument=` the text of any argument. For other tools it is held against the arguments as JSON.
+    """
+
+    text: str
+    name: str
+    pattern: str | None = None
+    argument: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> "Rule":
+        """The rule that a text stands for; raises ValueError for what is none."""
+        found = _WRITTEN.fullmatch(text)
+        if found is None or (found["pattern"] is not None and not found["pattern"].strip()):
+            raise ValueError(f"{text!r} is no rule; write it as tool, tool(pattern) or tool(argument=pattern)")
+        pattern, argument = found["pattern"], None
+        if pattern is not None and pattern.strip() in ("*", "**"):
+            pattern = None
+        if pattern is not None and (named := _NAMED.fullmatch(pattern)) is not None:
+            argument, pattern = named[1], named[2]
+        return cls(text.strip(), found["name"], pattern, argument)
+
+    # the tool
+
+    def names(self, name: str) -> bool:
+        """Whether it is about the tool of this name, or about tools of its name, whoever they belong to."""
+        bare = name.rsplit("__", 1)[-1]
+        return any(fnmatchcase(each.casefold(), self.name.casefold()) for each in (name, bare))
+
+    def concerns(self, call: Call) -> bool:
+        """Whether a rule that denies is about the call's tool, or about another that does the same."""
+        if self.names(call.name):
+            return True
+        if self.pattern is None:
+            return False
+        low = self.name.casefold()
+        if low == "bash":
+            return call.bare == "python"
+        return (low in CHANGING and call.bare in CHANGING) or (low in READING and call.bare in READING)
+
+    # whether a rule that denies, or asks, holds
+
+    def may_hold(self, call: Call) -> str | None:
+        """Why the rule holds of the call, or may hold, as that cannot be told; None where it surely does not."""
+        if not self.concerns(call):
+            return None
+        if self.pattern is None:
+            return f"the rule {self.text} holds"
+        if not call.is_readable:
+            return f"whether {self.text} holds cannot be told, as the arguments cannot be read"
+        why = self._may(call, self.pattern)
+        return None if why is None else f"{self.text}: {why}"
+
+    def _may(self, call: Call, pattern: str) -> str | None:
+        value = call.args.get(self.argument) if self.argument is not None else None
+        if self.argument is not None and self.argument not in (*_COMMANDS, *_PATHS):
+            return None if value is None else _text(value, pattern)
+        if call.bare == "python" and self.name.casefold() == "bash":
+            code = call.of(_CODES)
+            return doubt_of_python(code) if isinstance(code, str) else "the code is not a text"
+        if pattern.startswith("domain:"):
+            return _host(call.args, pattern.removeprefix("domain:").strip())
+        if (given := call.of(_COMMANDS)) is not None:
+            return self._command(call, given, pattern)
+        if call.bare == "apply_patch" or call.of(_PATHS) is not None or call.bare in READING:
+            return _path(call, pattern)
+        if call.bare == "fetch":
+            return _text(call.args.get("url", ""), pattern)
+        return _text(dict(call.args), pattern)
+
+    def _command(self, call: Call, given: Any, pattern: str) -> str | None:
+        if not isinstance(given, str):
+            return "the command is not a text"
+        line = _line(call, given)
+        wanted = CommandPattern(pattern)
+        found = [command for command in line.commands if wanted.may_be(command)]
+        if found:
+            return f"it runs {str(found[0])!r:.200}"
+        return f"{line.doubts[0]}, so what it runs cannot be told" if line.doubts else None
+
+    # whether a rule that allows holds
+
+    def surely_holds(self, call: Call) -> bool:
+        """Whether the rule surely covers the call: of a command line, every part of it."""
+        return self.covers_tool(call.name) and (self.pattern is None or self._surely(call, self.pattern))
+
+    def covers_tool(self, name: str) -> bool:
+        """Whether the rule is about the tool of this very name."""
+        return fnmatchcase(name, self.name)
+
+    def _surely(self, call: Call, pattern: str) -> bool:
+        if not call.is_readable or call.of(_COMMANDS) is not None:
+            return False
+        if self.argument is not None and self.argument not in _PATHS:
+            value = call.args.get(self.argument)
+            return isinstance(value, str) and fnmatchcase(value, pattern)
+        if pattern.startswith("domain:"):
+            return _is_below(_hosts(call.args), pattern.removeprefix("domain:").strip())
+        paths = _paths(call)
+        if paths:
+            root = str(current_workspace().root)
+            return all(PathPattern(pattern, root).is_surely(path) for path in paths)
+        return call.bare == "fetch" and fnmatchcase(str(call.args.get("url")), pattern)
+
+
+def covers_line(rules: list[Rule], call: Call) -> bool:
+    """Whether the rules that allow, taken together, cover each command of a call's command line."""
+    given = call.of(_COMMANDS)
+    patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
+    if not isinstance(given, str) or not patterns or not call.is_readable:
+        return False
+    if given.strip() in [pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)]:
+        return not call.args.get("env") and not call.args.get("input")
+    line = _line(call, given)
+    wanted = [CommandPattern(pattern) for pattern in patterns]
+    real = [command for command in line.commands if not command.is_guess]
+    return not line.doubts and bool(real) and all(any(each.is_surely(command) for each in wanted) for command in real)
+
+
+def is_command(call: Call) -> bool:
+    """Whether the call is one of a command line."""
+    return call.of(_COMMANDS) is not None
+
+
+def _line(call: Call, given: str) -> Line:
+    """What the command line runs, with what the other arguments do to it."""
+    line = line_of(given, is_fed=bool(call.args.get("input")), trusted=call.trusted)
+    env = call.args.get("env") or {}
+    steering = (
+        [name for name in env if not isinstance(name, str) or steers(name)] if isinstance(env, Mapping) else ["env"]
+    )
+    if not steering:
+        return line
+    return Line(line.commands, [f"it sets {steering[0]}, which steers what programs do", *line.doubts])
+
+
+def _text(value: Any, pattern: str) -> str | None:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str, sort_keys=True)
+    whole = pattern if isinstance(value, str) else f"*{pattern.strip('*')}*"
+    return f"{text!r:.100} fits" if fnmatchcase(text.casefold(), whole.casefold()) else None
+
+
+def _paths(call: Call) -> list[str] | None:
+    """The paths that a call names, each from where it starts; None where they cannot be told."""
+    cwd = call.args.get("cwd")
+    if call.bare == "apply_patch":
+        try:
+            patches = read_patch(str(call.args.get("patch", "")))
+        except PatchError:
+            return None
+        found: list[Any] = [path for patch in patches for path in (patch.path, patch.move_to) if path]
+    else:
+        given = call.of(_PATHS)
+        found = list(given) if isinstance(given, list | tuple) else ["." if given is None else given]
+    if not all(isinstance(path, str) for path in found) or not (cwd is None or isinstance(cwd, str)):
+        return None
+    return [path if cwd is None or path.startswith(("/", "~")) else f"{cwd}/{path}" for path in found]
+
+
+def _path(call: Call, pattern: str) -> str | None:
+    paths = _paths(call)
+    if paths is None:
+        return "the paths cannot be told"
+    wanted = PathPattern(pattern, str(current_workspace().root))
+    if call.bare in ("glob", "ls") and (more := call.args.get("pattern")) is not None:
+        paths = [*paths, *(f"{path}/{more}" for path in paths)]
+    for path in paths:
+        if wanted.may_be(path):
+            return f"it is about {path}"
+        if call.bare == "grep" and wanted.may_hold(path):
+            return f"it would search what is in {path}; search where no such file is"
+    return None
+
+
+def _hosts(args: Mapping[str, Any]) -> list[str | None]:
+    """The hosts of all URLs among the arguments, None for one that cannot be told."""
+    return [_host_of(value) for name, value in args.items() if "url" in name.casefold() or _is_url(value)]
+
+
+def _is_url(value: Any) -> bool:
+    return isinstance(value, str) and re.match(r"\s*[A-Za-z][A-Za-z0-9+.-]*:", value) is not None
+
+
+def _host_of(value: Any) -> str | None:
+    if not isinstance(value, str) or re.search(r"[\s\\\x00-\x20]", value):
+        return None
+    try:
+        host = urlsplit(value).hostname
+        return None if not host or "%" in host else host.rstrip(".").encode("idna").decode().casefold()
+    except (ValueError, UnicodeError):
+        return None
+
+
+def _host(args: Mapping[str, Any], domain: str) -> str | None:
+    hosts = _hosts(args)
+    for host in hosts:
+        if host is None:
+            return "the host cannot be told"
+        if _is_below([host], domain):
+            return f"it is about {host}"
+    return None
+
+
+def _is_below(hosts: list[str | None], domain: str) -> bool:
+    low = domain.casefold().rstrip(".").removeprefix("*.")
+    return bool(hosts) and all(host is not None and (host == low or host.endswith(f".{low}")) for host in hosts)

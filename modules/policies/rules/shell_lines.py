@@ -1,0 +1,337 @@
+"""The simple commands of a shell command line, those in pipes, loops, subshells and substitutions among them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .shell_words import SPACE, Doubt, Word, WordReader
+
+MOST_CHARACTERS = 20_000
+_DEEPEST = 20
+_OPERATORS = ("<<<", "<<-", "&>>", "&&", "||", "|&", ";;", "<<", ">>", "<&", ">&", "<>", ">|", "&>")
+_REDIRECTS = frozenset({"<<<", "<<-", "<<", "&>>", ">>", "<&", ">&", "<>", ">|", "&>", "<", ">"})
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
+_SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\[", re.ASCII)
+_UNREAD = frozenset({"case", "select", "function", "coproc", "((", "esac"})
+_CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "}"})
+_CONDITION = re.compile(r"\[\[(?:[\w\s./=!*?~^+:,@%&|<>\"-]|\$\w|\$\{\w+\})*\s\]\](?=[\s;&|)]|$)", re.ASCII)
+_PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`]*")
+_NUMBER = re.compile(r"[0-9]+(?=[<>])")
+_ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]")
+
+
+@dataclass(slots=True)
+class Simple:
+    """One simple command: what it sets, its words, where its output goes, and whether its stdin is given to it."""
+
+    sets: list[tuple[str, Word]] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
+    writes: list[Word] = field(default_factory=list)
+    is_fed: bool = False
+
+
+def read_line(source: str, *, is_fed: bool = False, depth: int = 0) -> list[Simple]:
+    """The simple commands of a command line, in the order in which they stand; raises Doubt.
+
+    `is_fed` says that something is given to the whole line as its stdin.
+    """
+    if len(source) > MOST_CHARACTERS or depth > _DEEPEST:
+        raise Doubt("it is too long, or nested too deeply")
+    if (odd := _ODD.search(source)) is not None:
+        raise Doubt(f"it holds the character U+{ord(odd[0]):04X}")
+    reader = _Reader(source, depth)
+    reader.fed = is_fed
+    reader.commands(())
+    reader.skip()
+    if reader.at < len(source):
+        raise Doubt(f"{source[reader.at : reader.at + 10]!r} stands where no command can")
+    return reader.found
+
+
+class _Reader:
+    def __init__(self, source: str, depth: int) -> None:
+        self.source = source
+        self.at = 0
+        self.depth = depth
+        self.fed = False
+        self.found: list[Simple] = []
+        self._heredocs: list[tuple[str, bool, bool]] = []
+
+    # characters
+
+    def skip(self, *, newlines: bool = False) -> None:
+        """Goes past blanks, comments and joined lines."""
+        while self.at < len(self.source):
+            char = self.source[self.at]
+            if char in SPACE:
+                self.at += 1
+            elif self.source.startswith("\\\n", self.at):
+                self.at += 2
+            elif char == "#":
+                end = self.source.find("\n", self.at)
+                self.at = len(self.source) if end < 0 else end
+            elif char == "\n" and newlines:
+                self._newline()
+            else:
+                return
+
+    def _newline(self) -> None:
+        self.at += 1
+        for delimiter, dashed, quoted in self._heredocs:
+            self._heredoc(delimiter, dashed, quoted)
+        self._heredocs = []
+
+    def _heredoc(self, delimiter: str, dashed: bool, quoted: bool) -> None:
+        body: list[str] = []
+        while True:
+            if self.at >= len(self.source):
+                raise Doubt("a here-document is not closed")
+            end = self.source.find("\n", self.at)
+            line = self.source[self.at :] if end < 0 else self.source[self.at : end]
+            self.at = len(self.source) if end < 0 else end + 1
+            if (line.lstrip("\t") if dashed else line) == delimiter:
+                break
+            body.append(line)
+        text = "\n".join(body)
+        if not quoted and ("`" in text or re.search(r"\$[({\[]", text) or "\\\n" in text):
+            raise Doubt("commands are substituted in a here-document")
+
+    def _operator(self) -> str:
+        """The operator here; an empty text where there is none."""
+        if self.source[self.at : self.at + 2] in ("<(", ">("):
+            return ""
+        for operator in _OPERATORS:
+            if self.source.startswith(operator, self.at):
+                return operator
+        char = self.source[self.at : self.at + 1]
+        return char if char and char in ";&|<>()\n" else ""
+
+    def _peek(self) -> str:
+        """The plain word here, without going past it; an empty text where there is none."""
+        end = _PLAIN.match(self.source, self.at)
+        assert end is not None
+        following = self.source[end.end() : end.end() + 1]
+        return end[0] if following == "" or following in " \t\n;&|<>()" else ""
+
+    def _word(self) -> Word:
+        if self.source[self.at : self.at + 2] in ("<(", ">("):
+            begin = self.at
+            self.at = self._substituted(self.at + 2)
+            return Word(None, "/dev/fd/", False, self.source[begin : self.at])
+        reader = WordReader(self.source, self.at, self._substituted, self._inner)
+        word, self.at = reader.read()
+        if not word.raw:
+            raise Doubt(f"{self.source[self.at : self.at + 10]!r} stands where a word should")
+        return word
+
+    def _substituted(self, at: int) -> int:
+        """Reads the commands of a `$(...)` from `at` on; gives where it ends."""
+        if self.depth > _DEEPEST:
+            raise Doubt("it is nested too deeply")
+        inner = _Reader(self.source, self.depth + 1)
+        inner.at, inner.fed = at, self.fed
+        inner.commands((")",))
+        inner._expect(")")
+        self.found += inner.found
+        return inner.at
+
+    def _inner(self, source: str) -> None:
+        self.found += read_line(source, is_fed=self.fed, depth=self.depth + 1)
+
+    # grammar
+
+    def commands(self, ends: Sequence[str]) -> None:
+        """Reads a list of commands, up to one of these words or operators, or to the end of the line."""
+        while True:
+            self.skip(newlines=True)
+            if self.at >= len(self.source) or self._operator() == ")" or self._peek() in ends:
+                break
+            if self._peek() in _CLOSERS:
+                raise Doubt(f"{self._peek()!r} closes nothing")
+            self._pipeline()
+            self.skip()
+            operator = self._operator()
+            if operator in ("&&", "||", ";", "&", "\n"):
+                if operator == "\n":
+                    self._newline()
+                else:
+                    self.at += len(operator)
+            elif operator not in ("", ")"):
+                raise Doubt(f"{operator!r} stands where no command ends")
+        if self._heredocs:
+            raise Doubt("a here-document is not closed")
+
+    def _pipeline(self) -> None:
+        before = self.fed
+        while True:
+            self.skip()
+            if self._peek() == "!":
+                self.at += 1
+                continue
+            self._command()
+            self.skip()
+            if self._operator() not in ("|", "|&"):
+                break
+            self.at += len(self._operator())
+            self.skip(newlines=True)
+            self.fed = True
+        self.fed = before
+
+    def _command(self) -> None:
+        self.skip()
+        word, begin = self._peek(), len(self.found)
+        if self._operator() == "(":
+            if self.source.startswith("((", self.at):
+                raise Doubt("it calculates with ((...))")
+            self.at += 1
+            self.commands((")",))
+            self._expect(")")
+        elif word in _UNREAD:
+            raise Doubt(f"it holds {word!r}")
+        elif word == "{":
+            self._past("{")
+            self.commands(("}",))
+            self._past("}")
+        elif word == "if":
+            self._if()
+        elif word in ("while", "until"):
+            self._past(word)
+            self.commands(("do",))
+            self._do()
+        elif word == "for":
+            self._for()
+        elif word == "[[":
+            condition = _CONDITION.match(self.source, self.at)
+            if condition is None:
+                raise Doubt("a condition in [[...]] holds more than names and texts")
+            self.at = condition.end()
+        else:
+            self._simple()
+            return
+        compound = Simple()
+        self._redirects(compound)
+        for one in self.found[begin:]:
+            one.is_fed = one.is_fed or compound.is_fed
+        self.found.append(compound)
+
+    def _if(self) -> None:
+        self._past("if")
+        self.commands(("then",))
+        self._past("then")
+        while True:
+            self.commands(("elif", "else", "fi"))
+            word = self._peek()
+            if word == "elif":
+                self._past("elif")
+                self.commands(("then",))
+                self._past("then")
+            elif word == "else":
+                self._past("else")
+                self.commands(("fi",))
+            else:
+                self._past("fi")
+                return
+
+    def _for(self) -> None:
+        self._past("for")
+        self.skip()
+        if not re.fullmatch(r"[A-Za-z_]\w*", name := self._peek()):
+            raise Doubt("a loop that counts, or has no name")
+        self._past(name)
+        loop = Simple(sets=[(name, Word(None, ""))])
+        self.skip(newlines=True)
+        if self._peek() == "in":
+            self._past("in")
+            self.skip()
+            while not self._operator() and self.at < len(self.source):
+                loop.sets.append((name, self._word()))
+                self.skip()
+        self.found.append(loop)
+        self.skip()
+        if self._operator() in (";", "\n"):
+            self.at += 1
+        self.skip(newlines=True)
+        self._do()
+
+    def _do(self) -> None:
+        self._past("do")
+        self.commands(("done",))
+        self._past("done")
+
+    def _past(self, word: str) -> None:
+        self.skip(newlines=True)
+        if self._peek() != word:
+            raise Doubt(f"{word!r} is missing")
+        self.at += len(word)
+
+    def _expect(self, operator: str) -> None:
+        self.skip(newlines=True)
+        if not self.source.startswith(operator, self.at):
+            raise Doubt(f"{operator!r} is missing")
+        self.at += len(operator)
+
+    def _simple(self) -> None:
+        one = Simple(is_fed=self.fed)
+        place = len(self.found)
+        while True:
+            self.skip()
+            if self.at >= len(self.source):
+                break
+            if self._redirect(one):
+                continue
+            operator = self._operator()
+            if operator == "(":
+                raise Doubt("a function or a list is defined")
+            if operator:
+                break
+            self._add(one, self._word())
+        if not (one.words or one.sets or one.writes or one.is_fed):
+            raise Doubt("there is no command where one should be")
+        self.found.insert(place, one)
+
+    def _add(self, one: Simple, word: Word) -> None:
+        head = _ASSIGNS.match(word.raw)
+        if not one.words and head is not None:
+            name = head[0].rstrip("+=")
+            text = None if word.text is None else word.text[len(head[0]) :]
+            one.sets.append((name, Word(text, word.prefix[len(head[0]) :], word.many, word.raw)))
+        elif not one.words and _SUBSCRIPT.match(word.raw):
+            raise Doubt("a list is changed")
+        else:
+            one.words.append(word)
+
+    def _redirects(self, one: Simple) -> None:
+        self.skip()
+        while self._redirect(one):
+            self.skip()
+
+    def _redirect(self, one: Simple) -> bool:
+        """Reads a redirection, if there is one here."""
+        number = _NUMBER.match(self.source, self.at)
+        begin = self.at
+        if number is not None:
+            self.at = number.end()
+        operator = self._operator()
+        if operator not in _REDIRECTS:
+            self.at = begin
+            if number is not None:
+                raise Doubt("a number stands before what is substituted")
+            return False
+        self.at += len(operator)
+        self.skip()
+        if operator in ("<<", "<<-"):
+            word = self._word()
+            quoted = not word.is_plain
+            if word.text is None:
+                raise Doubt("the end of a here-document is not written out")
+            self._heredocs.append((word.text, operator == "<<-", quoted))
+            one.is_fed = True
+            return True
+        target = self._word()
+        if operator in ("<", "<<<", "<>"):
+            one.is_fed = one.is_fed or target.text != "/dev/null"
+        if operator in ("<&",) or (operator == ">&" and re.fullmatch(r"[0-9]+-?|-", target.text or "")):
+            one.is_fed = one.is_fed or operator == "<&"
+        elif operator != "<" and operator != "<<<":
+            one.writes.append(target)
+        return True

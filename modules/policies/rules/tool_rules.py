@@ -1,0 +1,88 @@
+"""Rules about tools: what is denied, what is asked for, what is allowed; in this order."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from ...agent.calls import ToolCall
+from ...agent.documents import plain
+from ...agent.tools import action_for
+from .rule import Call, Rule, covers_line, is_command
+
+RuleAction = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rules say of a call, why, and the rule that says so; no rule where it is `otherwise`."""
+
+    action: RuleAction
+    why: str
+    rule: str | None = None
+
+
+class ToolRules(BaseModel):
+    """Which tools may be called, with which arguments; see `Rule` for how a rule is written.
+
+        ToolRules(deny=["bash(git push *)", "write(/etc/**)"], ask=["fetch"], allow=["read", "bash(ls *)"])
+
+    A rule that denies goes before one that asks, and that before one that allows. Of a command line every part counts:
+    one part that is denied denies it, and it is allowed if each part is. Where it cannot be told what a line runs,
+    rules that deny or ask hold, and rules that allow do not.
+
+    Attributes:
+        deny: what is not done; a tool that is denied whatever its arguments is not offered to the model.
+        ask: what a person has to approve of.
+        allow: what is done without asking.
+        otherwise: what happens to a call that no rule is about.
+        trusted: programs, as they are written in command lines, that are to be judged by their names alone, such as
+            `./gradlew`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    otherwise: RuleAction = "allow"
+    trusted: tuple[str, ...] = ()
+
+    @field_validator("deny", "ask", "allow", mode="before")
+    @classmethod
+    def _rules(cls, given: Any) -> Any:
+        rules = (given,) if isinstance(given, str) else tuple(given)
+        for rule in rules:
+            Rule.of(rule)
+        return rules
+
+    @cached_property
+    def _read(self) -> dict[str, list[Rule]]:
+        return {name: [Rule.of(text) for text in getattr(self, name)] for name in ("deny", "ask", "allow")}
+
+    def denies_whole(self, name: str) -> bool:
+        """Whether a tool is denied whatever its arguments, by the name that models see."""
+        return any(rule.pattern is None and rule.names(name) for rule in self._read["deny"])
+
+    def verdict(self, call: ToolCall) -> Verdict:
+        """What the rules say of a call."""
+        made = Call(call.name, action_for(call).args, self.trusted)
+        for action in ("deny", "ask"):
+            for rule in self._read[action]:
+                if (why := rule.may_hold(made)) is not None:
+                    return Verdict("deny" if action == "deny" else "ask", why, rule.text)
+        allowing = self._read["allow"]
+        for rule in allowing:
+            if rule.surely_holds(made):
+                return Verdict("allow", f"the rule {rule.text} holds", rule.text)
+        if is_command(made) and covers_line(allowing, made):
+            return Verdict("allow", "the rules that allow cover each part", "allow")
+        return Verdict(self.otherwise, "no rule is about this call")
+
+
+def call_text(call: ToolCall) -> str:
+    """A call by its name and its exact arguments, however these are ordered."""
+    args = json.dumps(plain(action_for(call).args), ensure_ascii=False, sort_keys=True)
+    return f"{call.name}({args})"

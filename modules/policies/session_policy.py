@@ -1,0 +1,92 @@
+"""What every policy has: hooks, rules about tools, and what status lines say of it. And the one that adds nothing."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from ..agent.events import ToolStart
+from ..agent.hooks import Hook, hook
+from ..agent.reactions import Reaction
+from ..agent.tools import Tool
+from .approving import asked, denied
+from .rules import ToolRules
+
+
+class SessionPolicy(BaseModel):
+    """What stands over the calls of an agent, for as long as it is the agent's `policy`.
+
+        class Careful(SessionPolicy):
+            name = "careful"
+            limit: int = 3
+
+            @hook(ToolStart)
+            def look(self, event: ToolStart) -> Reaction | None: ...
+
+    Settings are fields; one that there is none of is refused. The hooks are methods marked with `hook`, those of base
+    classes included; a subclass's hides the one of the same name. A hook that raises on ToolStart denies the call.
+
+    A policy keeps no state of a run: one may stand over many runs at once, and over sub-agents. What has to be counted
+    is counted by a CountingHook.
+
+    Attributes:
+        name: what it is registered and asked for by.
+        is_autonomous: whether no person is there: questions are cancelled, and what a rule would ask for is denied.
+        display_label: a short text for a status line.
+        rules: which tools may be called, with which arguments.
+    """
+
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, extra="forbid", ignored_types=(Hook,), validate_assignment=True
+    )
+
+    name: ClassVar[str] = ""
+    is_autonomous: ClassVar[bool] = False
+    display_label: ClassVar[str] = ""
+
+    rules: ToolRules | None = None
+
+    @property
+    def hooks(self) -> list[Hook]:
+        """All hooks of the policy, bound to it."""
+        return self.get_hooks()
+
+    def get_hooks(self) -> list[Hook]:
+        """`hooks`, as a method."""
+        found: dict[str, Any] = {}
+        for cls in type(self).__mro__:
+            for name, member in vars(cls).items():
+                found.setdefault(name, member)
+        kept = [name for name, member in found.items() if isinstance(member, Hook)]
+        if self.rules is None and found.get("check_rules") is vars(SessionPolicy)["check_rules"]:
+            kept.remove("check_rules")
+        return [getattr(self, name) for name in kept]
+
+    def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
+        """Those of the tools that the model is told of: not those that are denied whatever the arguments."""
+        rules = self.rules
+        return [tool for tool in tools if rules is None or not rules.denies_whole(tool.wire_name)]
+
+    def surroundings(self) -> AbstractContextManager[None]:
+        """What tools are called in."""
+        return nullcontext()
+
+    @hook(ToolStart)
+    async def check_rules(self, event: ToolStart) -> Reaction | None:
+        """Denies a call, or asks for it, as the rules say."""
+        verdict = self.rules.verdict(event.tool_call) if self.rules is not None else None
+        if verdict is None or (verdict.rule is None and verdict.action == "allow"):
+            return None
+        if verdict.action == "deny":
+            return denied(event, verdict.why, source="rules")
+        if verdict.action == "ask":
+            return await asked(event, verdict.why, source="rules", somebody=not self.is_autonomous)
+        event.policy_decision = {"kind": "allow", "source": "rules", "reason": verdict.why}
+        return None
+
+
+class InteractiveSessionPolicy(SessionPolicy):
+    """The policy of a session with a person in it: it adds no hooks but those of its rules."""
+
+    name: ClassVar[str] = "interactive"
