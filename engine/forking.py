@@ -189,13 +189,10 @@ def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
     if link is None or "candidate" in link or "call" in link:
         return None
     try:
-        source = linked(link, trace)
-        if source.step_count >= link["step"] and source.state_record(link["step"]).hash == link["hash"]:
-            return cls.from_dict(patched(source.state(link["step"]), link.get("edit", [])))
-        problem = f"{source.path or 'the trace'} is no longer the one that was forked"
+        source = linked(link, trace).until(link["hash"])
+        return cls.from_dict(patched(source.state(link["step"]), link.get("edit", [])))
     except TraceError as error:
-        problem = str(error)
-    raise EngineUsageError(
-        f"the process ended before run {trace.run_id} had its first state, state {link['step']} of run {link['run']}, "
-        f"and {problem}; fork it again"
-    )
+        raise EngineUsageError(
+            f"the process ended before run {trace.run_id} had its first state, state {link['step']} of run "
+            f"{link['run']}, and {error}; fork it again"
+        ) from error

@@ -294,6 +294,17 @@ class Trace:
         """
         return orjson.loads(self.blob(recorded)) if is_blob(recorded) else recorded
 
+    def until(self, hash: str) -> "Trace":
+        """Give the trace as it stood when the record with this hash was its last one.
+
+        Raises `TraceError` where there is no such record: it is not the run that somebody saw.
+        """
+        at = self.data.rfind(b',"hash":"' + hash.encode() + b'"}\n', 0, self.size)
+        if at < 0:
+            raise TraceError(f"{self.path or 'the trace'} is no longer the one that was forked")
+        end = self.data.index(b"\n", at) + 1
+        return Trace(self.data[:end], path=self.path, blobs=self._blobs, memory=self._memory, size=end)
+
     def relative(self, run_id: str) -> "Trace":
         """Find another run of the family: a parent, a child, a sibling, as its trace stands now.
 

@@ -616,6 +616,21 @@ def test_a_fork_is_killed_anywhere_and_resumed(folder: Path | None) -> None:
         assert lawful(engine, result).state == fork.state
 
 
+def test_a_fork_that_was_killed_before_its_first_state_begins_with_it_though_its_source_has_gone_on(
+    tmp_path: Path,
+) -> None:
+    source = Engine(Walker(), traces=tmp_path, budget=RuntimeBudget(max_steps=2)).run("t")
+    engine = Engine(Walker(), traces=tmp_path)
+    fork = engine.fork(source.trace, 2, add)
+    path = fork.trace.path
+    assert path is not None
+    path.write_bytes(fork.trace.records[0].raw + b"\n")
+    gone_on = engine.resume(source.trace, budget=RuntimeBudget(max_steps=30))
+    assert gone_on.trace.state_record(2).kind == "resume", "state 2 is another one now"
+    again = lawful(engine, engine.resume(path))
+    assert (again.state, again.trace.state(0)) == (fork.state, fork.trace.state(0))
+
+
 @pytest.mark.parametrize("edit", [None, add])
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_fork_that_was_killed_before_its_first_state_begins_with_it(
