@@ -12,7 +12,7 @@ from .finding import RUNS, find_trace
 from .importing import load_module
 from .inputs import strict_json
 from .out import write_json
-from .resuming import Going, Resume, budget_over, module_of
+from .resuming import Going, Resume, agent_of, budget_over, module_of
 from .running import Manner, folder, hushed, tell, watched
 
 
@@ -34,10 +34,16 @@ def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> 
     path = _source(named, wanted.traces)
     trace = Trace.load(path)
     with hushed(manner):
-        loaded = load_module(*module_of(trace.header, module))
+        agent = agent_of(trace, module, wanted.workspace)
+        loaded = load_module(*module_of(trace.header, module)) if agent is None else None
     home = wanted.traces if wanted.traces is not None else branches_folder(path).parent
     budget = budget_over(trace, wanted.budget)
     folder(home)
+    if loaded is None:
+        assert agent is not None
+        from .agent.going_on import fork_agent
+
+        return fork_agent(agent, trace, home, wanted, budget, manner)
 
     def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
         engine = Engine(

@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -17,9 +18,25 @@ def load_module(path: str, why: str = "") -> AgentModule[Any]:
 
     `why` says where the path comes from. Raises InputError where there is none, or importing it fails.
     """
+    found = load_object(path, "CLASS", _offers, why)
+    if isinstance(found, AgentModule):
+        return found
+    if not isinstance(found, type) or not issubclass(found, AgentModule):
+        name, _, qualname = path.partition(":")
+        raise InputError(f"{path} is no AgentModule{why}; {_offers(sys.modules[name], qualname)}")
+    module: AgentModule[Any] = made(found, path)
+    return module
+
+
+def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], why: str = "") -> Any:
+    """What is at `package.module:name`, looked for in the current folder too.
+
+    `noun` is what stands behind the colon, `offers` tells what else a module has. Raises InputError as `load_module`.
+    """
     name, colon, qualname = path.partition(":")
     if not colon or not name or not qualname:
-        raise InputError(f"{path!r} is no MODULE:CLASS{why}; write for example mymodule:Agent, or name a task file")
+        example = "mymodule:Agent, or name a task file" if noun == "CLASS" else "mymodule:name"
+        raise InputError(f"{path!r} is no MODULE:{noun}{why}; write for example {example}")
     if name.endswith(".py"):
         raise InputError(
             f"{path!r} names a file{why}; write it as one imports it: {name[:-3].replace('/', '.')}:{qualname}"
@@ -29,15 +46,16 @@ def load_module(path: str, why: str = "") -> AgentModule[Any]:
     found: Any = _import(name, why)
     for part in qualname.split("."):
         if not hasattr(found, part):
-            raise InputError(f"{name} has no {qualname!r}{why}; {_offers(sys.modules[name], qualname)}")
+            raise InputError(f"{name} has no {qualname!r}{why}; {offers(sys.modules[name], qualname)}")
         found = getattr(found, part)
-    if isinstance(found, AgentModule):
-        return found
-    if not isinstance(found, type) or not issubclass(found, AgentModule):
-        raise InputError(f"{path} is no AgentModule{why}; {_offers(sys.modules[name], qualname)}")
+    return found
+
+
+def made(make: Callable[[], Any], path: str) -> Any:
+    """What a stranger's class or function gives without arguments; raises InputError where it raises."""
     try:
-        return found()
-    except Exception as error:  # a stranger's constructor: whatever it raises is told in one line
+        return make()
+    except Exception as error:  # whatever it raises is told in one line
         raise _failed(f"{path} can't be made without arguments", error) from error
 
 

@@ -81,3 +81,14 @@ def strict_json(text: str) -> Any:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+def read_text_or_file(text: str | None, option: str) -> str | None:
+    """The text of an option, or of the file that `@FILE` names; raises InputError where it can't be read."""
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        told = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{option} {text}: {told}") from None

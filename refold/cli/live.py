@@ -54,7 +54,7 @@ class LiveView:
         """Takes a record, as it was written."""
         with self._lock:
             done = self.progress.take(record)
-            line = step_line(done, self._room()) if done is not None else _note(record)
+            line = step_line(done, self._room()) if done is not None else note(record)
             if line is not None and not self._quiet:
                 self._print(line)
 
@@ -73,7 +73,7 @@ class LiveView:
         return max(16, self._out.width - 48) if self._shows_bars else 100
 
 
-def _note(record: Record) -> Text | None:
+def note(record: Record) -> Text | None:
     """The line for what is said beside the steps, if it is worth one."""
     if record.kind == "header":
         objective = (record.get("task") or {}).get("objective") or ""

@@ -15,6 +15,7 @@ Request = Mapping[str, Any]
 
 def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[str, Text]]:
     """A request as labels and texts, its question first. `now`, in seconds since the epoch, tells how long is left."""
+    request = without_bookkeeping(request)
     yield "waits for", Text(cut(clean(str(request.get("prompt") or "an answer"), lines=True), LONG), "bold")
     details = request.get("details") or {}
     if request.get("kind") == "unknown_effect":
@@ -28,6 +29,23 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
         yield "takes", Text(described(request.get("schema")))
     if request.get("deadline") is not None:
         yield "until", Text(deadline_text(request["deadline"], now))
+
+
+def without_bookkeeping(request: Request) -> Request:
+    """A request of a tool that asks people, without what the answer's form says anyway, and without its ids."""
+    around = request.get("details") or {}
+    details = around.get("details")
+    questions = details.get("questions") if isinstance(details, Mapping) else None
+    if not isinstance(details, Mapping) or not isinstance(questions, list) or not questions:
+        return request
+    about = {name: details[name] for name in ("severity", "arguments") if details.get(name)}
+    prompt, (first, *more) = request.get("prompt"), questions
+    if not more and first.get("options"):
+        prompt = ": ".join(str(part) for part in (first.get("header"), first.get("prompt")) if part)
+        told = {str(each["label"]): each["description"] for each in first["options"] if each.get("description")}
+        about = {"details": details.get("details"), **about, **told}
+    about = {name: value for name, value in about.items() if value}
+    return {**request, "prompt": prompt, "details": {**around, "details": about or None}}
 
 
 def deadline_text(deadline: float, now: float | None = None) -> str:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..engine import AgentModule, Engine, RunResult, RuntimeBudget, WaitAnsweredError
 from ..traces import Durability, Record, Trace
@@ -14,6 +14,9 @@ from .importing import load_module
 from .out import can_ask, write_json
 from .running import Manner, hushed, tell, watched
 from .summary import Summary
+
+if TYPE_CHECKING:
+    from .agent.making import Made
 
 NOTHING_SAID: Any = ...
 
@@ -35,6 +38,11 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
     trace = Trace.load(path)
     header = trace.header
     with hushed(manner):
+        agent = agent_of(trace, module, wanted.workspace)
+        if agent is not None:
+            from .agent.going_on import resume_agent
+
+            return resume_agent(agent, path, wanted, budget_over(trace, wanted.budget), manner)
         loaded = load_module(*module_of(header, module))
     going = Going(path, loaded, wanted, manner, budget_over(trace, wanted.budget))
     summary = going.on(wanted.value, wanted.request if wanted.value is not NOTHING_SAID else None)
@@ -97,6 +105,17 @@ class Going:
 def module_of(header: Record, given: str | None) -> tuple[str, str]:
     """The module that is given, else the one that the header names, and how to say so."""
     return (given, "") if given is not None else (str(header["module"]), " (the trace's header names it)")
+
+
+def agent_of(
+    trace: Trace, module: str | None, workspace: Path | None = None, *, verifying: bool = False
+) -> "Made | None":
+    """The Agent that a trace is of, or that `--module` names; None where it is another module."""
+    if module is None and not str(trace.header["module"]).startswith("refold.modules.agent."):
+        return None
+    from .agent.recalling import recalled
+
+    return recalled(trace, module, workspace, verifying=verifying)
 
 
 def budget_over(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:

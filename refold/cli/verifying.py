@@ -10,6 +10,7 @@ from ..engine import Divergence, Engine
 from ..traces import PatchError, Trace, changes_of
 from .importing import load_module
 from .out import console, say, stdout_to_stderr, write_json
+from .resuming import agent_of
 from .step_view import change_lines
 from .text import LONG, clean, count_text, cut, value_text
 
@@ -19,7 +20,11 @@ def verify_trace(path: Path, module: str | None, as_json: bool) -> int:
     trace = Trace.load(path)
     why = "" if module is not None else " (the trace's header names it)"
     with stdout_to_stderr():
-        loaded = load_module(module if module is not None else str(trace.header["module"]), why)
+        agent = agent_of(trace, module, verifying=True)
+        if agent is None:
+            loaded = load_module(module if module is not None else str(trace.header["module"]), why)
+        else:
+            loaded = agent.agent.module()
         found = Engine(loaded).verify(trace)
     if as_json:
         write_json({"trace": str(path), "steps": trace.step_count, "divergences": [each.to_dict() for each in found]})

@@ -512,7 +512,8 @@ def test_a_person_at_the_terminal_answers_yes_or_no(terminal: Command, waiting: 
 
 def test_a_person_makes_a_choice_by_its_number(terminal: Command, waiting: Command) -> None:
     screen = terminal("resume", waiting("Choosing"))
-    answered(screen, ("3  blue", ""), ("Which? (1 to 3): ", "9\n"), ("Which? (1 to 3): ", "3\n"))
+    screen.wait_for("3  blue")
+    answered(screen, ("Which? (1 to 3): ", "9\n"), ("Which? (1 to 3): ", "3\n"))
     screen.wait_for("heard ['blue']")
     assert screen.end() == 0
 

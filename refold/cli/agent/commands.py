@@ -1,0 +1,137 @@
+"""The commands of a chat: what begins with a slash is for the chat itself, and not for the model."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from rich.text import Text
+
+from ..failures import InputError
+from ..out import console, say
+from ..running import Manner
+from ..text import brief, clean, count_text
+from .continuing import save
+from .goal import Limits
+from .listing import tool_lines
+from .session import Session, Turn
+from .view import AgentView
+
+
+class Leave(Exception):
+    """The chat is over."""
+
+
+@dataclass
+class Chat:
+    """A chat as its commands see it."""
+
+    session: Session
+    limits: Limits
+    manner: Manner
+    traces: list[Path] = field(default_factory=list)
+    """The traces of the turns, in their order."""
+
+    def took(self, turn: Turn) -> None:
+        """Notes a turn."""
+        path = turn.summary.trace
+        if path is not None and path not in self.traces[-1:]:
+            self.traces.append(path)
+
+    def command(self, line: str) -> Turn | None:
+        """Does what a line says; gives the turn, if it was one. Raises Leave, and InputError for what is no command."""
+        name, _, rest = line.partition(" ")
+        do = COMMANDS.get(name)
+        if do is None:
+            near = get_close_matches(name, COMMANDS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+            raise InputError(f"there is no command {name}; {hint}")
+        return do(self, rest.strip())
+
+
+def _help(chat: Chat, rest: str) -> None:
+    """what there is to type"""
+    width = max(len(_usage(name)) for name in COMMANDS)
+    for name, do in COMMANDS.items():
+        say(console(), Text(f"{_usage(name):<{width}}  ", "bold").append(inspect.getdoc(do) or "", "not bold"))
+    say(console(), Text(r"A line that ends in \ goes on in the next. Everything else is said to the model.", "dim"))
+
+
+def _quit(chat: Chat, rest: str) -> None:
+    """leave; Ctrl-D does it too"""
+    raise Leave
+
+
+def _reset(chat: Chat, rest: str) -> None:
+    """begin a new conversation; the traces stay"""
+    chat.session.agent.reset()
+    say(console(), Text("a new conversation", "dim"))
+
+
+def _tools(chat: Chat, rest: str) -> None:
+    """the tools that the model has"""
+    tools = chat.session.agent.all_tools
+    if not tools:
+        say(console(), Text("no tools; --default-tools, --tools read,bash or --tool MODULE:NAME give it some", "dim"))
+    for tool in tools:
+        say(console(), *tool_lines(tool, short=True))
+
+
+def _history(chat: Chat, rest: str) -> None:
+    """the conversation so far"""
+    messages = chat.session.agent.history
+    for message in messages:
+        calls = ", ".join(f"{call.name}({brief(call.arguments, 60)})" for call in message.tool_calls or ())
+        said = " ".join(part for part in (brief(message.content, 300), f"[{calls}]" if calls else "") if part)
+        say(console(), Text(f"{message.role:<9} ", "bold").append(clean(said), "not bold"))
+    say(console(), Text(count_text(len(messages), "message"), "dim"))
+
+
+def _trace(chat: Chat, rest: str) -> None:
+    """where the traces of the turns are"""
+    for path in chat.traces:
+        say(console(), Text(clean(str(path))))
+    if not chat.traces:
+        say(console(), Text(f"no turn yet; traces go to {clean(str(chat.limits.traces))}", "dim"))
+
+
+def _save(chat: Chat, rest: str) -> None:
+    """write the conversation to a file, for `refold agent --continue FILE`"""
+    if not rest:
+        raise InputError("say where to: /save FILE")
+    path = Path(rest).expanduser()
+    save(chat.session.agent.trajectory, path)
+    say(console(), Text(f"saved to {clean(str(path))}", "dim"))
+
+
+def _resume(chat: Chat, rest: str) -> Turn:
+    """go on with the last turn, where it waits or was cut off"""
+    if not chat.traces:
+        raise InputError("there is no turn to go on with")
+    from ...traces import Trace
+
+    path = chat.traces[-1]
+    earlier = Trace.load(path)
+    if earlier.status == "completed":
+        raise InputError("the last turn is completed; say what is to be done next")
+    session = chat.session
+    view = None if chat.manner.mute else AgentView(console(), earlier.records, session.asks)
+    return session.turn(lambda agent: agent.resume(path), view, **chat.limits.options(session.made))
+
+
+COMMANDS: dict[str, Callable[[Chat, str], Turn | None]] = {
+    "/help": _help,
+    "/tools": _tools,
+    "/history": _history,
+    "/trace": _trace,
+    "/save": _save,
+    "/resume": _resume,
+    "/reset": _reset,
+    "/quit": _quit,
+}
+_ARGUMENTS = {"/save": "FILE"}
+
+
+def _usage(name: str) -> str:
+    return f"{name} {_ARGUMENTS[name]}" if name in _ARGUMENTS else name

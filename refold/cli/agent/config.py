@@ -1,0 +1,87 @@
+"""What an Agent of the command line is made of: kept in the trace of each run, so that the Agent can be made again."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from ..failures import InputError
+
+KEY = "agent"
+"""The member of a task's metadata that holds it."""
+_SECRETS = ("api_key",)
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """The options of `refold agent` that say what the Agent is; those of a run (limits, seed) are in its header.
+
+    Paths are as they were typed; `folder` is where they start.
+
+    Attributes:
+        module: MODULE:NAME of an Agent made in Python, in the place of all that says what an Agent is.
+        model: an identifier, without keys; None where `module` has its own.
+        api_base: the URL of a local server.
+        name: what the agent is called.
+        instructions: the text of its system message.
+        tool_mode: how the model is told of tools; None for what is the Agent's own.
+        tools: MODULE:NAME each.
+        standard: names of standard tools.
+        mcp: commands and URLs of MCP servers.
+        skills: folders of skills.
+        sandbox: where commands run.
+        workspace: the folder of file tools and commands; "." where none was named.
+        folder: the current folder of the command.
+    """
+
+    module: str | None = None
+    model: str | None = None
+    api_base: str | None = None
+    name: str | None = None
+    instructions: str | None = None
+    tool_mode: str | None = None
+    tools: tuple[str, ...] = ()
+    standard: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    sandbox: str | None = None
+    workspace: str = "."
+    folder: str = field(default_factory=lambda: str(Path.cwd()))
+
+    def path(self, given: str | Path) -> Path:
+        """A path as it was meant: relative ones start in `folder`."""
+        return Path(self.folder, given)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process has another current folder than the command had."""
+        return Path(self.folder) != Path.cwd()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: what was given, and no key."""
+        doc = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        if self.model is not None:
+            doc["model"] = without_keys(self.model)
+        return {name: value for name, value in doc.items() if value not in (None, [])}
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any], why: str = "") -> Self:
+        """The config of a JSON form; raises InputError for what was written by a newer refold."""
+        known = {each.name for each in fields(cls)}
+        if unknown := doc.keys() - known:
+            raise InputError(f"the agent's {', '.join(sorted(unknown))}{why} is not known to this version of refold")
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in doc.items()
+        }
+        return cls(**given)
+
+    def over(self, **given: Any) -> Self:
+        """The config with what is given, and is not None, in the place of its own."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+def without_keys(identifier: str) -> str:
+    """The identifier of a model without what is secret in it."""
+    head, *settings = identifier.split(",")
+    kept = [each for each in settings if each.partition("=")[0].strip() not in _SECRETS]
+    return ",".join([head, *kept])

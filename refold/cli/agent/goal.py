@@ -1,0 +1,90 @@
+"""What `refold agent GOAL` does: runs an Agent on one goal, shows it, and tells how it ended."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from ...modules.agent import Trajectory
+from ...tasks import Task
+from ...traces import Durability
+from ..failures import InputError
+from ..out import console, say, write_json
+from ..running import Manner, folder, hushed, tell
+from ..summary import Summary
+from ..text import clean
+from .config import KEY
+from .making import Made
+from .session import Session, Turn
+from .view import AgentView
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What each run of an Agent is given: where its trace goes, what it may use, its seed."""
+
+    traces: Path
+    budget: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    durability: Durability = "process"
+
+    def options(self, made: Made) -> dict[str, Any]:
+        """The same as options of the engine."""
+        config = made.config
+        options: dict[str, Any] = {"traces": self.traces, "durability": self.durability}
+        options["workspace"] = config.path(config.workspace)
+        given = (made.agent.engine or {}).get("budget")
+        if self.budget:
+            given = replace(given, **self.budget) if given is not None and not isinstance(given, dict) else given
+            options["budget"] = {**given, **self.budget} if isinstance(given, dict) else given or self.budget
+        if self.seed is not None:
+            options["seed"] = self.seed
+        return options
+
+
+def run_goal(made: Made, goal: str, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
+    """Runs the Agent on a goal, after the conversation `before` if there is one; gives the exit code."""
+    folder(limits.traces)
+    with hushed(manner), Session(made, asks=False if manner.mute else None) as session:
+        if before is not None:
+            session.agent.trajectory = before
+        if not manner.mute:
+            introduce(made)
+        turn = one_turn(session, goal, limits, manner, reset=before is None)
+    tell_turn(turn, manner)
+    return turn.code
+
+
+def one_turn(session: Session, goal: str, limits: Limits, manner: Manner, *, reset: bool, headed: bool = True) -> Turn:
+    """One run of the Agent, shown."""
+    made = session.made
+    view = None if manner.mute else AgentView(console(), asks=session.asks, headed=headed)
+    options = limits.options(made)
+    return session.turn(lambda agent: agent.run(task_of(goal, made), reset=reset), view, **options)
+
+
+def task_of(goal: str, made: Made) -> Task:
+    """The goal as a task, which says in its metadata what the Agent is made of."""
+    if not goal.strip():
+        raise InputError('say what the agent is to do: refold agent "a goal"; without one, a chat begins')
+    return Task.from_dict({"objective": goal, "metadata": {KEY: made.config.to_dict()}})
+
+
+def introduce(made: Made) -> None:
+    """Says that answers are scripted, where they are: nobody is to take them for a model's."""
+    if made.is_scripted:
+        model = clean(str(made.agent.model_name))
+        say(console(), Text(f"The answers are scripted ({model}): no model is asked. The tools are real.", "yellow"))
+
+
+def tell_turn(turn: Turn, manner: Manner) -> None:
+    """Tells how a run ended; its answer was shown as it came, but for those who watch nothing."""
+    if manner.as_json:
+        write_json(turn.summary.to_dict())
+        return
+    summary: Summary = turn.summary
+    if not manner.quiet:
+        print()
+        summary = replace(summary, final_result=None)
+    tell(summary, manner)

@@ -1,0 +1,59 @@
+"""What `refold resume` and `refold fork` do with a run of an Agent: its tools are entered, and it is shown."""
+
+from pathlib import Path
+from typing import Any
+
+from ...engine import RuntimeBudget
+from ...modules.agent import Agent, Trajectory
+from ...traces import Trace
+from ..forking import Fork
+from ..out import console
+from ..resuming import NOTHING_SAID, Resume
+from ..running import Manner, hushed
+from .goal import introduce, tell_turn
+from .making import Made
+from .session import Session
+from .view import AgentView
+
+
+def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget | None, manner: Manner) -> int:
+    """Goes on with a run; what it waits for is asked at the terminal, if it is not given. Gives the exit code."""
+    request = wanted.request if wanted.value is not NOTHING_SAID else None
+
+    async def work(agent: Agent) -> Trajectory:
+        given: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}
+        return await agent.resume(path, wanted.value, **given)
+
+    options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}
+    earlier = Trace.load(path).records
+    return _shown(made, work, earlier, manner, options, only=wanted.request if request is None else None)
+
+
+def fork_agent(made: Made, trace: Trace, home: Path, wanted: Fork, budget: RuntimeBudget | None, manner: Manner) -> int:
+    """Runs on from a state of a run, in a trace of its own; gives the exit code."""
+
+    async def work(agent: Agent) -> Trajectory:
+        return await agent.fork(
+            trace, wanted.at, wanted.edit or None, reuse_effects=wanted.reuse_effects, budget=budget
+        )
+
+    options = {
+        "durability": wanted.durability,
+        "workspace": made.config.path(made.config.workspace),
+        "traces": home,
+    }
+    return _shown(made, work, (), manner, options)
+
+
+def _shown(
+    made: Made, work: Any, earlier: Any, manner: Manner, options: dict[str, Any], only: str | None = None
+) -> int:
+    asks = False if manner.mute else None
+    with hushed(manner), Session(made, asks=asks, only=only) as session:
+        view = None
+        if not manner.mute:
+            introduce(made)
+            view = AgentView(console(), earlier, session.asks)
+        turn = session.turn(work, view, **options)
+    tell_turn(turn, manner)
+    return turn.code

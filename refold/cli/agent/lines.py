@@ -1,0 +1,110 @@
+"""What an Agent's events look like, as lines of text; pure."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from ...modules.agent import (
+    AgentError,
+    AgentEvent,
+    AgentStalled,
+    CompactionEvent,
+    Finish,
+    GenerationError,
+    GenerationRetry,
+    ReactStep,
+    ToolCall,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    UserInputRequired,
+    action_for,
+)
+from ...modules.agent.events.masking import masked_arguments
+from ..text import brief, clean, seconds_text
+from ..wording import call_text
+
+RESULT_LINES = 6
+"""How many lines of a result are shown."""
+_WIDTH = 160
+
+
+def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> Iterator[Text]:
+    """The lines that an event is worth; `alone` says that no other call is under way, so that it needs no name."""
+    if isinstance(event, ToolStart):
+        yield call_line(event.tool_call, width)
+    elif isinstance(event, ToolEnd):
+        yield from result_lines(event, width, alone)
+    elif isinstance(event, ToolError):
+        yield from _said(f"{event.tool_call.name}: {_told(event.error)}", "red", width)
+    elif isinstance(event, GenerationError):
+        yield Text(f"the model failed: {brief(_told(event.error), 400)}", "red")
+    elif isinstance(event, GenerationRetry):
+        why = brief(f"{event.error_type}: {event.error_message}", 200)
+        wait = seconds_text(event.wait_seconds)
+        yield Text(f"  asked again in {wait} ({event.attempt} of {event.max_attempts}): {why}", "yellow")
+    elif isinstance(event, CompactionEvent):
+        yield Text(f"  {_compacted(event)}", "dim")
+    elif isinstance(event, AgentStalled):
+        yield Text("  the model made no calls, and no stop condition is met", "yellow")
+    elif isinstance(event, ReactStep):
+        yield _reaction(event)
+    elif isinstance(event, UserInputRequired):
+        yield Text("  waits for: ", "cyan").append(brief(event.question, width))
+    elif isinstance(event, AgentError):
+        yield Text(brief(_told(event.error), 400), "red")
+
+
+def call_line(call: ToolCall, width: int = _WIDTH) -> Text:
+    """A call as one would write it, its secrets masked."""
+    arguments: Any = masked_arguments(call.arguments)
+    if isinstance(arguments, str):
+        arguments = dict(action_for(ToolCall.of(call.id, call.name, arguments)).args)
+    shown = call_text(call.name, arguments, max(20, width // 2))
+    name = clean(call.name)
+    return (
+        Text("● ", "cyan").append(name, "bold cyan").append(brief(shown[len(name) :], max(20, width - len(name) - 4)))
+    )
+
+
+def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Iterator[Text]:
+    """The first lines of what came of a call."""
+    name = "" if alone else f"{event.tool_call.name}: "
+    if event.error is not None:
+        yield from _said(f"{name}{event.error_type or 'Error'}: {event.error}", "red", width)
+        return
+    yield from _said(name + (event.result or "done, nothing to show"), "dim", width)
+    if event.output_file:
+        yield Text(f"    all of it is in {clean(event.output_file)}", "dim")
+
+
+def _said(text: str, style: str, width: int) -> Iterator[Text]:
+    lines = text.strip("\n").expandtabs(4).split("\n")
+    shown = lines if len(lines) <= RESULT_LINES + 1 else lines[:RESULT_LINES]
+    for number, line in enumerate(shown):
+        cut = clean(line.rstrip())
+        cut = cut if len(cut) <= width - 4 else f"{cut[: width - 5]}…"
+        yield Text(("  → " if number == 0 else "    ") + cut, style)
+    if len(shown) < len(lines):
+        yield Text(f"    … {len(lines) - len(shown):,} more lines", style)
+
+
+def _told(error: Exception | str) -> str:
+    return error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+
+
+def _compacted(event: CompactionEvent) -> str:
+    if event.compaction_status == "completed":
+        return f"the conversation is made shorter: {event.messages_before} messages are now {event.messages_after}"
+    return f"the conversation could not be made shorter: {brief(event.reason or event.compaction_status, 200)}"
+
+
+def _reaction(event: ReactStep) -> Text:
+    reaction = event.reaction
+    said = getattr(reaction, "reason", None) or getattr(reaction, "feedback", None) or getattr(reaction, "error", None)
+    text = Text(
+        f"  {clean(event.hook_name or 'a hook')}: {type(reaction).__name__}",
+        "dim" if isinstance(reaction, Finish) else "yellow",
+    )
+    return text.append(f", {brief(str(said), 200)}" if said else "")

@@ -1,0 +1,60 @@
+"""What `refold tools` does: the tools that an agent would see, as its model is told of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from ...modules.agent import Tool
+from ..out import console, say, write_json
+from ..schemas import described, fields
+from ..text import brief, clean, count_text
+from .making import Made
+from .session import Session
+
+
+def list_tools(made: Made, as_json: bool) -> int:
+    """Lists the tools; gives 0. Servers are connected for it, as for a run."""
+    with Session(made, asks=False) as session:
+        found = session.agent.all_tools
+    if as_json:
+        write_json({"tools": [tool_json(tool) for tool in found]})
+        return 0
+    out = console()
+    if not found:
+        say(out, Text("no tools; --default-tools, --tools read,bash, --tool MODULE:NAME and --mcp COMMAND name some"))
+    for tool in found:
+        say(out, *tool_lines(tool))
+    if found:
+        say(out, Text(count_text(len(found), "tool"), "dim"))
+    return 0
+
+
+def tool_json(tool: Tool[..., Any]) -> dict[str, Any]:
+    """What there is to say of a tool, as JSON."""
+    return {
+        "name": tool.wire_name,
+        "source": tool.source,
+        "namespace": list(tool.namespace),
+        "description": tool.description,
+        "parameters": tool.parameters_schema,
+    }
+
+
+def tool_lines(tool: Tool[..., Any], short: bool = False) -> Iterator[Text]:
+    """A tool as a call one would write, where it is from, what it does; and unless `short`, what it takes."""
+    schema = tool.parameters_schema
+    required = schema.get("required") or ()
+    names = [name if name in required else f"{name}?" for name in fields(schema)]
+    line = Text(clean(tool.wire_name), "bold").append(f"({', '.join(map(clean, names))})", "not bold")
+    yield line.append(f"  {tool.source}", "dim")
+    paragraphs = [line.strip() for line in tool.description.strip().splitlines()]
+    first = " ".join(paragraphs[: paragraphs.index("")] if "" in paragraphs else paragraphs)
+    if first:
+        yield Text(f"    {brief(first, 200)}")
+    if short:
+        return
+    for name, field in fields(schema).items():
+        about = brief(str(field.get("description") or ""), 120)
+        text = Text(f"      {clean(name)}", "cyan").append(f"  {described(field, schema)}", "not bold dim")
+        yield text.append(f"  {about}" if about else "", "not bold")

@@ -1,0 +1,56 @@
+"""Reads what a person types into a chat, line by line: with history and editing at a terminal, plainly from a pipe."""
+
+import contextlib
+import sys
+from collections.abc import Iterable
+
+from ..out import can_ask
+from ..text import clean
+
+PROMPT = "> "
+
+
+class Lines:
+    """The lines of a chat; at a terminal, names in `words` are completed by Tab."""
+
+    def __init__(self, words: Iterable[str] = (), shown: bool = True) -> None:
+        self.interactive = can_ask()
+        self._shown = shown
+        self._words = sorted(words)
+        if self.interactive:
+            self._prepare()
+
+    def next(self) -> str:
+        r"""The next line; one that ends in a backslash goes on in the next. Raises EOFError at the end."""
+        parts = [self._line(PROMPT)]
+        while parts[-1].endswith("\\"):
+            parts[-1] = parts[-1][:-1]
+            try:
+                parts.append(self._line("  "))
+            except EOFError:
+                break
+        return "\n".join(parts).strip()
+
+    def _line(self, prompt: str) -> str:
+        if self.interactive:
+            return input(prompt)
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        line = line.rstrip("\r\n")
+        if self._shown and line.strip():
+            print(f"{prompt}{clean(line)}", flush=True)
+        return line
+
+    def _prepare(self) -> None:
+        """Turns on editing, history and completion, where Python has them."""
+        with contextlib.suppress(ImportError):
+            import readline
+
+            readline.set_completer(self._complete)
+            readline.set_completer_delims(" ")
+            readline.parse_and_bind("tab: complete")
+
+    def _complete(self, text: str, state: int) -> str | None:
+        fitting = [word for word in self._words if text and word.startswith(text)]
+        return fitting[state] if state < len(fitting) else None

@@ -1,0 +1,87 @@
+"""Makes the Agent of a trace again: from what `refold agent` wrote there, or from where `--module` says that it is."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...engine import AgentModule
+from ...modules.agent import Agent, AgentLoop, Tool
+from ...traces import Trace
+from ..failures import InputError
+from ..importing import load_object, made
+from .config import KEY, AgentConfig
+from .making import DescribedRecorded, Made, Recorded, make
+
+_WHY = " (the trace names it)"
+
+
+def recalled(
+    trace: Trace, module: str | None, workspace: Path | None = None, *, verifying: bool = False
+) -> Made | None:
+    """The Agent that a trace is of; None where it is of no Agent. To verify a trace, no model and server is needed.
+
+    Raises InputError where the Agent cannot be made again.
+    """
+    if module is not None:
+        agent = agent_named(module)
+        return None if agent is None else _placed(Made(agent, AgentConfig(module=module)), workspace)
+    header = trace.header
+    if header["module"] != f"{AgentLoop.__module__}:{AgentLoop.__qualname__}":
+        return None
+    doc = (header["task"].get("metadata") or {}).get(KEY)
+    if not isinstance(doc, Mapping):
+        raise InputError(
+            f"the run {header['run_id']} is one of an Agent that was made in Python; say where that Agent is, or a "
+            "function that gives it: --module mymodule:agent"
+        )
+    recorded = _model_of(trace) if verifying else None
+    config = AgentConfig.from_dict(doc, _WHY)
+    again = make(config, _WHY, recorded=recorded)
+    if verifying and config.mcp:
+        again.agent.tools = with_recorded(again.agent, trace)
+    return _placed(again, workspace)
+
+
+def agent_named(path: str) -> Agent | None:
+    """The Agent at MODULE:NAME, or that a function there gives; None for an AgentModule, which is no Agent."""
+    found = load_object(path, "NAME", lambda module, wanted: "name an Agent, or an AgentModule")
+    if isinstance(found, type) and issubclass(found, AgentModule):
+        return None
+    if isinstance(found, Agent | AgentModule):
+        return found if isinstance(found, Agent) else None
+    given = made(found, path) if callable(found) else found
+    if not isinstance(given, Agent):
+        raise InputError(f"{path} is no Agent, nor a function that gives one, but a {type(given).__name__}")
+    return given
+
+
+def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
+    """The agent's tools in the order in which the trace has them, with those that servers had as they were told then.
+
+    What a server offers is found out when it is connected; who verifies a trace connects to nothing.
+    """
+    own = {tool.wire_name: tool for tool in agent.all_tools}
+    documents = ((trace.first_state or {}).get("params") or {}).get("tools") or ()
+    found: dict[str, Tool[..., Any]] = {}
+    for document in documents:
+        function = document["function"]
+        name = function["name"]
+        if name in own:
+            found[name] = own.pop(name)
+            continue
+        description, schema = function.get("description") or "", function.get("parameters") or {}
+        found[name] = Tool(name=name, description=description, parameters_schema=schema, source="mcp")
+    return [*found.values(), *own.values()]
+
+
+def _model_of(trace: Trace) -> Recorded:
+    name = str(((trace.first_state or {}).get("agent") or {}).get("model") or "unknown")
+    described = any(record.kind == "intent" and record["name"] == "capabilities" for record in trace.records[:20])
+    return DescribedRecorded(name) if described else Recorded(name)
+
+
+def _placed(again: Made, workspace: Path | None) -> Made:
+    """The same with another workspace, where one is given."""
+    if workspace is None:
+        return again
+    return Made(again.agent, again.config.over(workspace=str(workspace.absolute())))

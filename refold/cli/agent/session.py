@@ -1,0 +1,239 @@
+"""An Agent at work on an event loop in a thread of its own, while the main one asks the person and hears Ctrl-C."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Any, Self
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from ...engine import RunResult, WaitRequest
+from ...modules.agent import Agent, Trajectory
+from ...modules.agent.generators import listening
+from ...traces import Trace
+from ..asking import ask_person
+from ..exits import exit_code
+from ..out import can_ask
+from ..summary import Summary
+from .making import Made
+from .view import AgentView
+
+_TICK = 1.0
+_ENDED: Any = object()
+TERMINATED = 128 + signal.SIGTERM
+
+
+@dataclass
+class Question:
+    """A request of the run, on its way to the person and back."""
+
+    request: WaitRequest
+    answer: "asyncio.Future[Any]"
+    loop: asyncio.AbstractEventLoop
+
+    def settle(self, value: Any) -> None:
+        """Gives the answer, from any thread; one that nobody waits for any more is dropped."""
+        self.loop.call_soon_threadsafe(lambda: None if self.answer.done() else self.answer.set_result(value))
+
+
+@dataclass
+class Turn:
+    """What came of a run: how it stands, and the conversation (None where it was cut off)."""
+
+    summary: Summary
+    trajectory: Trajectory | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code that stands for how it ended."""
+        return self.summary.exit_code or 0
+
+
+@dataclass
+class _Work:
+    """A run under way, as both threads see it."""
+
+    scope: anyio.CancelScope | None = None
+    stopped: bool = False
+    result: RunResult | None = None
+    trajectory: Trajectory | None = None
+    raised: BaseException | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class Session:
+    """Use it in a `with`, in the main thread: its tools are entered as long, and so are the servers behind them.
+
+    `asks` says whether the person is asked what a run waits for; else, and where they leave it open, the run is
+    suspended. With `only`, the person is asked the request of this id alone.
+    """
+
+    def __init__(self, made: Made, asks: bool | None = None, only: str | None = None) -> None:
+        self.made = made
+        self.agent = made.agent
+        self._options = dict(made.agent.engine or {})
+        self.asks = can_ask() if asks is None else asks
+        self._only = only
+        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._stack = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self.made.scene())  # what is wrong with it is told before anything begins
+            stack.enter_context(_terminable())
+            self._portal = stack.enter_context(start_blocking_portal())
+            stack.enter_context(self._portal.wrap_async_context_manager(entered(self.agent)))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
+
+    def turn(self, work: Callable[[Agent], Awaitable[Trajectory]], view: AgentView | None, **options: Any) -> Turn:
+        """Does the work of a run; `options` are its engine's, over the Agent's own.
+
+        Ctrl-C and SIGTERM cancel it, and the turn tells so. Raises what the work raises, and KeyboardInterrupt or
+        SystemExit where they came before there was a run.
+        """
+        assert self._portal is not None
+        engine = {**self._options, **options}
+        if view is not None:
+            engine["observers"] = (*engine.get("observers", ()), view)
+        if self.asks:
+            engine["on_wait"] = self._ask
+        agent = self.agent
+        agent.engine = engine
+        state = _Work()
+        try:
+            self._portal.start_task_soon(self._run, state, lambda: work(agent), view)
+            stop = self._until_done(state, view)
+        finally:
+            if view is not None:
+                view.close()
+        return _turn(state, stop)
+
+    def call(self, function: Callable[[], Awaitable[Any]]) -> Any:
+        """What an async function gives, on the session's loop."""
+        assert self._portal is not None
+        return self._portal.call(function)
+
+    async def _run(self, state: _Work, work: Callable[[], Awaitable[Trajectory]], view: AgentView | None) -> None:
+        with anyio.CancelScope() as state.scope:
+            if state.stopped:
+                state.scope.cancel()
+            try:
+                with self.made.scene(), listening(view.piece if view is not None else None):
+                    state.trajectory = await work()
+            except Exception as error:  # noqa: BLE001 - raised in the main thread
+                state.raised = error
+            except anyio.get_cancelled_exc_class() as raised:
+                state.result = getattr(raised, "result", None)
+                raise
+            finally:
+                state.done.set()
+                self._inbox.put(_ENDED)
+
+    async def _ask(self, request: WaitRequest) -> Any:
+        if self._only not in (None, request.id):
+            return ...
+        loop = asyncio.get_running_loop()
+        question = Question(request, loop.create_future(), loop)
+        self._inbox.put(question)
+        return await question.answer
+
+    def _until_done(self, state: _Work, view: AgentView | None) -> int:
+        """Answers what is asked until the work is done; gives the exit code of a signal that ended it, or 0."""
+        stop = 0
+        while True:
+            try:
+                item = self._next(view)
+                if item is _ENDED:
+                    return stop
+                with view.paused() if view is not None else nullcontext():
+                    if not item.answer.done():
+                        answers = ask_person([item.request.to_dict()])
+                        item.settle(answers.get(item.request.id, ...))
+            except (KeyboardInterrupt, SystemExit) as signalled:
+                if stop:
+                    _give_up(stop)
+                stop = 130 if isinstance(signalled, KeyboardInterrupt) else TERMINATED
+                self._cancel(state)
+
+    def _next(self, view: AgentView | None) -> Any:
+        while True:
+            try:
+                return self._inbox.get(timeout=_TICK)
+            except Empty:
+                if view is not None:
+                    view.tick()
+
+    def _cancel(self, state: _Work) -> None:
+        def cancel() -> None:
+            state.stopped = True
+            if state.scope is not None:
+                state.scope.cancel()
+
+        assert self._portal is not None
+        self._portal.start_task_soon(cancel)
+
+
+@asynccontextmanager
+async def entered(agent: Agent) -> Any:
+    """Enters what is to be entered of an agent's tools, as long as the block lasts; runs inside enter it again."""
+    async with AsyncExitStack() as stack:
+        for item in agent.tools:
+            if hasattr(type(item), "__aenter__") and hasattr(type(item), "__aexit__"):
+                await stack.enter_async_context(item)
+        yield
+
+
+def _turn(state: _Work, stop: int) -> Turn:
+    if state.raised is not None:
+        raise state.raised
+    if state.result is not None:
+        return Turn(Summary.of_result(state.result, stop or 130))
+    if state.trajectory is None or state.trajectory.trace is None:
+        raise SystemExit(stop) if stop == TERMINATED else KeyboardInterrupt
+    return Turn(summary_of(state.trajectory.trace), state.trajectory)
+
+
+def summary_of(trace: Trace) -> Summary:
+    """How a run stands that has just ended, by its trace, with its exit code."""
+    summary = Summary.of_trace(trace)
+    summary.exit_code = exit_code(summary.stop_reason) if summary.stop_reason is not None else None
+    return summary
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Makes SIGTERM a SystemExit in the main thread, where nobody else handles it."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield
+        return
+
+    def ended(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, ended)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _give_up(code: int) -> None:
+    """Leaves at once, on a second signal: the trace has all that happened until now."""
+    print("\nrefold: left at once; `refold resume` goes on with the run", file=sys.stderr, flush=True)
+    os._exit(code)

@@ -1,0 +1,140 @@
+"""The tools that options name: things in somebody's modules, standard tools, MCP servers, skills."""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...modules.agent.tools import Tool, ToolDefinitionError, Toolset, as_tools, discover_tools_on_obj
+from ..failures import InputError, one_line
+from ..importing import load_object, made
+
+_LAUNCHERS = ("uvx", "npx", "bunx", "pipx", "docker", "podman", "python", "python3", "node", "uv", "env")
+_NAMED = re.compile(r"([A-Za-z][\w-]*)=(?!/)(.+)", re.DOTALL)
+
+
+def tool_at(path: str, why: str = "") -> list[Any]:
+    """The tools at MODULE:NAME: a function, a Tool, a Toolset or its class, an object with tool methods, or a list.
+
+    Raises InputError for anything else.
+    """
+    found = load_object(path, "NAME", _offers, why)
+    if isinstance(found, type):
+        found = made(found, path)
+        if not isinstance(found, Toolset) and not discover_tools_on_obj(found):
+            raise InputError(f"{path} has no tools{why}: mark its methods with tool_method, or name a function")
+    if (
+        not isinstance(found, Tool | Toolset | list | tuple)
+        and not callable(found)
+        and not discover_tools_on_obj(found)
+    ):
+        raise InputError(f"{path} is no tool{why}: name a function, a Tool or a Toolset, not a {type(found).__name__}")
+    if isinstance(found, Toolset) or discover_tools_on_obj(found):
+        return [found]
+    try:
+        return list(as_tools(found))
+    except (ToolDefinitionError, TypeError, ValueError) as error:
+        raise InputError(f"{path} can't be a tool{why}: {one_line(str(error))}") from error
+
+
+def standard_tools(names: Iterable[str]) -> list[Any]:
+    """Standard tools by their names, in whatever case; raises InputError for a name that there is none of."""
+    from ...modules.tools import default_tools
+
+    known = {name.lower(): item for name, item in default_tools().items()}
+    found: dict[str, Any] = {}
+    for name in names:
+        if name.lower() not in known:
+            near = get_close_matches(name.lower(), known, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+            raise InputError(f"there is no standard tool {name!r}{hint}")
+        found[name.lower()] = known[name.lower()]
+    return list(found.values())
+
+
+def standard_names() -> tuple[str, ...]:
+    """The names of all standard tools."""
+    from ...modules.tools import default_tools
+
+    return tuple(default_tools())
+
+
+def mcp_servers(given: Sequence[str], folder: Path) -> Toolset:
+    """The servers of `[NAME=]COMMAND` and `[NAME=]URL` texts, as one toolset; raises InputError."""
+    from ...modules.mcp import HttpServerConfig, MCPServers, ServerConfig, StdioServerConfig
+
+    servers: dict[str, ServerConfig] = {}
+    for text in given:
+        named = _NAMED.fullmatch(text)
+        name, target = (named[1], named[2]) if named else ("", text)
+        config: ServerConfig
+        if target.startswith(("http://", "https://")):
+            config = HttpServerConfig(target)
+            own = urlsplit(target).hostname or "server"
+        else:
+            words = _words(target)
+            config = StdioServerConfig(words[0], words[1:], cwd=folder)
+            own = server_name(words)
+        name = name or own
+        number = 2
+        while name in servers:
+            name, number = f"{own}{number}", number + 1
+        servers[name] = config
+    return MCPServers(servers)
+
+
+def server_name(words: Sequence[str]) -> str:
+    """What a server is called by its command: `uvx mcp-server-time` is `mcp-server-time`."""
+    left = [word for word in words if not word.startswith("-")]
+    while len(left) > 1 and Path(left[0]).name.rstrip("0123456789.") in (*_LAUNCHERS, "run", "exec"):
+        left = left[1:]
+    name = Path(left[0] if left else words[0]).name
+    return re.sub(r"\W+", "-", name.removesuffix(".py").removesuffix(".js")).strip("-") or "server"
+
+
+def skill_tools(folders: Sequence[Path]) -> list[Any]:
+    """One tool for the skills of all folders, each a skill or a folder of skills; raises InputError for any other."""
+    from ...modules.skills import SkillFileError, create_skill_tool, discover_skills, load_skill
+
+    skills = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder} with skills")
+        try:
+            found = [load_skill(folder)] if (folder / "SKILL.md").exists() else discover_skills(folder)
+        except (SkillFileError, OSError) as error:
+            raise InputError(one_line(str(error))) from error
+        if not found:
+            raise InputError(f"{folder} has no skills: neither a SKILL.md, nor folders that have one")
+        skills += found
+    return [create_skill_tool(skills)] if skills else []
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"--mcp {command!r} is no command: {error}") from None
+    if not words:
+        raise InputError("--mcp takes the command that starts a server, or its URL")
+    return words
+
+
+def _offers(module: ModuleType, wanted: str) -> str:
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (
+            isinstance(value, Tool | Toolset)
+            or (callable(value) and getattr(value, "__module__", "") == module.__name__)
+        )
+    ]
+    near = get_close_matches(wanted, own, 1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"it has {', '.join(sorted(own))}" if own else "it has neither functions nor tools"

@@ -1,0 +1,289 @@
+"""Shows an Agent at work: its words as they come, its calls and what came of them, and what it is doing meanwhile."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ...engine import NoRunError, call_info
+from ...modules.agent import (
+    AgentEvent,
+    GenerationContent,
+    GenerationError,
+    GenerationRetry,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    ToolStep,
+    UserInputRequired,
+)
+from ...modules.agent.generators import Delta
+from ...modules.agent.projecting import Projector
+from ...traces import Record
+from ..live import note
+from ..out import is_terminal, say
+from ..text import brief, clean, seconds_text
+from .lines import event_lines
+
+HEARTBEAT_SECONDS = 15.0
+"""After how much silence it is said that the run goes on, where no terminal is there to show it all the time."""
+_OWN_EVENTS = ("tool_output", "generation_retry", "compaction", "hook_failed", "agent_stalled")
+
+
+class AgentView:
+    """An observer of one run, and a listener of its model. Its methods may be called from any thread.
+
+    `earlier` are the run's records so far; `asks` says that questions are put to the person by somebody else,
+    `headed` whether a line tells of the run's beginning.
+
+    Of the generations in a run only those that the Agent itself asks for are shown word by word: not those of judges,
+    summaries and sub-agents. Where output cannot be written any more it goes quiet.
+    """
+
+    def __init__(self, out: Console, earlier: Iterable[Record] = (), asks: bool = False, headed: bool = True) -> None:
+        self._out = out
+        self._asks = asks
+        self._headed = headed
+        self._projector = Projector()
+        self._open: dict[str, str] = {}
+        self._ended: set[str] = set()
+        for record in earlier:
+            for event in self._projector.feed(record):
+                self._track(event)
+        self._lock = threading.RLock()
+        self._held: list[Callable[[], None]] | None = None
+        self._mode = "api"
+        self._generations: set[str] = set()
+        self._streamed = False
+        self._column = 0
+        self._said = ""
+        self._output = ""
+        self._last = time.monotonic()
+        self._status = _Status(out, self._doing) if is_terminal() else None
+
+    @property
+    def answer(self) -> str:
+        """The last words of the model that were shown, without the spaces around them."""
+        return self._said.strip()
+
+    def __call__(self, record: Record) -> None:
+        """Takes a record, as it was written."""
+        with self._lock:
+            self._do(lambda: self._record(record))
+
+    def piece(self, delta: Delta) -> None:
+        """Takes a piece of an answer."""
+        if not delta.text or not self._is_shown():
+            return
+        with self._lock:
+            self._do(lambda: self._words(delta.text))
+
+    def tick(self) -> None:
+        """Says that the run goes on, where nothing was seen of it for a while; to be called every now and then."""
+        with self._lock:
+            silent = time.monotonic() - self._last
+            if self._status is None and self._held is None and silent >= HEARTBEAT_SECONDS:
+                self._line(Text(f"  {self._projector.doing()}", "dim"))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keeps the screen for somebody else; what happens meanwhile is shown afterwards."""
+        with self._lock:
+            self._break()
+            self._rest()
+            self._held = []
+        try:
+            yield
+        finally:
+            with self._lock:
+                held, self._held = self._held or [], None
+                for show in held:
+                    self._do(show)
+
+    def close(self) -> None:
+        """Ends what is being shown."""
+        with self._lock, suppress(BrokenPipeError):
+            self._break()
+            self._rest()
+
+    # what is shown of what
+
+    def _do(self, show: Callable[[], None]) -> None:
+        if self._held is not None:
+            self._held.append(show)
+            return
+        try:
+            show()
+        except BrokenPipeError:
+            self._do = lambda show: None  # type: ignore[method-assign]
+
+    def _is_shown(self) -> bool:
+        try:
+            return self._mode == "api" and call_info().key in self._generations
+        except NoRunError:
+            return False
+
+    def _record(self, record: Record) -> None:
+        if record.kind in ("intent", "commit") and self._status is not None:
+            self._status.begin()
+        if record.kind == "snapshot" and "state" in record.data:
+            self._mode = record["state"].get("tool_mode", "api")
+        elif record.kind == "intent" and record["name"] == "generate" and "parent" not in record:
+            self._generations.add(record["key"])
+        elif record.kind == "event" and record["name"] == "tool_output":
+            self._output = str((record.get("data") or {}).get("text", "")).strip().rpartition("\n")[2]
+        if self._is_noted(record) and (line := note(record)) is not None:
+            self._line(line)
+        for event in self._projector.feed(record):
+            self._event(event)
+        if record.kind == "end":
+            self._break()
+            self._rest()
+        else:
+            self._wait()
+
+    def _is_noted(self, record: Record) -> bool:
+        """Whether a record is told of as `refold run` does; the others are told of by events."""
+        if record.kind == "event":
+            return record["name"] not in _OWN_EVENTS
+        return record.kind in ("resume", "input") or (record.kind == "header" and self._headed)
+
+    def _event(self, event: AgentEvent) -> None:
+        if isinstance(event, GenerationContent):
+            if not self._streamed and isinstance(event.content, str) and event.content.strip():
+                self._words(event.content)
+            self._break()
+            self._streamed = False
+            return
+        if isinstance(event, GenerationRetry | GenerationError):
+            if self._streamed:
+                self._break()
+                self._line(Text("  the answer broke off; what came of it does not count", "yellow"))
+            self._streamed = False
+        if isinstance(event, ToolStart):
+            self._break()
+            self._streamed = False
+        if isinstance(event, UserInputRequired) and self._asks:
+            return
+        if isinstance(event, ToolStep) and event.tool_call.id not in self._ended:
+            why = brief(str(event.messages[-1]), 200)
+            self._line(Text(f"  {clean(event.tool_call.name)} was not called: {why}", "yellow"))
+        self._track(event)
+        for line in event_lines(event, self._width, alone=len(self._open) + len(self._ended) <= 1):
+            self._line(line)
+
+    def _track(self, event: AgentEvent) -> None:
+        """Notes which calls of the step are under way, and which have been told of."""
+        if isinstance(event, ToolStart):
+            self._open[event.tool_call.id] = event.tool_call.name
+        elif isinstance(event, ToolEnd | ToolError):
+            self._open.pop(event.tool_call.id, None)
+            self._ended.add(event.tool_call.id)
+        elif isinstance(event, ToolStep):
+            self._open.pop(event.tool_call.id, None)
+            if not self._open:
+                self._ended.clear()
+
+    @property
+    def _width(self) -> int:
+        return max(40, self._out.width) if is_terminal() else 160
+
+    def _doing(self) -> str:
+        if self._open:
+            return "running " + brief(", ".join(dict.fromkeys(self._open.values())), 40)
+        return "thinking"
+
+    # writing
+
+    def _words(self, text: str) -> None:
+        """Writes words of the model as they are, without escapes."""
+        if not self._streamed:
+            text = text.lstrip("\n")
+            self._said = ""
+            if not text:
+                return
+        self._rest()
+        self._streamed = True
+        self._said += text
+        self._last = time.monotonic()
+        shown = clean(text, lines=True)
+        self._out.file.write(shown)
+        self._out.file.flush()
+        self._column = len(shown.rpartition("\n")[2]) + (0 if "\n" in shown else self._column)
+
+    def _break(self) -> None:
+        """Ends a line that words have begun."""
+        if self._column:
+            self._out.file.write("\n")
+            self._out.file.flush()
+            self._column = 0
+
+    def _line(self, line: Text) -> None:
+        self._break()
+        self._rest()
+        self._last = time.monotonic()
+        if is_terminal():
+            self._out.print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            say(self._out, line)
+            self._out.file.flush()
+
+    def _wait(self) -> None:
+        """Shows, on a terminal, that something is under way, until the next thing is shown."""
+        if self._status is not None and not self._column:
+            self._status.show(self._output if self._open else "")
+
+    def _rest(self) -> None:
+        if self._status is not None:
+            self._status.hide()
+
+
+class _Status:
+    """A line that is there while nothing else is said: what goes on, and for how long."""
+
+    def __init__(self, out: Console, doing: Callable[[], str]) -> None:
+        self._out = out
+        self._doing = doing
+        self._more = ""
+        self._since = time.monotonic()
+        self._hiding = False
+        self._spinner = Spinner("dots", style="blue")
+        self._live: Live | None = None
+
+    def begin(self) -> None:
+        """Counts its seconds from now on."""
+        self._since = time.monotonic()
+
+    def show(self, more: str) -> None:
+        """Shows it, with a few words more."""
+        self._more = more
+        if self._live is None:
+            self._live = Live(
+                get_renderable=self._line, console=self._out, transient=True, refresh_per_second=8,
+                redirect_stdout=False, redirect_stderr=False,
+            )  # fmt: skip
+            self._live.start()
+
+    def hide(self) -> None:
+        """Takes it away."""
+        if self._live is not None:
+            self._hiding = True  # it is drawn once more when it stops
+            self._live.stop()
+            self._live, self._hiding = None, False
+            self._out.file.flush()
+
+    def _line(self) -> RenderableType:
+        if self._hiding:
+            return Text()
+        text = Text(f" {self._doing()} ", "dim", no_wrap=True, overflow="ellipsis")
+        passed = time.monotonic() - self._since
+        text.append(seconds_text(int(passed)) if passed >= 2 else "")
+        if self._more:
+            text.append(f"  {brief(self._more, 80)}", "dim")
+        self._spinner.update(text=text)
+        return self._spinner
