@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from . import options as o
+from .agent.app import add_to as add_agent_commands
 from .exits import CommandWithCodes
 from .finding import RUNS, find_trace, newest
 from .trace_app import trace_app
@@ -161,6 +162,9 @@ def fork(
         workspace=workspace,
     )
     return fork_trace(trace, module, wanted, Manner(quiet, json, traceback))
+
+
+add_agent_commands(app)
 
 
 @app.command()
