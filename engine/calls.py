@@ -53,13 +53,17 @@ BLOB_FROM = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """What a running effect or tool can know of itself; `key` is its idempotency key, the same in every attempt."""
+    """What a running effect or tool can know of itself.
+
+    `key` is its idempotency key, the same in every attempt; `usage` what it was charged so far, if anything.
+    """
 
     run_id: str
     step: int
     phase: str
     name: str
     key: str
+    usage: Usage | None = None
 
 
 @dataclass(slots=True)
@@ -131,7 +135,7 @@ class Call:
     def info(self) -> CallInfo:
         """See CallInfo."""
         frame = self.frame
-        return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key)
+        return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key, self.charged)
 
     def charge(self, usage: Usage) -> None:
         """Adds to what this call has cost."""

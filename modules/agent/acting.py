@@ -1,6 +1,6 @@
 """The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -11,6 +11,7 @@ from .calls import ToolCall
 from .chats import INTERRUPTED
 from .current import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
+from .documents import usage_to_dict
 from .events import (
     AgentEvent,
     AgentStalled,
@@ -22,6 +23,7 @@ from .events import (
     ToolStart,
     ToolStep,
 )
+from .generators.spending import spending
 from .messages import Message
 from .reactions import DENIED, Reaction, RetryWithFeedback
 from .recorded_errors import recorded_error
@@ -66,7 +68,8 @@ class Acting:
         if kind in ("reaction", "error"):
             return Observation()
         results = await self._results() if kind == "calls" else ()
-        quiet = not self._is_watched() and not self.dispatch.reactions and not self.dispatch.changed
+        told = self.dispatch
+        quiet = not self._is_watched() and not told.reactions and not told.changed and told.used is None
         if quiet and all(result.ok and "signal" not in result.output for result in results):
             return Observation(results)
         messages = []
@@ -80,6 +83,8 @@ class Acting:
             said["reactions"] = [reacted.to_dict() for reacted in self.dispatch.reactions]
         if self.dispatch.changed:
             said["memory"] = self.dispatch.changed
+        if self.dispatch.used is not None:
+            said["used"] = usage_to_dict(self.dispatch.used)
         if self.error is not None:
             said["error"] = self.error
         return Observation(tuple(results), said or None)
@@ -138,8 +143,8 @@ class Acting:
             elif self.dispatch.wants(ToolEnd):
                 await self.dispatch.tell(ToolEnd(**facts, **tool_end_facts(call, outcome, message)), call.id)
         if self.dispatch.wants(ToolStep):
-            step = ToolStep(**facts, tool_call=call, step=self.step, messages=[message], stop=outcome.stop or None)
-            await self.dispatch.tell(step, call.id)
+            step = tool_step_facts(call, outcome, message, self.step)
+            await self.dispatch.tell(ToolStep(**facts, **step), call.id)
         return message
 
     async def _failed(self, call: ToolCall, result: ActionResult) -> None:
@@ -181,10 +186,14 @@ class Acting:
         """Asks the stop conditions; where none holds and there were no calls, the agent has stalled."""
         judging = _Judging(self, results)
         try:
-            met = await perform(judging.stop_conditions, step=self.step)
+            judged = await perform(judging.stop_conditions, step=self.step)
         except EffectError as error:  # the turn is kept, and the run ends
             self.error = self.error or {"type": error.error_type, "message": error.message}
             return {}
+        met = judged
+        if isinstance(judged, Mapping):
+            met = judged["met"]
+            self.dispatch.add_usage(judged["used"])
         if met:
             return {"stopped": met}
         if self.turn.calls or self.turn.problems or self.dispatch.winners:
@@ -212,8 +221,13 @@ class _Judging:
         self._results = results
 
     @effect(idempotent=True, name="stop_conditions")
-    async def stop_conditions(self, *, step: int) -> str:
-        """The name of the first condition that holds, or nothing."""
+    async def stop_conditions(self, *, step: int) -> str | dict[str, Any]:
+        """The name of the first condition that holds, or nothing; with what they have used, where they have."""
+        with spending() as inside:
+            met = await self._met()
+        return met if inside.usage is None else {"met": met, "used": usage_to_dict(inside.usage)}
+
+    async def _met(self) -> str:
         steps = self._acting.steps(self._results)
         for condition in self._acting.setup.stop_conditions:
             if await condition.evaluate(steps):
@@ -235,7 +249,15 @@ def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> di
         "output_file": outcome.output_file,
         "error": outcome.error,
         "error_type": outcome.error_type,
+        "cost_usd": outcome.cost_usd,
     }
+
+
+def tool_step_facts(call: ToolCall, outcome: ToolOutcome, message: Message, step: int) -> dict[str, Any]:
+    """What a ToolStep says of a call."""
+    facts = {"tool_call": call, "step": step, "messages": [message], "stop": outcome.stop or None}
+    used = outcome.usage
+    return facts if used is None else {**facts, "usage": used}
 
 
 def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, Any]:
@@ -244,7 +266,7 @@ def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, 
     return {
         "step": step,
         "messages": [told_message(turn, name, model)],
-        "usage": turn.usage or _NONE,
+        "usage": turn.used or _NONE,
         "stop_reason": turn.stop_reason,
     }
 

@@ -64,6 +64,7 @@ class Deciding:
         turn.requests, turn.usage, turn.compaction = self.requests, self.usage, self.compaction
         turn.mode = self.mode if self.mode != self.state.tool_mode else None
         turn.memory = self.dispatch.changed
+        turn.beside = self.dispatch.used
         turn.reactions = [reacted.to_dict() for reacted in self.dispatch.reactions]
         return turn
 

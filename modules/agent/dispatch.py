@@ -9,11 +9,13 @@ import anyio
 import orjson
 
 from ...engine import BudgetExceeded, DivergenceError, RunClosed, effect, emit, now, perform
-from .documents import plain
+from .documents import plain, usage_from, usage_to_dict
 from .events import AgentEvent, AgentStep, ReactStep
+from .generators.spending import spending
 from .hooks import CountingHook, Hook
 from .reactions import Reaction, reaction_from_dict, winner
 from .recorded_errors import error_to_dict
+from .usage import Usage
 
 log = logging.getLogger("refold")
 _PASSED_ON = (BudgetExceeded, RunClosed, DivergenceError)
@@ -72,7 +74,7 @@ class Dispatch:
     """Shows the events of one phase of a step to the hooks.
 
     `memory` is what counting hooks remember; `changed` is what of it has changed here. `reactions` are all that were
-    given, `winners` those that count, one an event.
+    given, `winners` those that count, one an event. `used` is what generations of hooks have used.
     """
 
     def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
@@ -81,6 +83,7 @@ class Dispatch:
         self._memory = memory
         self.changed: dict[str, Any] = {}
         self.reactions: list[Reacted] = []
+        self.used: Usage | None = None
 
     @property
     def winners(self) -> list[Reacted]:
@@ -94,6 +97,11 @@ class Dispatch:
     def add(self, reacted: Reacted) -> None:
         """Adds a reaction that came from elsewhere, such as a tool."""
         self.reactions.append(reacted)
+
+    def add_usage(self, used: Mapping[str, Any] | None) -> None:
+        """Adds what was used beside the turn's own requests."""
+        if used is not None:
+            self.used = usage_from(used) if self.used is None else self.used + usage_from(used)
 
     async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
         """Shows an event to all who listen; gives the reaction that counts, if it has an effect."""
@@ -126,6 +134,7 @@ class Dispatch:
         if others:
             arguments = {"event": name} if call is None else {"event": name, "call": call}
             told = await perform(_Telling(others, event).hooks, **arguments)
+            self.add_usage(told.get("used"))
             for answer in told.get("hooks", ()):
                 if "reaction" in answer:
                     found[answer["place"]] = reaction_from_dict(answer["reaction"])
@@ -163,24 +172,27 @@ class _Telling:
         """Runs the hooks one after another; gives what each has said, where it has said anything."""
         answers: list[dict[str, Any]] = []
         shown = self._event
-        for place, hook in self._hooks:
-            before = {name: len(series) for name, series in shown.metrics.items()}
-            answer: dict[str, Any] = {}
-            try:
-                reaction = await hook.react(shown)
-                if reaction is not None:
-                    answer["reaction"] = plain(reaction.to_dict())
-            except (*_PASSED_ON, anyio.get_cancelled_exc_class()):
-                raise
-            except Exception as error:
-                log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
-                answer["error"] = error_to_dict(error)
-            points = {name: series.to_list()[before.get(name, 0) :] for name, series in shown.metrics.items()}
-            if points := {name: several for name, several in points.items() if several}:
-                answer["metrics"] = points
-            if answer:
-                answers.append({"place": place, "hook": hook.name, **answer})
+        with spending() as inside:
+            for place, hook in self._hooks:
+                before = {name: len(series) for name, series in shown.metrics.items()}
+                answer: dict[str, Any] = {}
+                try:
+                    reaction = await hook.react(shown)
+                    if reaction is not None:
+                        answer["reaction"] = plain(reaction.to_dict())
+                except (*_PASSED_ON, anyio.get_cancelled_exc_class()):
+                    raise
+                except Exception as error:
+                    log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
+                    answer["error"] = error_to_dict(error)
+                points = {name: series.to_list()[before.get(name, 0) :] for name, series in shown.metrics.items()}
+                if points := {name: several for name, several in points.items() if several}:
+                    answer["metrics"] = points
+                if answer:
+                    answers.append({"place": place, "hook": hook.name, **answer})
         told: dict[str, Any] = {"hooks": answers} if answers else {}
         if (policy := getattr(shown, "policy_decision", None)) is not None:
             told["policy_decision"] = plain(policy)
+        if inside.usage is not None:
+            told["used"] = usage_to_dict(inside.usage)
         return told

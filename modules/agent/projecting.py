@@ -7,10 +7,11 @@ from uuid import UUID, uuid5
 
 from ...engine import ENDINGS, ActionResult, StopReason
 from ...traces import Record, Trace, is_blob
-from .acting import DENIED_MARK, generation_facts, tool_end_facts
+from .acting import DENIED_MARK, generation_facts, tool_end_facts, tool_step_facts
 from .calls import ToolCall, ToolDefinition
 from .content import content_part
 from .deciding import start_params
+from .documents import usage_from
 from .events import (
     AgentEnd,
     AgentError,
@@ -301,8 +302,7 @@ class Projector:
             yield self._make(ToolError, call.id, tool_call=call, error=error)
         elif DENIED_MARK not in outcome.metadata:
             yield self._make(ToolEnd, call.id, **tool_end_facts(call, outcome, message))
-        stop = outcome.stop or None
-        yield self._make(ToolStep, call.id, tool_call=call, step=self._step, messages=[message], stop=stop)
+        yield self._make(ToolStep, call.id, **tool_step_facts(call, outcome, message, self._step))
 
     # the end of a step
 
@@ -327,6 +327,8 @@ class Projector:
         if value.get("stalled"):
             yield self._make(AgentStalled)
         yield from self._reacted(turn, found)
+        if value.get("used"):
+            yield self._make(AgentStep, step=self._step, usage=usage_from(value["used"]))
         self._commit_chat(found, new)
         self._reset()
         self._step += 1
@@ -353,7 +355,7 @@ class Projector:
     def _generation_ended(self, turn: Turn) -> Iterator[AgentEvent | None]:
         if turn.error is not None:
             error = error_of(turn.error)
-            facts = {"generator": self._generator, "step": self._step, "usage": turn.usage or Usage(), "error": error}
+            facts = {"generator": self._generator, "step": self._step, "usage": turn.used or Usage(), "error": error}
             yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
         if turn.message is None:
             return
@@ -363,7 +365,7 @@ class Projector:
         yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
 
     def _reacted(self, turn: Turn, found: Consequences) -> Iterator[AgentEvent | None]:
-        usage = turn.usage if turn.kind == "reaction" else None
+        usage = turn.used if turn.kind == "reaction" else None
         for reacted, added in found.reactions:
             facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": usage}
             yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)

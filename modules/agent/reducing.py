@@ -7,6 +7,7 @@ from typing import Any
 from ...engine import ActionResult, StopReason
 from .chats import sanitize_orphan_tool_messages
 from .dispatch import OTHER, Reacted
+from .documents import usage_from
 from .generators.estimate import estimate_tokens
 from .messages import Message
 from .modes import feedback_on
@@ -149,8 +150,10 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.messages += new
         state.weight = _weight(state, turn, new)
     state.asked += turn.requests
-    if turn.usage is not None:
-        state.usage = state.usage + turn.usage
+    beside = (value or {}).get("used")
+    for used in (turn.used, *(outcome.usage for outcome in outcomes), beside and usage_from(beside)):
+        if used:
+            state.usage = state.usage + used
     for outcome in outcomes:
         fold_kept(state.kept, outcome)
     memory = {**turn.memory, **((value or {}).get("memory") or {})}

@@ -18,6 +18,7 @@ from .events import (
     GenerationStep,
     ToolEnd,
     ToolError,
+    ToolStep,
 )
 from .hooks import CountingHook, Hook
 from .matching import matcher
@@ -154,7 +155,10 @@ def no_tool_calls(for_steps: int = 1, *, name: str | None = None) -> Hook:
 
 
 def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", name: str | None = None) -> Hook:
-    """Stops when the run has used more tokens than `limit`: altogether, those it sent, or those it was sent."""
+    """Stops when the run has used more tokens than `limit`: altogether, those it sent, or those it was sent.
+
+    What tools have used, such as sub-agents, is among them.
+    """
     _at_least(0, limit=limit)
     fields = {"total": "total_tokens", "in": "input_tokens", "out": "output_tokens"}
     if mode not in fields:
@@ -164,7 +168,7 @@ def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", na
         used = (memory or 0) + getattr(event.usage, fields[mode])
         return used > limit, used
 
-    return _stop(check, (GenerationEnd,), name or f"stop_on_token_usage({limit}, {mode})")
+    return _stop(check, (GenerationEnd, ToolStep), name or f"stop_on_token_usage({limit}, {mode})")
 
 
 def elapsed_time(max_seconds: float, *, name: str | None = None) -> Hook:

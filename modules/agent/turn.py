@@ -33,8 +33,8 @@ class Compaction:
 class Turn:
     """What was decided in one step of an Agent.
 
-    `requests` counts those made, `usage` is that of all of them. `reactions` and `memory` are what hooks said before
-    the turn was decided. `mode` is the tool mode where it has changed.
+    `requests` counts those made, `usage` is that of all of them, `beside` that of generations of hooks. `reactions`
+    and `memory` are what hooks said before the turn was decided. `mode` is the tool mode where it has changed.
     """
 
     kind: TurnKind
@@ -42,6 +42,7 @@ class Turn:
     calls: tuple[ToolCall, ...] = ()
     stop_reason: str | None = None
     usage: Usage | None = None
+    beside: Usage | None = None
     extra: Document = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     requests: int = 1
@@ -50,6 +51,13 @@ class Turn:
     reactions: list[Document] = field(default_factory=list)
     memory: Document = field(default_factory=dict)
     error: Document | None = None
+
+    @property
+    def used(self) -> Usage | None:
+        """All that was used until the turn was decided."""
+        if self.usage is None or self.beside is None:
+            return self.usage or self.beside
+        return self.usage + self.beside
 
     def decision(self) -> Decision:
         """The turn as a decision: the text as its rationale, the calls as its actions, and the rest as its meta."""
@@ -68,6 +76,7 @@ class Turn:
             "requests": None if self.requests == 1 else self.requests,
             "stop_reason": self.stop_reason,
             "usage": None if self.usage is None else usage_to_dict(self.usage),
+            "beside": None if self.beside is None else usage_to_dict(self.beside),
             "extra": self.extra,
             "problems": [{"what": p.what, "raw": p.raw} for p in self.problems],
             "mode": self.mode,
@@ -112,6 +121,7 @@ class Turn:
         """Takes over what a decision says beside text and calls."""
         self.stop_reason = meta.get("stop_reason")
         self.usage = usage_from(meta["usage"]) if "usage" in meta else None
+        self.beside = usage_from(meta["beside"]) if "beside" in meta else None
         self.extra = dict(meta.get("extra") or {})
         self.problems = tuple(Problem(problem["what"], problem["raw"]) for problem in meta.get("problems", ()))
         self.requests = meta.get("requests", 1)

@@ -19,6 +19,7 @@ from .estimate import tokens_to_reserve
 from .generation import Delta, Generation
 from .params import GenerateParams
 from .protocol import Generator, StreamingGenerator
+from .spending import spent
 
 Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence[Message], GenerateParams]]
 """Gives a chat and its parameters in the form in which they are sent; pure, and it changes neither."""
@@ -153,8 +154,10 @@ async def generate(
         if number is not None:
             arguments["number"] = number + tries
         try:
-            return await perform(ask, **arguments)
+            generation = await perform(ask, **arguments)
         except EffectError as error:
             raise generator_error(error) from error
+        spent(generation.usage)
+        return generation
 
     return await attempt(0) if backoff is None else await with_backoff(attempt, backoff, on_retry=on_retry)

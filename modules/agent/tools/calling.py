@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 from pydantic import TypeAdapter, ValidationError
 
-from ....engine import Usage, charge
+from ....engine import NoRunError, Usage, call_info, charge
 from ..calls import ToolCall
+from ..generators.spending import Spending, spending
+from ..usage import Usage as AgentUsage
 from .context import current_tool_call
 from .errors import (
     ArgumentsRefused,
@@ -34,35 +36,50 @@ if TYPE_CHECKING:
 
 def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is sync, in this thread; raises what `catch` leaves."""
-    with _answering(call):
+    with _answering(call) as inside:
         try:
             args, kwargs = _arguments(tool, call.arguments)
             outcome = _ended(tool, tool.fn(*args, **kwargs))
         except Exception as error:  # noqa: BLE001 - `catch` says which
             outcome = _failed(tool, error)
+        outcome = outcome.having_used(_used(inside))
     return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
 
 
 async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is async; raises what `catch` leaves."""
-    with _answering(call):
+    with _answering(call) as inside:
         try:
             args, kwargs = _arguments(tool, call.arguments)
             outcome = _ended(tool, await tool.fn(*args, **kwargs))
         except Exception as error:  # noqa: BLE001 - `catch` says which
             outcome = _failed(tool, error)
+        outcome = outcome.having_used(_used(inside))
     if tool.offload and is_too_long(outcome):
         return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
     return outcome
 
 
 @contextmanager
-def _answering(call: ToolCall) -> Generator[None]:
+def _answering(call: ToolCall) -> Generator[Spending]:
     token = current_tool_call.set(call)
     try:
-        yield
+        with spending() as inside:
+            yield inside
     finally:
         current_tool_call.reset(token)
+
+
+def _used(inside: Spending) -> AgentUsage | None:
+    """What was used in the running call: by generations, and what it was charged."""
+    try:
+        charged = call_info().usage
+    except NoRunError:
+        charged = None
+    if charged is not None:
+        tokens = {"input_tokens": charged.tokens_in, "output_tokens": charged.tokens_out}
+        inside.add(AgentUsage(**tokens, total_tokens=charged.tokens, cost_usd=charged.cost))
+    return inside.usage
 
 
 def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:

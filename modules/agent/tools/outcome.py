@@ -1,15 +1,19 @@
 """What came of a tool call, as JSON: what the model is told, and whether the run goes on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....engine import ActionResult
 from ..content import Content, content_part
+from ..documents import usage_from, usage_to_dict
 from ..messages import Message
+from ..usage import Usage
 from .errors import ErrorModel
 from .truncation import cut_middle
 
+USED = "used"
+SUBAGENT_COST = "subagent_cost_usd"
 _ERROR_SHOWN = 2_000
 _ERROR_TOLD = 30_000
 
@@ -20,7 +24,8 @@ class ToolOutcome:
 
     `content` is what the model is told: a text, or parts. `stop` says whether the run ends after this step, `signal`
     what else a tool has asked of the Agent, as JSON. `metadata` goes into the message: `error` and `error_type` where
-    the call failed, `output_file` where the whole output is, and what the tool's own message had.
+    the call failed, `output_file` where the whole output is, `used` what was used in it, and what the tool's own
+    message had.
     """
 
     content: str | list[Content] = ""
@@ -42,6 +47,27 @@ class ToolOutcome:
     def output_file(self) -> str | None:
         """Where the whole output is, in the cache folder, if it was too long."""
         return self.metadata.get("output_file")
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was used in the call: by generations, and what it was charged; None where that was nothing."""
+        used = self.metadata.get(USED)
+        try:
+            return usage_from(used) if isinstance(used, Mapping) else None
+        except ValueError:  # a tool's own metadata of that name
+            return None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the call cost, in US dollars: as a sub-agent's result says, else by its usage; None if not known."""
+        told = self.metadata.get(SUBAGENT_COST)
+        if isinstance(told, int | float) and not isinstance(told, bool):
+            return float(told)
+        return None if self.usage is None else self.usage.cost_usd
+
+    def having_used(self, usage: Usage | None) -> "ToolOutcome":
+        """The same outcome of a call in which this was used."""
+        return self if usage is None else replace(self, metadata={**self.metadata, USED: usage_to_dict(usage)})
 
     @property
     def text(self) -> str:
