@@ -1,27 +1,33 @@
 """What a run is given back of a child run, as the outcome of its call carries it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from .budget import RunUsage
+from .jsonable import json_result
 from .reasons import RunStatus, StopReason
 
 if TYPE_CHECKING:
     from .result import RunResult
+
+Reads = Callable[[Any], Any] | None
+"""What makes a JSON value of a child's last state."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
     """How a child run ended, or stands: the same when it is replayed.
 
-    `value` is what the `value` of `run_child` made of its last state. `hash` is that of the last record of its trace,
-    None while it goes on; `waiting` are the questions that it waits with. Its trace is `trace.relative(run_id)` of the
-    run that it belongs to.
+    `status` is None while it is at work. `value` is what the `value` of `run_child` made of its last state. `hash` is
+    that of the last record of its trace, None while it can go on; `waiting` are the questions that it waits with. Its
+    trace is `trace.relative(run_id)` of the run that it belongs to.
     """
 
     run_id: str
-    status: RunStatus
+    status: RunStatus | None
     stop_reason: StopReason | None = None
     final_result: str | None = None
     steps: int = 0
@@ -46,7 +52,7 @@ class ChildResult:
         """The result of a JSON form."""
         reason = doc["stop_reason"]
         read = {
-            "status": RunStatus(doc["status"]),
+            "status": None if doc["status"] is None else RunStatus(doc["status"]),
             "stop_reason": None if reason is None else StopReason(reason),
             "usage": RunUsage(**doc["usage"]),
             "waiting": tuple(doc["waiting"]),
@@ -54,9 +60,12 @@ class ChildResult:
         return cls(**{**doc, **read})
 
     @classmethod
-    def of(cls, result: "RunResult", value: Any = None) -> "ChildResult":
-        """What a run's own result says."""
+    def of(cls, result: "RunResult", read: Reads = None) -> "ChildResult":
+        """What a run's own result says, and what `read` makes of its state."""
         over = result.status is not RunStatus.waiting
+        value = None
+        if read is not None and over and result.state is not None:
+            value = orjson.loads(orjson.dumps(json_result(read(result.state), None, "the value")))
         return cls(
             result.run_id,
             result.status,

@@ -2,21 +2,21 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
 from ..tasks import Task, TaskBudget, as_task
 from .budget import RuntimeBudget
-from .calls import replayed
-from .child_result import ChildResult
+from .calls import Call, replayed
+from .child_result import ChildResult, Reads
 from .context import Frame, frame_or_none
 from .criteria import StopCriteria
 from .effects import carry_out, reserve, started
 from .errors import EngineUsageError
-from .inner_run import InnerRun, Reads
+from .inner_run import InnerRun, Place
+from .jobs import Job
 from .journal import CHILD
-from .jsonable import json_result
 from .live import LiveRun
 from .marks import EffectSpec, Marks
 from .module import AgentModule, import_path
@@ -58,33 +58,52 @@ async def run_child(
         ChildRunError: the child's trace cannot be written or gone on with; the run fails, and can be resumed.
         EffectError: `value` failed, or gave what is no JSON.
     """
-    if not isinstance(module, AgentModule):
-        raise EngineUsageError(f"run_child takes an AgentModule instance, got {type(module).__name__}")
-    task = as_task(task)
-    limits = limits_of(budget).under(task.budget)
+    task, limits = checked(module, task, budget)
     frame = frame_or_none()
     if frame is None:
-        result = await AgentModule.make_engine(module, budget=limits, stop=stop).arun(task)
-        made = None if value is None or result.state is None else json_result(value(result.state), None, "the value")
-        return ChildResult.of(result, orjson.loads(orjson.dumps(made)))
+        return ChildResult.of(await AgentModule.make_engine(module, budget=limits, stop=stop).arun(task), value)
     name, task = name_of(name, module), without_secrets(task, frame)
-    named = {"module": import_path(type(module)), "name": name, "task": task.to_dict(), "budget": limits.to_dict()}
-    call = frame.host.begin(frame, _SPEC, named)
-    if call.recorded is not None:
-        await frame.host.turn(call)
-        return ChildResult.from_dict(orjson.loads(replayed(call)[1]))
-    child = InnerRun(call.run, call, module, task, name, limits, stop, value)
-    call.pending["child"] = child.run_id
-    call.waited = call.run.waits.waited
+    call = frame.host.begin(frame, _SPEC, named(module, name, task, limits))
+    if call.recorded is None:
+        run = cast(LiveRun, call.run)
+        child = InnerRun(run, Place.of(call), module, task, name, limits, stop)
+        call.pending["child"], call.waited = child.run_id, run.waits.waited
+
+        async def bring() -> dict[str, Any]:
+            result = await Job(lambda: child.bring(call), run.context.copy()).run()
+            return ChildResult.of(result, value).to_dict()
+
+        return ChildResult.from_dict(await made(call, bring))
+    return ChildResult.from_dict(await given(call))
+
+
+async def made(call: Call, work: Any) -> Any:
+    """What a call gives that is made now."""
     if not started(call, (), {}):
         await reserve(call, (), {})
-    _, data, _ = await carry_out(call, child.bring, {})
-    return ChildResult.from_dict(orjson.loads(data))
+    return orjson.loads((await carry_out(call, work, {}))[1])
 
 
-def limits_of(budget: RuntimeBudget | TaskBudget | None) -> RuntimeBudget:
-    """What a child may have, as a budget of its own."""
-    return RuntimeBudget().under(budget) if not isinstance(budget, RuntimeBudget) else budget
+async def given(call: Call) -> Any:
+    """What a call gave that is recorded."""
+    await call.frame.host.turn(call)
+    return orjson.loads(replayed(call)[1])
+
+
+def checked(
+    module: AgentModule[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
+) -> tuple[Task, RuntimeBudget]:
+    """A child's task, and what it may have; raises EngineUsageError for what is no module."""
+    if not isinstance(cast(object, module), AgentModule):
+        raise EngineUsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
+    task = as_task(task)
+    limits = budget if isinstance(budget, RuntimeBudget) else RuntimeBudget().under(budget)
+    return task, limits.under(task.budget)
+
+
+def named(module: AgentModule[Any], name: str, task: Task, limits: RuntimeBudget) -> dict[str, Any]:
+    """The arguments by name, as the intent carries them."""
+    return {"module": import_path(type(module)), "name": name, "task": task.to_dict(), "budget": limits.to_dict()}
 
 
 def name_of(name: str | None, module: AgentModule[Any]) -> str:

@@ -4,30 +4,26 @@ What it is called depends on its call alone, so that a run that is resumed finds
 ended is not run again, one that was at work goes on from its own trace, and what it waits for its parent waits for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from ..tasks import Task
 from ..traces import SUFFIX, Trace, TraceError, TraceNotFoundError, TraceWriter, branches_folder
 from .budget import Account, EndedFromAbove, RuntimeBudget, Usage
 from .calls import Call
-from .child_result import ChildResult
 from .criteria import StopCriteria
 from .errors import ChildRunError, DivergenceError, EngineUsageError, StateMigrationError, WaitAnsweredError
 from .header import header_of
-from .journal import CHILD
-from .jsonable import json_result
 from .lineage import child_id
 from .live import LiveRun, call_key
 from .module import AgentModule
 from .on_behalf import answers_for
+from .questions import Answers
 from .reasons import RunStatus, StopReason
 from .result import RunResult, WaitRequest
 from .resume import prepare_resume, result_of, used_so_far
@@ -40,8 +36,6 @@ if TYPE_CHECKING:
 
 _OVER = (RunStatus.completed, RunStatus.stopped, RunStatus.failed)
 _BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
-Reads = Callable[[Any], Any] | None
-"""What makes a JSON value of a child's last state."""
 
 
 def inner_id(run_id: str, step: int, name: str, key: str) -> str:
@@ -49,39 +43,54 @@ def inner_id(run_id: str, step: int, name: str, key: str) -> str:
     return child_id(run_id, f"{step}.{name}-{key[:10]}")
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run has begun a child: the call that did."""
+
+    step: int
+    phase: str
+    digest: str
+    n: int
+    key: str
+
+    @classmethod
+    def of(cls, call: Call) -> "Place":
+        """The place of a call."""
+        return cls(call.frame.step, call.frame.phase, *call.match, call.key)
+
+
 class InnerRun:
-    """Brings one child run to its end; `call` is the call of `run` that began it."""
+    """Brings one child run of `run` to its end; `awaited_by` are the calls of that one which wait for it."""
 
     def __init__(
         self,
         run: LiveRun,
-        call: Call,
+        place: Place,
         module: AgentModule[Any],
         task: Task,
         name: str,
         budget: RuntimeBudget,
-        stop: Sequence[StopCriteria],
-        value: Reads,
+        stop: Sequence[StopCriteria] = (),
     ) -> None:
         assert run.engine is not None
         self.run = run
-        self.call = call
+        self.place = place
         self.name = name
         self.task = task
         self.budget = budget
         self.engine = _engine_for(run.engine, module, budget, stop, run.seed)
-        self.run_id = inner_id(run.run_id, call.frame.step, name, call.key)
-        self.awaited_by = [call]
-        self._value = value
+        self.run_id = inner_id(run.run_id, place.step, name, place.key)
+        self.awaited_by: list[Call] | None = []
         self._state_hash = run.state_hash
 
-    async def bring(self) -> dict[str, Any]:
-        """Runs the child to its end; gives its result in JSON form. Raises ChildRunError where that cannot be."""
-        with _told_as_its_own(self.run_id):
+    async def bring(self, call: Call) -> RunResult:
+        """Runs the child to its end, for a call that waits for it. Raises ChildRunError where that cannot be."""
+        self.awaited_by = [call]
+        with told_as_its_own(self.run_id):
             result = await self.advance()
             while result.waiting:
-                result = await self._answered(result.waiting)
-            return self.outcome(result).to_dict()
+                result = await self.go_on(await self.answers(result.waiting, call))
+            return result
 
     async def advance(self) -> RunResult:
         """Runs the child until it ends, or waits; one that is there goes on from where it is."""
@@ -90,6 +99,11 @@ class InnerRun:
             if trace is None:
                 return await self._begin()
             return self._ended(trace) or await self._go_on({})
+
+    async def go_on(self, answers: dict[str, Any]) -> RunResult:
+        """Runs a child that waited with the answers that there are, until it ends or waits again."""
+        with self._busy():
+            return await self._go_on(answers)
 
     @contextmanager
     def _busy(self) -> "Iterator[None]":
@@ -101,27 +115,30 @@ class InnerRun:
             waits.busy -= 1
             waits.changed()
 
-    async def _answered(self, requests: Sequence[WaitRequest]) -> RunResult:
-        """Asks what the child waits for, and goes on; what it could not take is asked again."""
+    async def answers(self, requests: Sequence[WaitRequest], call: Call | None) -> dict[str, Any]:
+        """The answers to what the child waits for, asked on its behalf; what it cannot take is asked again."""
         refused: dict[str, Any] = {}
         for again in count():
             ids = {each.id if not again else _again(each.id, again): each.id for each in requests}
             asked = [replace(each, id=name) for name, each in zip(ids, requests, strict=True)]
-            shown = {"run": self.run_id, "child": self.name, **refused}
             with self._busy():
-                given = await answers_for(self.run, asked, shown, self.call)
-                try:
-                    return await self._go_on({ids[name]: answer for name, answer in given.items()})
-                except WaitAnsweredError as error:
-                    refused = {"refused": str(error)}
+                shown = {"run": self.run_id, "child": self.name, **refused}
+                given = await answers_for(self.run, asked, shown, call)
+            answers = {ids[name]: answer for name, answer in given.items()}
+            if (problem := self._problem(answers)) is None:
+                return answers
+            refused = {"refused": problem}
         raise AssertionError("it is asked for ever")
 
-    def outcome(self, result: RunResult) -> ChildResult:
-        """What the call gives of a child's result."""
-        value = None
-        if self._value is not None and result.state is not None:
-            value = orjson.loads(orjson.dumps(json_result(self._value(result.state), None, "the value")))
-        return ChildResult.of(result, value)
+    def _problem(self, answers: dict[str, Any]) -> str | None:
+        """Why the child cannot take these answers: its tools may be others than those of the run that was told."""
+        trace = self.run.writer.trace().relative(self.run_id)
+        redactor, tools, now = self.run.redactor, self.engine.module.tools, self.engine.clock.time()
+        try:
+            Answers(trace, lambda kind, members: None, redactor, tools, now).take(answers or ..., None)
+        except WaitAnsweredError as error:
+            return str(error)
+        return None
 
     # where it stands
 
@@ -158,7 +175,7 @@ class InnerRun:
 
     def _is_own(self, trace: Trace) -> bool:
         link = trace.header.get("parent") or {}
-        same = link.get("call") == self.call.key and trace.header["task"] == self.task.to_dict()
+        same = link.get("call") == self.place.key and trace.header["task"] == self.task.to_dict()
         return same and any(record.hash == link.get("hash") for record in self.run.writer.trace().records)
 
     def _ended(self, trace: Trace) -> RunResult | None:
@@ -172,14 +189,14 @@ class InnerRun:
     # at work
 
     async def _begin(self) -> RunResult:
-        run, engine, call = self.run, self.engine, self.call
+        run, engine, place = self.run, self.engine, self.place
         path = self.path
-        link: dict[str, Any] = {"run": run.run_id, "step": call.frame.step, "call": call.key, "name": self.name}
+        link: dict[str, Any] = {"run": run.run_id, "step": place.step, "call": place.key, "name": self.name}
         link |= {"hash": self._state_hash, "path": self.fork_path}
         with TraceWriter.create(path, durability=engine.durability, parent=run.writer) as writer:
             child = self._live(writer)
             if run.reuse is not None and not run.reuse.live:
-                model = self._model(run.reuse.run_id, run.reuse.at + call.frame.step)
+                model = self._model(run.reuse.run_id, run.reuse.at + place.step)
                 child.reuse = run.reuse.child(model, run.reuse.answers(run.step), child.tell_live)
                 link["reuse_effects"] = child.reuse.link(path)
             task = self.task.to_dict()
@@ -189,13 +206,13 @@ class InnerRun:
     @property
     def fork_path(self) -> str:
         """What its randomness depends on, beside the seed."""
-        digest, n = self.call.match
-        frame = self.call.frame
-        return f"{self.run.path}/{self.run.first_step + frame.step}.{frame.phase}.{digest}.{n}"
+        place = self.place
+        return f"{self.run.path}/{self.run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
 
     def _model(self, run_id: str, step: int) -> str:
         """The child that another run began by the same call."""
-        return inner_id(run_id, step, self.name, call_key(run_id, step, self.call.frame.phase, *self.call.match))
+        place = self.place
+        return inner_id(run_id, step, self.name, call_key(run_id, step, place.phase, place.digest, place.n))
 
     async def _go_on(self, answers: dict[str, Any]) -> RunResult:
         engine, run = self.engine, self.run
@@ -247,7 +264,7 @@ class InnerRun:
 
 
 @contextmanager
-def _told_as_its_own(run_id: str) -> "Iterator[None]":
+def told_as_its_own(run_id: str) -> "Iterator[None]":
     """Raises what keeps the engine from running a child as an error of the run, which no tool keeps back."""
     try:
         yield
@@ -279,6 +296,3 @@ def _engine_for(
         max_children=own.max_children,
         shared_env=own.shared_env,
     )
-
-
-__all__ = ["CHILD", "InnerRun", "Reads", "inner_id"]

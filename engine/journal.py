@@ -17,6 +17,10 @@ ASK = "refold.ask"
 """What the intents of `ask` are called; no function has this name."""
 CHILD = "refold.child"
 """What the intents of child runs are called, each with the run's id as `child`."""
+STARTED = "refold.start_child"
+"""What the intents of child runs are called that go on beside the steps, with their ids too."""
+AWAITED = "refold.wait_child"
+"""What the intents are called that wait for one of those."""
 
 
 class Journal:
@@ -122,4 +126,4 @@ def _key(effect: Effect) -> Key:
 
 def is_entered_again(effect: Effect) -> bool:
     """Whether there is an `ask` inside that has no answer yet, or a child run that has not ended."""
-    return any(each.name in (ASK, CHILD) and (each.open or each.cancelled) for each in effect.walk())
+    return any(each.name in (ASK, CHILD, AWAITED) and (each.open or each.cancelled) for each in effect.walk())

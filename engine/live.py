@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
@@ -76,6 +77,8 @@ class LiveRun:
         """The outcomes of the run that this one was forked from, while it asks for the same."""
         self.engine: Engine | None = None
         """The engine that runs it."""
+        self.context = Context()
+        """The context variables that it began with: those of whoever runs it, and not of its hooks and tools."""
         self.children: set[LiveRun] = set()
         """The child runs that its calls have begun and that are at work."""
         self.on_divergence: Literal["fail", "ignore"] = "fail"
@@ -264,17 +267,19 @@ class LiveRun:
         call.reserved = tokens
         return True
 
-    def check(self, charged: Usage) -> None:
-        """Ends the run where what a running call was charged has used up what the budget had left."""
-        reason = self.account.used_up_by(charged)
+    def charge(self, call: Call, usage: Usage) -> None:
+        """Counts what a running call is charged; ends the run where running calls had used up the budget before it."""
+        reason = self.account.used_up() if call.charged is not None else None
         if reason is not None:
-            self.stop(BudgetExceeded(reason, f"what a running call was charged has used up the budget ({reason})"))
+            self.stop(BudgetExceeded(reason, f"what running calls were charged has used up the budget ({reason})"))
             assert self.stopping is not None
             raise self.stopping
+        if call.intent in self.open_calls and not self.suspended:
+            self.account.charge(call, usage, call.reserved)
 
-    def settle(self, reserved: int, usage: Usage | None) -> None:
+    def settle(self, reserved: int, usage: Usage | None, call: Call | None = None) -> None:
         """Books what a call has used."""
-        self.account.settle(reserved, usage)
+        self.account.settle(reserved, usage, call)
 
     def stop(self, why: BudgetExceeded) -> None:
         """Ends the run for a budget: no further call starts, and running work is cancelled."""

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -97,6 +98,7 @@ class Runner:
         """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine."""
         run = self.run
         forget_deadline: Callable[[], Any] = _nothing
+        run.context = copy_context()
         try:
             with anyio.CancelScope() as scope:
                 schedule = soon()
