@@ -28,10 +28,45 @@ def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
     return cls.__refold_plan__
 
 
-def _freeze_fields(instance: Any) -> Any:
-    """Freezes an instance that pydantic has just validated; runs for every state model that comes to be."""
-    cls = type(instance)
-    values = instance.__dict__
+class _Freezing:
+    """Freezes what pydantic has just validated; runs for every state model that comes to be.
+
+    It stands within the model's schema, where an instance that is passed along does not come by again; or around it,
+    where the class has model validators of its own, which see and may change what is not frozen yet.
+    """
+
+    __slots__ = ("cls",)
+
+    def __init__(self, cls: type["StateModel"]) -> None:
+        self.cls = cls
+
+    def fields(self, made: tuple[dict[str, Any], Any, Any]) -> tuple[dict[str, Any], Any, Any]:
+        """The fields of an instance to be, beside its extra ones, of which there are none, and the names of those set."""
+        _freeze_values(self.cls, made[0])
+        return made
+
+    def instance(self, made: Any) -> Any:
+        """An instance, which may be of a subclass."""
+        _freeze_values(type(made), made.__dict__)
+        return made
+
+    def added_to(self, schema: Any) -> Any:
+        """A class's schema, with this in it once, also where it is built into that of another class."""
+        function = self.fields if schema["type"] == "model" and not _has_model_validators(self.cls) else self.instance
+        holder = schema if function == self.instance else schema["schema"]
+        known = holder.get("function", {}).get("function")
+        if isinstance(getattr(known, "__self__", None), _Freezing):
+            return schema
+        wrapped = core_schema.no_info_after_validator_function(function, holder)
+        return wrapped if holder is schema else {**schema, "schema": wrapped}
+
+
+def _has_model_validators(cls: type[BaseModel]) -> bool:
+    return bool(cls.__pydantic_decorators__.model_validators)
+
+
+def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
+    """Freezes the values of an instance's fields in their place."""
     name = ""
     try:
         scalars, others, check, _, _ = cls.__refold_plan__ or _completed(cls)
@@ -48,7 +83,6 @@ def _freeze_fields(instance: Any) -> Any:
         raise error.under(name) from None
     if check is not None:
         check(values)
-    return instance
 
 
 _CONFIG = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
@@ -94,7 +128,7 @@ class StateModel(BaseModel):
         except PydanticSchemaGenerationError:
             refuse_types(cls, StateModel)
             raise
-        return core_schema.no_info_after_validator_function(_freeze_fields, schema)
+        return _Freezing(cls).added_to(schema)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise FrozenStateError(f"{type(self).__name__}.{name}", "assignment")
