@@ -20,9 +20,16 @@ $(VENV)/refold-dev: $(VENV)/refold-user
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/refold-user  ## run the Game of 24 and step through the same run again
+demo: $(VENV)/refold-user  ## play the Game of 24, step through it again, search, and watch an Agent; no model is asked
 	$(BIN)/refold run tasks/examples/game_of_24.yaml --traces runs/demo
 	$(BIN)/refold replay runs/demo --all
+	$(BIN)/refold run tasks/examples/game_of_24_search.yaml --traces runs/search
+	$(BIN)/refold trace tree runs/search
+	@mkdir -p runs/scratch
+	$(BIN)/refold agent "Write roman.py, which writes Roman numerals, and see that it works" \
+	  --model scripted:tasks/examples/roman_numerals.script.yaml --tools write,edit_file,bash \
+	  --workspace runs/scratch --traces runs/agent
+	$(BIN)/refold verify runs/agent
 
 test: $(VENV)/refold-dev  ## run every test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal

@@ -74,8 +74,8 @@ def task_of(goal: str, made: Made) -> Task:
 def introduce(made: Made) -> None:
     """Says that answers are scripted, where they are: nobody is to take them for a model's."""
     if made.is_scripted:
-        model = clean(str(made.agent.model_name))
-        say(console(), Text(f"The answers are scripted ({model}): no model is asked. The tools are real.", "yellow"))
+        script = clean(str(made.agent.model_name)).removeprefix("scripted:")
+        say(console(), Text(f"The answers are scripted, by {script}: no model is asked. The tools are real.", "yellow"))
 
 
 def tell_turn(turn: Turn, manner: Manner) -> None:

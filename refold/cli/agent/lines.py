@@ -22,11 +22,10 @@ from ...modules.agent import (
     action_for,
 )
 from ...modules.agent.events.masking import masked_arguments
-from ..text import brief, clean, seconds_text
-from ..wording import call_text
+from ..text import brief, clean, cut, seconds_text, value_text
 
 RESULT_LINES = 6
-"""How many lines of a result are shown."""
+"""How many lines of a result are shown: the first, and of an error the last as well."""
 _WIDTH = 160
 
 
@@ -58,36 +57,43 @@ def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> I
 
 def call_line(call: ToolCall, width: int = _WIDTH) -> Text:
     """A call as one would write it, its secrets masked."""
-    arguments: Any = masked_arguments(call.arguments)
-    if isinstance(arguments, str):
-        arguments = dict(action_for(ToolCall.of(call.id, call.name, arguments)).args)
-    shown = call_text(call.name, arguments, max(20, width // 2))
+    arguments = action_for(ToolCall.of(call.id, call.name, masked_arguments(call.arguments))).args
+    given = ", ".join(f"{clean(name)}={_argument(value, width // 2)}" for name, value in arguments.items())
     name = clean(call.name)
-    return (
-        Text("● ", "cyan").append(name, "bold cyan").append(brief(shown[len(name) :], max(20, width - len(name) - 4)))
-    )
+    return Text("● ", "cyan").append(name, "bold cyan").append(brief(f"({given})", max(20, width - len(name) - 4)))
 
 
 def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Iterator[Text]:
     """The first lines of what came of a call."""
     name = "" if alone else f"{event.tool_call.name}: "
     if event.error is not None:
-        yield from _said(f"{name}{event.error_type or 'Error'}: {event.error}", "red", width)
+        yield from _said(f"{name}{event.error_type or 'Error'}: {event.error}", "red", width, tail=RESULT_LINES // 2)
         return
     yield from _said(name + (event.result or "done, nothing to show"), "dim", width)
     if event.output_file:
         yield Text(f"    all of it is in {clean(event.output_file)}", "dim")
 
 
-def _said(text: str, style: str, width: int) -> Iterator[Text]:
+def _argument(value: Any, limit: int) -> str:
+    """A value; of a text of several lines the first one, and how many there are."""
+    if isinstance(value, str) and "\n" in value.strip("\n"):
+        lines = value.strip("\n").split("\n")
+        return f"{value_text(brief(lines[0], min(30, limit)))}… {len(lines):,} lines"
+    return cut(value_text(value), limit)
+
+
+def _said(text: str, style: str, width: int, tail: int = 0) -> Iterator[Text]:
     lines = text.strip("\n").expandtabs(4).split("\n")
-    shown = lines if len(lines) <= RESULT_LINES + 1 else lines[:RESULT_LINES]
-    for number, line in enumerate(shown):
-        cut = clean(line.rstrip())
-        cut = cut if len(cut) <= width - 4 else f"{cut[: width - 5]}…"
-        yield Text(("  → " if number == 0 else "    ") + cut, style)
-    if len(shown) < len(lines):
-        yield Text(f"    … {len(lines) - len(shown):,} more lines", style)
+    left_out = len(lines) - RESULT_LINES
+    head = RESULT_LINES - tail
+    for number, line in enumerate(lines):
+        if left_out > 1 and head <= number < len(lines) - tail:
+            if number == head:
+                yield Text(f"    … {left_out:,} more lines", style)
+            continue
+        shown = clean(line.rstrip())
+        shown = shown if len(shown) <= width - 4 else f"{shown[: width - 5]}…"
+        yield Text(("  → " if number == 0 else "    ") + shown, style)
 
 
 def _told(error: Exception | str) -> str:

@@ -62,6 +62,7 @@ class AgentView:
         self._streamed = False
         self._column = 0
         self._said = ""
+        self._printed = False
         self._output = ""
         self._last = time.monotonic()
         self._status = _Status(out, self._doing) if is_terminal() else None
@@ -208,6 +209,8 @@ class AgentView:
             if not text:
                 return
         self._rest()
+        if not self._streamed and self._printed:
+            self._out.file.write("\n")
         self._streamed = True
         self._said += text
         self._last = time.monotonic()
@@ -226,6 +229,7 @@ class AgentView:
     def _line(self, line: Text) -> None:
         self._break()
         self._rest()
+        self._printed = True
         self._last = time.monotonic()
         if is_terminal():
             self._out.print(line, no_wrap=True, overflow="ellipsis")
