@@ -146,6 +146,8 @@ class Account:
         self.calls = 0
         self.unpriced = 0
         self._reserved = 0
+        self._running: dict[object, tuple[Usage, int]] = {}
+        """What calls that have not ended were charged so far, and what they had reserved."""
         self.warned = set[str]()
         self._warn = on_warning
         self._lock = threading.Lock()
@@ -160,10 +162,11 @@ class Account:
         return self._own_used_up() or (self._parent.used_up() if self._parent is not None else None)
 
     def _own_used_up(self) -> StopReason | None:
-        budget = self.budget
-        if budget.max_tokens is not None and self.tokens >= budget.max_tokens:
+        budget, running = self.budget, [usage for usage, _ in list(self._running.values())]
+        if budget.max_tokens is not None and self.tokens + sum(u.tokens for u in running) >= budget.max_tokens:
             return StopReason.budget_tokens
-        if budget.max_cost_usd is not None and (self.cost >= budget.max_cost_usd or self.unpriced):
+        cost = self.cost + sum(u.cost or 0.0 for u in running)
+        if budget.max_cost_usd is not None and (cost >= budget.max_cost_usd or self.unpriced):
             return StopReason.budget_cost
         return None
 
@@ -193,12 +196,15 @@ class Account:
                 raise BudgetExceeded(reason, self.explain(reason))
             if limit is None or not tokens:
                 return True
-            if self.tokens + tokens > limit:
+            running = list(self._running.values())
+            used = self.tokens + sum(usage.tokens for usage, _ in running)
+            if used + tokens > limit:
                 raise BudgetExceeded(
                     StopReason.budget_tokens,
-                    f"a call that needs {tokens} tokens does not fit: {self.tokens} of {limit} are used",
+                    f"a call that needs {tokens} tokens does not fit: {used} of {limit} are used",
                 )
-            if self.tokens + self._reserved + tokens > limit:
+            unused = self._reserved - sum(min(usage.tokens, reserved) for usage, reserved in running)
+            if used + unused + tokens > limit:
                 return False
             self._reserved += tokens
             return True
@@ -208,10 +214,17 @@ class Account:
             if self.budget.max_tokens is not None:
                 self._reserved -= reserved
 
-    def settle(self, reserved: int, usage: Usage | None) -> None:
-        """Gives back what was reserved and books what a call has used."""
+    def charge(self, call: object, usage: Usage, reserved: int) -> None:
+        """Counts what a call that has `reserved` tokens was charged so far, until it is settled."""
+        self._running[call] = (usage, reserved)
         if self._parent is not None:
-            self._parent.settle(reserved, usage)
+            self._parent.charge(call, usage, reserved)
+
+    def settle(self, reserved: int, usage: Usage | None, call: object = None) -> None:
+        """Gives back what was reserved and books what a call has used, in place of what it was charged so far."""
+        if self._parent is not None:
+            self._parent.settle(reserved, usage, call)
+        self._running.pop(call, None)
         self._give_back(reserved)
         if usage is None:
             return
@@ -225,15 +238,6 @@ class Account:
                 self.unpriced += 1
         self.warn("tokens", self.tokens, self.budget.max_tokens)
         self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
-
-    def used_up_by(self, charged: Usage) -> StopReason | None:
-        """Which limit is reached once a running call's charge is counted, if any."""
-        budget = self.budget
-        if budget.max_tokens is not None and self.tokens + charged.tokens >= budget.max_tokens:
-            return StopReason.budget_tokens
-        if budget.max_cost_usd is not None and self.cost + (charged.cost or 0.0) >= budget.max_cost_usd:
-            return StopReason.budget_cost
-        return self._parent.used_up_by(charged) if self._parent is not None else None
 
     def restore(self, used: RunUsage) -> None:
         """Takes over what the run had used before; the parent has it already."""

@@ -28,7 +28,7 @@ class Books(Protocol):
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Appends a record; gives its number."""
 
-    def settle(self, reserved: int, usage: Usage | None) -> None:
+    def settle(self, reserved: int, usage: Usage | None, call: "Call | None" = None) -> None:
         """Books what the call has used."""
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
@@ -43,8 +43,8 @@ class Books(Protocol):
     def close(self, call: "Call") -> bool:
         """Takes a call off the open ones; False where the run has given up on it."""
 
-    def check(self, charged: Usage) -> None:
-        """Ends the run where what a running call was charged has used up what the budget had left."""
+    def charge(self, call: "Call", usage: Usage) -> None:
+        """Counts what the running call was charged; ends the run where the budget was used up before."""
 
 
 BLOB_FROM = 64 * 1024
@@ -141,9 +141,16 @@ class Call:
         """Adds to what this call has cost."""
         before = self.charged or Usage()
         cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
-        if self.run is not None and self.charged is not None:
-            self.run.check(self.charged)
-        self.charged = Usage(before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out, cost)
+        charged = Usage(before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out, cost)
+        if self.run is not None:
+            self.run.charge(self, charged)
+        self.charged = charged
+
+    def let_go(self) -> None:
+        """Gives back what a call holds that its run is suspended in: entered again, it reserves and is charged anew."""
+        if self.run is not None:
+            self.run.settle(self.reserved, None, self)
+            self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
         """Writes the outcome; gives the value in frozen JSON form, its bytes, and the outcome's number.
@@ -206,7 +213,7 @@ class Call:
             members["waited"] = waited
         number = self.outcome = run.write("outcome", self.frame.step, members)
         if usage is not None or self.reserved:
-            run.settle(self.reserved, usage)
+            run.settle(self.reserved, usage, self)
         return number
 
 

@@ -109,6 +109,8 @@ async def _finish(
 def suspended(run: LiveRun, task: Task, state: StateSchema | None) -> RunResult:
     """Writes that the run is suspended, its calls left open; gives the result, with the requests that are open."""
     run.closed = True
+    for call in run.open_calls.values():
+        call.let_go()
     usage = run.usage()
     members = {"status": RunStatus.waiting, "stop_reason": StopReason.waiting, "final_result": None}
     run.write("end", run.step, {**members, "usage": usage.to_dict(), "task_result": None, "error": None})

@@ -471,3 +471,52 @@ def test_a_raised_budget_goes_on_with_the_children_that_it_had_cut_off(tmp_path:
     assert (result.state.said, result.state.max_steps, result.usage.tokens, sum(spent)) == (["1"], 7, 600, 600)
     adds_up(result)
     assert {child.final_state["max_steps"] for child in children(result.trace)} == {7}
+
+
+async def stream(name: str) -> str:
+    for _ in range(10):
+        charge(tokens_in=100, cost=0.0)
+        spent.append(100)
+        await anyio.sleep(0)
+    return name
+
+
+class Streams(Talks):
+    """Ten candidates, or ten calls at a time, each of which is charged while it runs."""
+
+    tools = {"stream": stream}
+
+    def __init__(self, explores: bool) -> None:
+        self.explores = explores
+
+    async def decide(self, state: Talk) -> Decision:
+        calls = [Action("stream", {"name": str(n)}) for n in range(10)]
+        return Decision.branch([Decision.act(call) for call in calls]) if self.explores else Decision.act(calls)
+
+
+@pytest.mark.parametrize("explores", [True, False], ids=["children", "tools"])
+def test_calls_that_are_charged_while_they_run_share_the_account(explores: bool) -> None:
+    result = run(Streams(explores), BestOfN(later_is_better), RuntimeBudget(max_tokens=1000))
+    assert sum(spent) == result.usage.tokens == 1000
+    assert result.stop_reason == "budget_tokens"
+
+
+@effect(tokens=600)
+async def consult(name: str) -> str:
+    charge(tokens_in=10)
+    return f"{name}{await ask(f'Shall {name}?', bool, seconds=0.01)}"
+
+
+class Consults(Talks):
+    tools = {"consult": consult}
+
+
+def test_what_a_call_has_reserved_is_free_while_its_run_is_suspended_in_it() -> None:
+    module = Consults([("consult", {})] * 3)
+    result = Engine(module, branch=BestOfN(lambda state: len(state.said)), budget=RuntimeBudget(max_tokens=1000)).run(
+        "t"
+    )
+    while result.waiting:
+        result = Engine(module, branch=BestOfN(lambda state: len(state.said))).resume(result.trace)
+    assert (result.status, result.final_result) == ("completed", "0None")
+    assert result.usage.tokens == 30
