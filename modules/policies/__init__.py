@@ -1,6 +1,9 @@
 """Policies: what stands over the calls of an agent, from rules about tools to a model that judges each call."""
 
+from .gate import process_judge_hook
+from .guard import GuardSessionPolicy
 from .headless import HeadlessSessionPolicy
+from .judging import JudgeError, ProcessDecision, ProcessJudge
 from .registry import (
     PolicySpec,
     get_policy_class,
@@ -10,19 +13,28 @@ from .registry import (
 )
 from .rules import Rule, ToolRules, Verdict
 from .session_policy import InteractiveSessionPolicy, SessionPolicy
+from .spec import policy_from_text
+from .transcripts import TranscriptStrategy
 
-for _cls in (InteractiveSessionPolicy, HeadlessSessionPolicy):
+for _cls in (InteractiveSessionPolicy, HeadlessSessionPolicy, GuardSessionPolicy):
     register_policy(_cls)
 
 __all__ = [
+    "GuardSessionPolicy",
     "HeadlessSessionPolicy",
     "InteractiveSessionPolicy",
+    "JudgeError",
     "PolicySpec",
+    "ProcessDecision",
+    "ProcessJudge",
     "Rule",
     "SessionPolicy",
     "ToolRules",
+    "TranscriptStrategy",
     "Verdict",
     "get_policy_class",
+    "policy_from_text",
+    "process_judge_hook",
     "register_policy",
     "registered_policy_names",
     "resolve_policy",

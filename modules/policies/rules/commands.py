@@ -87,6 +87,7 @@ class _Reading:
         self._trusted = trusted
         self._depth = 0
         self._writes = False
+        self._written: list[str | None] = []
         self._runs_files: list[str] = []
 
     def source(self, source: str, is_fed: bool) -> None:
@@ -99,8 +100,15 @@ class _Reading:
             for one in found:
                 self._simple(one)
         self._depth -= 1
-        if self._depth == 0 and self._writes and self._runs_files:
+        if self._depth == 0 and self._runs_files and self._may_write_code():
             self._doubt(f"it may write what {self._runs_files[0]} then runs")
+
+    def _may_write_code(self) -> bool:
+        if self._writes or None in self._written:
+            return True
+        run = [name.rsplit("/", 1)[-1] for name in self._runs_files]
+        names = [name for name in self._written if name is not None]
+        return any(name.rsplit("/", 1)[-1] in run or not programs.OUTPUTS.fullmatch(name) for name in names)
 
     def _doubt(self, why: str) -> None:
         if why not in self.line.doubts:
@@ -112,7 +120,8 @@ class _Reading:
         writes = False
         for target in one.writes:
             if target.text not in programs.SAFE_TARGETS:
-                writes = self._writes = True
+                writes = True
+                self._written.append(target.text)
         if one.words:
             self._command(one.words, one.is_fed, writes=writes)
         elif writes:

@@ -137,10 +137,13 @@ GIT_COMMANDS = words_of(
     grep hash-object help init log ls-files ls-remote ls-tree mailinfo maintenance merge merge-base merge-file
     merge-tree mktag mktree mv name-rev notes pack-objects pack-refs patch-id prune pull push range-diff read-tree
     reflog remote repack replace request-pull rerere reset restore rev-list rev-parse revert rm send-email
-    shortlog show show-branch show-ref sparse-checkout stage stash status stripspace subtree switch symbolic-ref
+    shortlog show show-branch show-ref sparse-checkout stage stash status stripspace switch symbolic-ref
     tag unpack-file unpack-objects update-index update-ref update-server-info upload-pack var verify-commit
-    verify-pack verify-tag version whatchanged worktree write-tree send-pack receive-pack fast-export fast-import
+    verify-pack verify-tag version whatchanged worktree write-tree receive-pack fast-export fast-import
     lfs rebase submodule config
     """
 )
-"""git's own commands; another may be an alias, of anything."""
+"""git's own commands, but for those that do what others do (`send-pack` pushes); any other may be an alias."""
+
+OUTPUTS = re.compile(r"(?:.*/)?(?:[\w.-]+\.(?:log|txt|out|err|csv|tsv|md|html)|log)", re.ASCII)
+"""Files that no program takes for code, unless it is told to."""

@@ -88,6 +88,9 @@ class WordReader:
             self._dollar(quoted=False)
         elif char == "`":
             self._backticks(quoted=False)
+        elif char == "[" and self._is_alone():
+            self._text.append(char)
+            self.at += 1
         elif char in "*?[":
             self._unknown(many=True)
             self._text.append(char)
@@ -98,6 +101,11 @@ class WordReader:
         else:
             self._text.append(char)
             self.at += 1
+
+    def _is_alone(self) -> bool:
+        """Whether the character here is a word of its own."""
+        following = self.source[self.at + 1 : self.at + 2]
+        return not self._text and self._prefix is None and (not following or following in ENDS)
 
     def _unknown(self, *, many: bool) -> None:
         """From here on only the shell knows."""

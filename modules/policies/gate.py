@@ -1,0 +1,178 @@
+"""The hook that puts each call before a judge, and does what the judge says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from time import perf_counter
+from typing import Any, Literal
+
+from ...engine import BudgetExceeded, DivergenceError, NoRunError, RunClosed, call_info, emit
+from ..agent.current import CurrentTurn, current_turn
+from ..agent.events import ToolStart
+from ..agent.hooks import Hook
+from ..agent.policy import ClosedHook
+from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
+from ..agent.recorded_errors import error_text, error_type
+from .approving import asked
+from .judging import ProcessDecision, ProcessJudge
+from .rules import ToolRules
+from .summaries import with_summaries
+from .transcripts import STRATEGIES, TranscriptStrategy, transcript, trimmed
+
+OnDeny = Literal["retry", "finish"]
+OnJudgeError = Literal["deny", "allow", "fail"]
+AskBehavior = Literal["wait", "deny"]
+
+
+def process_judge_hook(
+    judge: ProcessJudge,
+    *,
+    transcript_strategy: TranscriptStrategy = "intent_plus_calls",
+    on_deny: OnDeny = "retry",
+    on_judge_error: OnJudgeError = "deny",
+    always_allow: Sequence[str] = (),
+    always_deny: Sequence[str] = (),
+    ask_behavior: AskBehavior = "wait",
+    rules: ToolRules | None = None,
+) -> Hook:
+    """A hook on ToolStart that lets a call pass only if the judge does.
+
+    Args:
+        judge: who is asked.
+        transcript_strategy: how much of the conversation the judge sees.
+        on_deny: "retry" tells the model why, and denies that call alone; "finish" ends the run.
+        on_judge_error: what becomes of a call that the judge could not be asked about, each time: "deny" ends the run
+            as finished, with nothing done; "fail" ends it as failed; "allow" lets the call pass.
+        always_allow: names of tools, with `*`, whose calls are not judged.
+        always_deny: names of tools whose calls are denied without asking; they go before `always_allow`.
+        ask_behavior: whether "ask" of the judge waits for a person, or denies.
+        rules: calls that these rules decide are not judged.
+
+    Raises ValueError for a strategy that there is none of.
+    """
+    if transcript_strategy not in STRATEGIES:
+        raise ValueError(f"transcript_strategy is one of {', '.join(STRATEGIES)}; got {transcript_strategy!r}")
+    gate = _Gate(
+        judge,
+        transcript_strategy,
+        on_deny,
+        on_judge_error,
+        tuple(always_allow),
+        tuple(always_deny),
+        ask_behavior,
+        rules,
+    )
+    return ClosedHook(Hook(gate.judge_call, ToolStart, name="process_judge"))
+
+
+@dataclass(frozen=True)
+class _Gate:
+    judge: ProcessJudge
+    strategy: TranscriptStrategy
+    on_deny: OnDeny
+    on_judge_error: OnJudgeError
+    always_allow: tuple[str, ...]
+    always_deny: tuple[str, ...]
+    ask_behavior: AskBehavior
+    rules: ToolRules | None
+
+    async def judge_call(self, event: ToolStart) -> Reaction | None:
+        """Lets the call pass, or reacts."""
+        call = event.tool_call
+        case = _Case(event)
+        if is_named(call.name, self.always_deny):
+            return self._deny(case, f"{call.name} is always denied", source="always_deny")
+        if any(fnmatchcase(call.name, name) for name in self.always_allow):
+            case.allow(f"{call.name} is always allowed", source="always_allow")
+            return None
+        verdict = self.rules.verdict(call) if self.rules is not None else None
+        if verdict is not None and (verdict.rule is not None or verdict.action == "deny"):
+            return None  # the rules' own hook does what they say
+        try:
+            decision = await self._decision(event)
+        except (BudgetExceeded, RunClosed, DivergenceError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever keeps the judge from judging, no call is let through by it
+            return self._failed(case, error)
+        return await self._obey(case, decision)
+
+    async def _decision(self, event: ToolStart) -> ProcessDecision:
+        turn = current_turn()
+        room = await self.judge.room(event.tool_call)
+        shown = transcript(self.strategy, turn, event.tool_call.id)
+        if self.strategy == "intent_plus_outputs_summary":
+            shown = await with_summaries(self.judge, shown, session_of(turn))
+        shown, dropped = trimmed(shown, room, turn.goal if turn is not None else None)
+        if dropped:
+            _count("intent_trimmed", dropped_messages=dropped, strategy=self.strategy)
+        return await self.judge.evaluate(shown, event.tool_call)
+
+    async def _obey(self, case: "_Case", decision: ProcessDecision) -> Reaction | None:
+        told: dict[str, Any] = {"source": "judge", "judge_action": decision.action}
+        _count(decision.action)
+        if decision.action == "allow":
+            case.allow(decision.reason, **told)
+            return None
+        if decision.action == "deny":
+            return self._deny(case, decision.reason, **told)
+        if self.ask_behavior == "deny":
+            return self._deny(case, f"operator approval required: {decision.reason}", **told)
+        told["latency_ms"] = case.milliseconds()
+        reaction = await asked(case.event, decision.reason, session=session_of(current_turn()), **told)
+        if reaction is not None and self.on_deny == "finish":
+            return Finish(f"policy denied: {decision.reason}")
+        return reaction
+
+    def _deny(self, case: "_Case", why: str, **told: Any) -> Reaction:
+        case.tell("deny", why, runtime_action=self.on_deny, **told)
+        if self.on_deny == "finish":
+            return Finish(f"policy denied: {why}")
+        return RetryWithFeedback(why, tool_call_id=case.event.tool_call.id)
+
+    def _failed(self, case: "_Case", error: Exception) -> Reaction | None:
+        why = f"the judge could not be asked: {error_type(error)}: {error_text(error)}"
+        _count("error")
+        told = {"source": "judge_error", "runtime_action": self.on_judge_error}
+        if self.on_judge_error == "allow":
+            case.allow(why, **told)
+            return None
+        case.tell("deny", why, **told)
+        return Fail(why) if self.on_judge_error == "fail" else Finish(f"policy denied: {why}")
+
+
+@dataclass
+class _Case:
+    """One call before the judge; what becomes of it is written into its event, which is journaled."""
+
+    event: ToolStart
+    began: float = field(default_factory=perf_counter)
+
+    def milliseconds(self) -> int:
+        return round((perf_counter() - self.began) * 1000)
+
+    def tell(self, kind: str, why: str, **told: Any) -> None:
+        self.event.policy_decision = {"kind": kind, "reason": why, "latency_ms": self.milliseconds(), **told}
+
+    def allow(self, why: str, **told: Any) -> None:
+        self.tell("allow", why, runtime_action=told.pop("runtime_action", "allow"), **told)
+
+
+def is_named(tool: str, names: Sequence[str]) -> bool:
+    """Whether a tool has one of these names, whoever it belongs to."""
+    return any(
+        fnmatchcase(each.casefold(), name.casefold()) for name in names for each in (tool, tool.rsplit("__")[-1])
+    )
+
+
+def session_of(turn: CurrentTurn | None) -> str:
+    """What tells a conversation from others: its session's id, or the run's."""
+    if turn is not None and turn.session_id:
+        return turn.session_id
+    try:
+        return call_info().run_id
+    except NoRunError:
+        return ""
+
+
+def _count(what: str, **more: Any) -> None:
+    emit("metric", metric=f"process_judge.{what}", value=1, mode="count", **more)

@@ -1,0 +1,108 @@
+"""The policy of a session that a model guards: every call is put before a judge."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ..agent.generators import GenerateParams, Generator, get_generator
+from ..agent.hooks import Hook
+from ..agent.tools import Tool
+from .gate import AskBehavior, OnDeny, OnJudgeError, is_named, process_judge_hook
+from .headless import HeadlessSessionPolicy
+from .judging import ProcessJudge
+from .transcripts import TranscriptStrategy
+
+
+class GuardSessionPolicy(HeadlessSessionPolicy):
+    """Nobody is there, and a model judges each call before it is made; no call passes because the judge failed.
+
+    Attributes:
+        judge_model: the judge: a generator, or the identifier of one.
+        rubric: what the judge looks out for beside the default: a text, or the name of a bundled rubric.
+        replace_default_rubric: whether `rubric` stands alone.
+        transcript_strategy: how much of the conversation the judge sees.
+        on_deny: "retry" tells the model why; "finish" ends the run.
+        on_judge_error: what becomes of calls that the judge cannot be asked about: "deny", "fail", or "allow".
+        always_allow: names of tools whose calls are not judged.
+        always_deny: names of tools that are not offered, and whose calls are denied without asking.
+        max_steps: after how many generations a run ends.
+        scope: what is in scope, for the judge.
+        preset: a bundled rubric to add.
+        cache: whether the judge's prompt is marked for caching.
+        ask_behavior: whether the judge's "ask" waits for a person, who may answer days later, or denies.
+        model_params: how the judge is asked.
+    """
+
+    name: ClassVar[str] = "guard"
+    display_label: ClassVar[str] = "guard"
+
+    judge_model: str | Generator
+    rubric: str | None = None
+    replace_default_rubric: bool = False
+    transcript_strategy: TranscriptStrategy = "intent_plus_calls"
+    on_deny: OnDeny = "retry"
+    on_judge_error: OnJudgeError = "deny"
+    always_allow: tuple[str, ...] = ()
+    always_deny: tuple[str, ...] = ()
+    max_steps: int | None = Field(default=100, gt=0)
+    scope: str | None = None
+    preset: Literal["recon_only", "standard_pentest", "red_team"] | None = None
+    cache: bool = False
+    ask_behavior: AskBehavior = "wait"
+    model_params: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("judge_model", mode="before")
+    @classmethod
+    def _known_model(cls, model: Any) -> Any:
+        if model is None or model == "":
+            raise ValueError("a guard needs a judge: judge_model='openai/gpt-4o' or the like")
+        try:
+            get_generator(model)
+        except OSError as error:
+            raise ValueError(f"the judge {model!r} cannot be read: {error}") from None
+        return model
+
+    @field_validator("always_allow", "always_deny", mode="before")
+    @classmethod
+    def _several(cls, names: Any) -> Any:
+        return (names,) if isinstance(names, str) else names
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        both = sorted(set(self.always_allow) & set(self.always_deny))
+        if both:
+            raise ValueError(f"{', '.join(both)} cannot be both always allowed and always denied")
+        GenerateParams(**self.model_params)
+        self.judge()
+        return self
+
+    def judge(self) -> ProcessJudge:
+        """The judge, as it is configured."""
+        return ProcessJudge(
+            model=self.judge_model,
+            rubric=self.rubric,
+            replace_default_rubric=self.replace_default_rubric,
+            model_params=self.model_params,
+            cache=self.cache,
+            scope=self.scope,
+            preset=self.preset,
+        )
+
+    def get_hooks(self) -> list[Hook]:
+        """The hooks of a headless session, and the judge's."""
+        gate = process_judge_hook(
+            self.judge(),
+            transcript_strategy=self.transcript_strategy,
+            on_deny=self.on_deny,
+            on_judge_error=self.on_judge_error,
+            always_allow=self.always_allow,
+            always_deny=self.always_deny,
+            ask_behavior=self.ask_behavior,
+            rules=self.rules,
+        )
+        return [*super().get_hooks(), gate]
+
+    def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
+        """Those of the tools that neither the rules nor `always_deny` deny whatever the arguments."""
+        return [tool for tool in super().offered(tools) if not is_named(tool.wire_name, self.always_deny)]

@@ -1,0 +1,132 @@
+"""The judge: a model that is shown one call and what led to it, and says whether the call may be made."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+from ...errors import RefoldError
+from ..agent.calls import ToolCall
+from ..agent.compacting import capabilities_of
+from ..agent.generators import GenerateParams, Generator, generate, get_generator
+from ..agent.generators.backoff import Backoff
+from ..agent.messages import Message
+from .rubrics import SYSTEM, composed
+from .transcripts import rendered
+
+JudgeAction = Literal["allow", "deny", "ask"]
+
+_UNKNOWN_WINDOW = 100_000
+_OF_WINDOW = 0.75
+_CHARACTERS_A_TOKEN = 4
+_MARGIN = 0.8
+_PASSING = re.compile(r"<passing>(.*?)(?:</passing>|$)", re.DOTALL | re.IGNORECASE)
+_REASON = re.compile(r"<reason>(.*?)</reason>", re.DOTALL | re.IGNORECASE)
+_MEANS: dict[str, JudgeAction] = {"true": "allow", "yes": "allow", "1": "allow", "pass": "allow", "ask": "ask"}
+_STRICTEST: tuple[JudgeAction, ...] = ("deny", "ask", "allow")
+_LONGEST_REASON = 1_000
+
+
+class JudgeError(RefoldError):
+    """A call that a judge cannot be shown whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessDecision:
+    """What a judge has said of a call, and why."""
+
+    action: JudgeAction
+    reason: str = ""
+
+
+class ProcessJudge:
+    """A model that judges calls of tools by a rubric.
+
+    Args:
+        model: a generator, or the identifier of one.
+        rubric: what holds beside the default rubric: a text, or the name of a bundled one.
+        replace_default_rubric: whether `rubric` stands alone.
+        model_params: how the model is asked: GenerateParams, or a dict of them.
+        system_prompt: what the model is told of its task, in place of the usual; the rubric follows it.
+        cache: whether the prompt is marked for caching, where the provider can.
+        scope: what is in scope.
+        preset: a bundled rubric to add: "recon_only", "standard_pentest" or "red_team".
+        backoff: how often a request is repeated after errors that may pass.
+
+    Raises ValueError for a model or rubric that there is none of.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | Generator,
+        rubric: str | None = None,
+        replace_default_rubric: bool = False,
+        model_params: GenerateParams | Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+        cache: bool = False,
+        scope: str | None = None,
+        preset: str | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.model = model
+        self.rubric = composed(rubric, replace_default=replace_default_rubric, scope=scope, preset=preset)
+        self.system_prompt = system_prompt if system_prompt is not None else SYSTEM
+        params = (
+            model_params if isinstance(model_params, GenerateParams) else GenerateParams(**dict(model_params or {}))
+        )
+        self.params = params.model_copy(update={"cache": "latest"}) if cache else params
+        self.generator = get_generator(model)
+        self.backoff = backoff if backoff is not None else Backoff(max_tries=2)
+
+    async def evaluate(
+        self, intent: Sequence[Message], proposed_call: ToolCall, context: str | None = None
+    ) -> ProcessDecision:
+        """What the judge says of a call, after these messages; `context` is anything else that it should know.
+
+        In a run this is a journaled effect, with its usage. A reply that cannot be read is a denial. Raises
+        GeneratorError where the judge cannot be asked.
+        """
+        generation = await generate(
+            self.generator,
+            self.prompt(intent, proposed_call, context),
+            self.params,
+            system=Message("system", f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>"),
+            backoff=self.backoff,
+        )
+        return read_decision(generation.message.content, cut_off=generation.stop_reason in ("length", "max_tokens"))
+
+    def prompt(self, intent: Sequence[Message], call: ToolCall, context: str | None = None) -> list[Message]:
+        """The messages that the judge is sent; what others wrote is escaped, so that it closes no tag."""
+        more = f"<context>{escape(context)}</context>\n" if context else ""
+        shown = f"<tool>{escape(call.name)}</tool>\n<arguments>{escape(call.arguments)}</arguments>"
+        return [
+            Message("user", "<input>"),
+            *(Message("user", rendered(message)) for message in intent),
+            Message("user", f"</input>\n{more}<output>\n{shown}\n</output>"),
+        ]
+
+    async def room(self, call: ToolCall, context: str | None = None) -> int:
+        """How many characters of messages fit beside the rubric and the call; raises JudgeError where these do not."""
+        window = (await capabilities_of(self.generator)).max_input_tokens
+        tokens = _OF_WINDOW * window if window else _UNKNOWN_WINDOW
+        taken = len(self.system_prompt) + len(self.rubric) + sum(len(m) for m in self.prompt([], call, context))
+        room = int(tokens * _CHARACTERS_A_TOKEN * _MARGIN) - taken
+        if room < 0:
+            raise JudgeError(
+                f"the call of {call.name} has {len(call.arguments)} characters of arguments, more than "
+                f"the judge {self.generator.model} can be shown"
+            )
+        return room
+
+
+def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:
+    """What a reply says; of several decisions the strictest, and a denial where there is none that can be read."""
+    found: list[JudgeAction] = [_MEANS.get(said.strip().casefold(), "deny") for said in _PASSING.findall(reply)]
+    reason = _REASON.search(reply)
+    why = " ".join((reason[1] if reason is not None else "").split())[:_LONGEST_REASON]
+    if not found or cut_off:
+        return ProcessDecision("deny", f"the judge's reply could not be read{f': {why}' if why else ''}")
+    action = min(found, key=_STRICTEST.index)
+    return ProcessDecision(action, why or "the judge gave no reason")

@@ -1,0 +1,85 @@
+"""A policy as a text, as it is typed: `guard judge_model=x max_steps=5`, or `guard:judge_model=x,max_steps=5`."""
+
+import re
+from typing import Any
+
+import yaml
+
+from .registry import resolve_policy
+from .session_policy import SessionPolicy
+
+_HEAD = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*(:|\s|$)(.*)", re.DOTALL)
+_RULES = ("deny", "ask", "allow", "otherwise", "trusted")
+_LISTS = ("rules.deny", "rules.ask", "rules.allow", "rules.trusted", "always_allow", "always_deny")
+
+
+def policy_from_text(text: str) -> SessionPolicy:
+    """The policy that a text names, with its settings.
+
+    Settings stand behind the name: after a colon and separated by commas, or after a blank and separated by blanks. A
+    value with commas or blanks is quoted, or stands in brackets, as that of a rule does. Lists are separated by `;`.
+    `deny`, `ask` and `allow` are those of the rules:
+
+        guard:judge_model=openai/gpt-4o,max_steps=5
+        guard judge_model=openai/gpt-4o rubric="in scope: api.example.com only"
+        headless deny="bash(git push *); write(/etc/**)"
+
+    Raises ValueError for a policy or settings that there are none of.
+    """
+    found = _HEAD.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} names no policy; write it as name, name:key=value,... or name key=value ...")
+    settings: dict[str, Any] = {}
+    for piece in _pieces(found[3], "," if found[2] == ":" else " \t\n"):
+        name, mark, value = piece.partition("=")
+        name = name.strip()
+        if not mark or not name:
+            raise ValueError(f"{piece!r} in {text!r} is not written as key=value")
+        name = f"rules.{name}" if name in _RULES else name
+        if name in settings:
+            raise ValueError(f"{name} is given twice in {text!r}")
+        settings[name] = _value(name, value.strip())
+    return resolve_policy(_nested({"name": found[1], **settings}))
+
+
+def _pieces(text: str, separators: str) -> list[str]:
+    """The parts of a text between separators that are neither quoted nor in brackets."""
+    pieces, piece, quote, depth = [], "", "", 0
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char in separators and depth <= 0:
+            pieces.append(piece)
+            piece = ""
+            continue
+        piece += char
+    if quote:
+        raise ValueError(f"a quote is not closed in {text!r}")
+    return [piece.strip() for piece in [*pieces, piece] if piece.strip()]
+
+
+def _value(name: str, text: str) -> Any:
+    quoted = len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]
+    inner = text[1:-1] if quoted else text
+    if name in _LISTS:
+        return [one.strip() for one in _pieces(inner, ";")]
+    if quoted or not re.fullmatch(r"true|false|null|none|-?\d+(\.\d+)?|[\[{].*[\]}]", text, re.IGNORECASE | re.DOTALL):
+        return inner
+    return None if text.casefold() == "none" else yaml.safe_load(text)
+
+
+def _nested(settings: dict[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in settings.items():
+        *path, last = name.split(".")
+        place = nested
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return nested

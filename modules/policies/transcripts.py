@@ -1,0 +1,101 @@
+"""What a judge is shown of a conversation: chosen by a strategy, as text that closes no tag, and cut to its window."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+from xml.sax.saxutils import escape, quoteattr
+
+from ..agent.current import CurrentTurn
+from ..agent.messages import Message
+from ..agent.tools.truncation import cut_middle
+
+TranscriptStrategy = Literal["rubric_only", "intent_only", "intent_plus_calls", "intent_plus_outputs_summary", "full"]
+"""How much a judge sees: nothing but the call; what the user said; the calls as well; and what came of them, in a
+sentence each; or everything."""
+
+STRATEGIES: tuple[str, ...] = get_args(TranscriptStrategy)
+_WITH_CALLS = ("intent_plus_calls", "intent_plus_outputs_summary")
+_LONGEST_ARGUMENTS = 4_000
+
+
+def transcript(strategy: TranscriptStrategy, turn: CurrentTurn | None, call_id: str) -> list[Message]:
+    """The messages that the strategy shows of the turn in which a call is made: those before it in their order.
+
+    With the calls also those that the same answer makes before this one. Tool results are as they were, and are for
+    the caller to sum up where the strategy says so. What the user wants stands there even where the conversation was
+    made shorter, and its summary, which a model wrote, does not count as something that the user said.
+    """
+    if turn is None or strategy == "rubric_only":
+        return []
+    chat = [*([turn.system] if turn.system is not None else []), *turn.messages]
+    if turn.answer is not None and strategy not in ("intent_only",):
+        before = _calls_before(turn.answer, call_id)
+        chat += [before] if before.tool_calls or (strategy == "full" and before.content) else []
+    if strategy != "full":
+        chat = [shown for message in chat if (shown := _shown(message, strategy)) is not None]
+    if not any(message.role == "user" and message.content == turn.goal for message in chat):
+        place = 1 if chat and chat[0].role == "system" else 0
+        chat.insert(place, Message("user", turn.goal))
+    return chat
+
+
+def _calls_before(answer: Message, call_id: str) -> Message:
+    calls = []
+    for call in answer.tool_calls or ():
+        if call.id == call_id:
+            break
+        calls.append(call)
+    return answer.model_copy(update={"tool_calls": calls or None})
+
+
+def _shown(message: Message, strategy: str) -> Message | None:
+    """The message as the strategy shows it; None where it does not."""
+    if message.role == "system":
+        return message
+    if message.role == "user":
+        return None if message.metadata.get("compaction") else message
+    if strategy not in _WITH_CALLS:
+        return None
+    if message.role == "assistant":
+        return Message("assistant", "", tool_calls=message.tool_calls) if message.tool_calls else None
+    return message if strategy == "intent_plus_outputs_summary" else None
+
+
+def rendered(message: Message) -> str:
+    """A message as a judge reads it: its role, its text, its calls; images and audio are named."""
+    lines = [escape(message.content)] if message.content else []
+    if not isinstance(message.body, str):
+        lines += [f"[{part.type}]" for part in message.body if part.type != "text"]
+    for call in message.tool_calls or ():
+        arguments = cut_middle(call.arguments, _LONGEST_ARGUMENTS)
+        lines.append(f"<call tool={quoteattr(call.name)}>{escape(arguments)}</call>")
+    return f"<message role={quoteattr(message.role)}>" + "\n".join(lines) + "</message>"
+
+
+def trimmed(messages: Sequence[Message], room: int, goal: str | None = None) -> tuple[list[Message], int]:
+    """The messages that fit into so many characters, and how many were dropped.
+
+    The system's message, all up to the user's first, and the one that says the goal stay, whatever their length; of the
+    others the oldest go first, a call together with its results.
+    """
+    first = next((i for i, message in enumerate(messages) if message.role == "user"), -1)
+    last = max((i for i, m in enumerate(messages) if m.role == "user" and m.content == goal), default=first)
+    staying = {*range(first + 1), last}
+    left = room - sum(len(rendered(messages[i])) for i in staying if i >= 0)
+    for group in reversed(_groups(messages, first + 1)):
+        left -= sum(len(rendered(messages[i])) for i in group if i not in staying)
+        if left < 0:
+            break
+        staying.update(group)
+    found = [message for i, message in enumerate(messages) if i in staying]
+    return found, len(messages) - len(found)
+
+
+def _groups(messages: Sequence[Message], begin: int) -> list[list[int]]:
+    """The places of the messages from `begin` on, each with the tool results that follow it."""
+    groups: list[list[int]] = []
+    for place in range(begin, len(messages)):
+        if messages[place].role == "tool" and groups:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
