@@ -3,6 +3,7 @@
 from .actions import run_actions
 from .arguments import ArgumentError
 from .asking import ask, ask_sync
+from .beside import child_state, start_child, wait_child
 from .branch import Branch, BranchStrategy, Node, Score
 from .budget import RuntimeBudget, RunUsage, Usage
 from .calls import CallInfo
@@ -126,6 +127,7 @@ __all__ = [
     "bind",
     "call_info",
     "charge",
+    "child_state",
     "effect",
     "emit",
     "new_id",
@@ -135,5 +137,7 @@ __all__ = [
     "rng",
     "run_actions",
     "run_child",
+    "start_child",
     "verify",
+    "wait_child",
 ]

@@ -9,8 +9,10 @@ import orjson
 from .budget import RunUsage
 from .jsonable import json_result
 from .reasons import RunStatus, StopReason
+from .result import RunError
 
 if TYPE_CHECKING:
+    from ..traces import Trace
     from .result import RunResult
 
 Reads = Callable[[Any], Any] | None
@@ -58,6 +60,23 @@ class ChildResult:
             "waiting": tuple(doc["waiting"]),
         }
         return cls(**{**doc, **read})
+
+    @classmethod
+    def of_trace(cls, trace: "Trace", used: RunUsage) -> "ChildResult":
+        """What a run's trace says, which has used so much."""
+        end, ended = trace.end, trace.ending.record is not None and trace.status != RunStatus.waiting
+        error = RunError.from_dict(end["error"]) if end.get("error") else None
+        return cls(
+            trace.run_id,
+            RunStatus(trace.status),
+            None if trace.stop_reason is None else StopReason(trace.stop_reason),
+            end.get("final_result"),
+            trace.step_count,
+            used,
+            None if error is None else str(error),
+            hash=trace.records[-1].hash if ended else None,
+            waiting=tuple(request.get("prompt") for request in trace.waiting),
+        )
 
     @classmethod
     def of(cls, result: "RunResult", read: Reads = None) -> "ChildResult":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..tasks import Environment
+from .background import taken_up
 from .budget import EndedFromAbove
 from .decision import Decision
 from .exploring import Exploration, adopted
@@ -25,6 +26,7 @@ class Explorer:
         self.environment = environment
         self.exploration: Exploration | None = None
         runner.choose, runner.adopt, runner.asks_at_once = self.choose, self.adopt_recorded, engine.max_children
+        runner.take_up = taken_up
 
     async def choose(self, state: StateSchema, decision: Decision, nest: int, again: bool) -> int | Adopted:
         """Decides one branch: gives the number of the candidate to go on with, or the state to adopt.

@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from ..tasks import Task
 from ..traces import SUFFIX, Trace, TraceError, TraceNotFoundError, TraceWriter, branches_folder
 from .budget import Account, EndedFromAbove, RuntimeBudget, Usage
@@ -81,6 +83,8 @@ class InnerRun:
         self.engine = _engine_for(run.engine, module, budget, stop, run.seed)
         self.run_id = inner_id(run.run_id, place.step, name, place.key)
         self.awaited_by: list[Call] | None = []
+        self.begun = anyio.Event()
+        """Set once it has a trace."""
         self._state_hash = run.state_hash
 
     async def bring(self, call: Call) -> RunResult:
@@ -98,6 +102,7 @@ class InnerRun:
             trace = self._begun()
             if trace is None:
                 return await self._begin()
+            self.begun.set()
             return self._ended(trace) or await self._go_on({})
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
@@ -201,6 +206,7 @@ class InnerRun:
                 link["reuse_effects"] = child.reuse.link(path)
             task = self.task.to_dict()
             child.write("header", 0, header_of(self.run_id, engine.module, task, self.budget, run.seed, link))
+            self.begun.set()
             return await self._driven(child, self._runner(child), fresh=True)
 
     @property

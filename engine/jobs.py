@@ -33,6 +33,11 @@ class Job(Generic[T]):
         """Whether it has ended."""
         return self._over.is_set()
 
+    @property
+    def result_or_none(self) -> T | None:
+        """What it gave; None where it gave nothing, or has not ended."""
+        return self._result[0] if self._result else None
+
     async def wait(self) -> None:
         """Waits until it has ended, however."""
         await self._over.wait()

@@ -28,6 +28,7 @@ from .waits import OnWait, Waits
 from .workers import RUNNING
 
 if TYPE_CHECKING:
+    from .background import Besides
     from .engine import Engine
 
 Observer = Callable[[Record], Any]
@@ -81,6 +82,8 @@ class LiveRun:
         """The context variables that it began with: those of whoever runs it, and not of its hooks and tools."""
         self.children: set[LiveRun] = set()
         """The child runs that its calls have begun and that are at work."""
+        self.besides: Besides | None = None
+        """Its child runs that go on beside the steps, if there are any."""
         self.on_divergence: Literal["fail", "ignore"] = "fail"
         """What is done where the code no longer does what a child's trace recorded."""
         self.begun_children: set[str] = set()

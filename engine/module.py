@@ -82,6 +82,13 @@ class AgentModule(Generic[S]):
         """Changes the draft `state` by what happened; returns None for the draft, or another state."""
         raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
+    def child_module(self, name: str, task: "Task") -> "AgentModule[Any] | None":
+        """The module of a child run that `start_child` has begun under this name, when the run is resumed.
+
+        None, which is what this one gives, leaves such a child where it stood.
+        """
+        return None
+
     def run(self, task: "Task | str", **engine_options: Any) -> "RunResult":
         """`Engine(self, **engine_options).run(task)`."""
         result: RunResult = self.make_engine(self, **engine_options).run(task)

@@ -18,7 +18,7 @@ from .ending import unfinished
 from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
 from .forking import forked_state
 from .header import versions
-from .journal import CHILD, Journal
+from .journal import CHILD, STARTED, Journal
 from .live import STATES, LiveRun
 from .module import AgentModule
 from .questions import NOTHING_SAID, Answers
@@ -29,6 +29,8 @@ from .reuse import Reuse
 from .runner import Runner
 from .state import StateSchema
 from .verify import verify
+
+_STARTED = b'"name":"%b"' % STARTED.encode()
 
 
 @dataclass
@@ -80,6 +82,7 @@ class Resumption:
         run.reuse = Reuse.of(trace, run.tell_live)
         if trace.first_state is None and self.state is not None:
             runner.begin(self.state)
+        runner.has_besides = trace.data.find(_STARTED) >= 0
         step = trace.unfinished
         if step is not None:
             run.begun_children = set(children_of_calls(step.records))
@@ -262,9 +265,10 @@ def _seconds(trace: Trace) -> float:
     """Seconds of work in all attempts so far; the time between them, and in waits, does not count."""
     total, began, last = 0.0, trace.header.at, trace.header.at
     exploring: list[str] = []
+    beside = started_in(trace)
     for record in trace.records:
         if record.kind == "resume":
-            total += max(last, _worked_until(trace, exploring, record.at)) - began
+            total += max(last, _worked_until(trace, exploring + beside, record.at)) - began
             began = record.at
         elif (names := _begun_by(record)) is not None:
             exploring += names
@@ -279,7 +283,7 @@ def _seconds(trace: Trace) -> float:
             total, began = record["usage"]["seconds"], record.at
         last = record.at
     if trace.ending.record is None:
-        last = max(last, _worked_until(trace, exploring, float("inf")))
+        last = max(last, _worked_until(trace, exploring + beside, float("inf")))
     return max(0.0, total + last - began)
 
 
@@ -310,16 +314,18 @@ def used_so_far(trace: Trace) -> RunUsage:
     since: list[Usage] = []
     opened: dict[str, None] = {}
     booked: Mapping[str, Any] = {}
+    told: Mapping[str, Any] = {}
     opened |= dict.fromkeys(children_of_calls(_since_commit(trace)))
     for record in reversed(trace.records):
         if record.kind == "commit":
-            booked = record.get("usage") or {}
+            booked, told = record.get("usage") or {}, record.get("background") or {}
             break
         if record.kind == "outcome" and (usage := Usage.of(record.get("usage"))) is not None:
             since.append(usage)
         if record.kind == "branch" and "opened" in record:
             opened |= dict.fromkeys(record["opened"]["children"])
     children = [used_so_far(child) for child in _relatives(trace, opened)]
+    children += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, started_in(trace))]
     since += [Usage(c.tokens_in, c.tokens_out, c.cost) for c in children]
     return RunUsage(
         steps=len(trace.steps),
@@ -339,11 +345,32 @@ def _since_commit(trace: Trace) -> list[Record]:
     return list(takewhile(lambda record: record.kind != "commit", reversed(trace.records)))
 
 
+def started_in(trace: Trace) -> list[str]:
+    """The child runs that go on beside the steps of a run, in the order in which they were begun."""
+    found: dict[str, None] = {}
+    at = trace.data.find(_STARTED, 0, trace.size)
+    while at >= 0:
+        record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
+        if record.kind == "intent" and "child" in record and record["name"] == STARTED:
+            found[record["child"]] = None
+        at = trace.data.find(_STARTED, at + 1, trace.size)
+    return list(found)
+
+
 def children_of_calls(records: Iterable[Record]) -> Iterator[str]:
     """The child runs that calls among these records have begun."""
     for record in records:
         if record.kind == "intent" and record["name"] == CHILD and "child" in record:
             yield record["child"]
+
+
+def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
+    """What was used beside what was told before."""
+    if told is None:
+        return used
+    cost = max(0.0, used.cost - told["cost"])
+    less = {name: max(0, getattr(used, name) - told[name]) for name in ("tokens_in", "tokens_out", "calls", "unpriced")}
+    return RunUsage(cost=cost, **less)
 
 
 def _relatives(trace: Trace, names: Iterable[str]) -> Iterator[Trace]:

@@ -80,6 +80,10 @@ class Runner:
         """What a child run does first: a candidate of the run that it branches from, and its number there."""
         self.candidates: tuple[Decision, ...] = ()
         """What the branch decision offers that the run stopped at."""
+        self.has_besides = False
+        """Whether an earlier attempt has begun child runs that go on beside the steps."""
+        self.take_up: Callable[[LiveRun, AgentModule[Any]], Any] | None = None
+        """Takes those up."""
         self.nest = 0
         self.snapshot_bytes = 0
         """How many bytes lead to the state that the last snapshot holds."""
@@ -131,6 +135,8 @@ class Runner:
             forget_deadline()
             for cancel in run.background:
                 cancel()
+            if run.besides is not None:
+                await run.besides.stop()
 
     def _watch_time(self, seconds: float) -> Callable[[], Any]:
         """Ends the work once its time is used up; gives what takes that back. The time stands still in waits."""
@@ -171,6 +177,9 @@ class Runner:
             await self._init()
         run.first_step = self.held.state.current_step - run.step
         run.hold(self.held)
+        if self.has_besides:
+            assert self.take_up is not None
+            run.besides = self.take_up(run, self.module)
         machine = fold(self.module, self.held)
         reply: Any = None
         yielded = perf_counter()
@@ -178,6 +187,8 @@ class Runner:
             try:
                 want = machine.send(reply)
             except StopIteration as end:
+                if run.besides is not None:
+                    await run.besides.settle()
                 return Outcome(end.value, status_of(end.value))
             reply = None
             if isinstance(want, Check):
@@ -367,6 +378,8 @@ class Runner:
             members["observation"] = observation.to_dict()
         if run.account.calls:
             members["usage"] = run.account.to_dict()
+        if run.besides is not None:
+            members["background"] = run.besides.usage()
         try:
             if run.stopping is not None:
                 raise run.stopping

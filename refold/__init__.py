@@ -26,8 +26,8 @@ _ROOMS = {
         Observation OnWait Redactor ReduceError RunClosed RunError RunResult RunStatus RunStream RunUsage
         RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
         StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
-        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform
-        perform_sync rng run_actions run_child verify
+        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit new_id now perform
+        perform_sync rng run_actions run_child start_child verify wait_child
     """,
     "tasks": """
         CommandError CopyRefusedError CriterionResult EnvSpec Environment EnvironmentFactory

@@ -9,7 +9,7 @@ from .record import Record
 from .trace import Trace
 
 _BRANCH = b'\n{"kind":"branch",'
-_CALLED = b'"name":"refold.child"'
+_BEGINS = ("refold.child", "refold.start_child")
 _DECIDE = b'\n{"kind":"decide",'
 
 
@@ -109,24 +109,25 @@ def called_children(trace: Trace) -> dict[str, bool]:
     """Give the child runs that calls have begun, and whether the call of each has ended."""
     found: dict[str, bool] = {}
     intents: dict[int, tuple[str, int]] = {}
-    at = trace.data.find(_CALLED, 0, trace.size)
-    while at >= 0:
+    places = {at for name in _BEGINS for at in _places(trace, b'"name":"%b"' % name.encode())}
+    for at in sorted(places):
         record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
-        if record.kind == "intent" and "child" in record and record["name"] == "refold.child":
+        if record.kind == "intent" and "child" in record and record["name"] in _BEGINS:
             found[record["child"]], intents[record.seq] = False, (record["child"], at)
-        at = trace.data.find(_CALLED, at + 1, trace.size)
     for seq, (run_id, begun) in intents.items():
-        at = trace.data.find(b'"intent":%d,' % seq, begun, trace.size)
-        while at >= 0:
+        for at in _places(trace, b'"intent":%d,' % seq, begun):
             record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
             if record.kind == "outcome" and record["intent"] == seq and not record.get("cancelled"):
                 found[run_id] = True
-            at = trace.data.find(b'"intent":%d,' % seq, at + 1, trace.size)
     return found
 
 
 def _lines(trace: Trace, start: bytes) -> Iterator[int]:
-    at = trace.data.find(start, 0, trace.size)
+    return (at + 1 for at in _places(trace, start))
+
+
+def _places(trace: Trace, text: bytes, start: int = 0) -> Iterator[int]:
+    at = trace.data.find(text, start, trace.size)
     while at >= 0:
-        yield at + 1
-        at = trace.data.find(start, at + 1, trace.size)
+        yield at
+        at = trace.data.find(text, at + 1, trace.size)
