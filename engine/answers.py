@@ -24,17 +24,30 @@ def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raises DecisionError for what is no JSON Schema, or one that leads out of itself."""
+    """Raises DecisionError for what is no JSON Schema, or one that refers to what it does not have, or to itself."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
 
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise DecisionError(f"schema is no JSON Schema: {error.message}") from None
-    for reference in _references(schema):
+    for reference in (references := _references(schema)):
         if not reference.startswith("#"):
             raise DecisionError(f"schema refers to {reference!r}; put what it needs under $defs: nothing is fetched")
+    try:
+        if references:
+            root = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema)).resolver()
+            for reference in references:
+                root.lookup(reference)
+            Draft202012Validator(schema).is_valid(None)
+    except Unresolvable as error:
+        raise DecisionError(f"schema refers to {error.ref!r}, which it does not have") from None
+    except RecursionError:
+        raise DecisionError("schema refers to itself without end") from None
 
 
 def _references(node: Any) -> list[str]:

@@ -11,7 +11,7 @@ from functools import partial
 from inspect import isawaitable
 from itertools import groupby
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from orjson import dumps
@@ -77,6 +77,7 @@ class Exploration:
         self._room = anyio.Semaphore(self._engine.max_children, fast_acquire=True)
         self._cut: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
+        self._chosen = False
 
     async def decide(self, strategy: BranchStrategy) -> int | Adopted:
         """Lets the strategy choose, writes its choice and gives it."""
@@ -102,6 +103,7 @@ class Exploration:
         finally:
             reset_frame(token)
             self._scope = None
+            self._chosen = self._cut is None
             if self._cut is None:
                 run.cancel_work = cancel_work
         if self._cut is not None:
@@ -126,15 +128,20 @@ class Exploration:
         if self._cut is not None:
             raise _Cut
         asked = None if candidates is None else list(candidates)
+        for node in nodes:
+            self._check_known(node)
         wanted = [(node, n) for node in nodes for n in (range(len(node.candidates)) if asked is None else asked)]
         for node, number in wanted:
-            self._check_known(node)
             if not 0 <= number < len(node.candidates):
                 raise DecisionError(f"the node at {node.place!r} has no candidate {number!r}")
         fresh = {_below(node, n): (node, n) for node, n in wanted if _below(node, n) not in self._growing}
         self._growing.update({place: anyio.Event() for place in fresh})
-        if fresh:
-            await self._grow(list(fresh.values()), Limit(steps, to_next_branch))
+        try:
+            if fresh:
+                await self._grow(list(fresh.values()), Limit(steps, to_next_branch))
+        finally:
+            for place in fresh:
+                self._growing[place].set()  # also where none was begun: nobody shall wait for it
         places = [_below(node, number) for node, number in wanted]
         for place in places:
             if place not in self._nodes:
@@ -164,6 +171,10 @@ class Exploration:
         return [self._weights[place] for place, _ in asked]
 
     def _check_known(self, node: Node) -> None:
+        if self._chosen:
+            raise DecisionError("this branch is decided; a strategy works with the one that choose() is given")
+        if not isinstance(cast(object, node), Node):
+            raise DecisionError(f"grow() and rate() take nodes of the branch, got {node!r:.100}")
         if self._nodes.get(node.place) is not node:
             raise DecisionError(f"the node at {node.place!r} is not one of this branch")
 

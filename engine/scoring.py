@@ -57,4 +57,5 @@ def _finite(value: Any, score: Score, place: str) -> float:
         if isfinite(number):
             return number
     name = getattr(score, "__name__", type(score).__name__)
-    raise DecisionError(f"the score of candidate {place} must be a finite number, {name} gave {value!r:.80}")
+    what = f"candidate {place}" if place else "the run's own state"
+    raise DecisionError(f"the score of {what} must be a finite number, {name} gave {value!r:.80}")

@@ -53,6 +53,10 @@ async def grows_a_stranger(branch: Branch) -> Any:
     return await branch.grow(Node("0", branch.root.state, branch.root.candidates))
 
 
+async def grows_no_node(branch: Branch) -> Any:
+    return await branch.grow(0)  # type: ignore[arg-type]
+
+
 async def no_steps(branch: Branch) -> Any:
     return await branch.grow(branch.root, steps=0)
 
@@ -77,6 +81,7 @@ async def takes_the_lost(branch: Branch) -> Any:
         (no_such_candidate, "the node at '' has no candidate 7"),
         (grows_a_stranger, "the node at '0' is not one of this branch"),
         (no_steps, "at least 1, got 0"),
+        (grows_no_node, "grow() and rate() take nodes of the branch, got 0"),
         (a_list, "returned [Node"),
         (takes_the_lost, "Taking chose candidate 0, which failed: ValueError: bad z"),
     ],
@@ -200,3 +205,29 @@ def test_no_more_children_are_at_work_than_the_engine_allows(limit: int) -> None
     for strategy in (BestOfN(last_letter), Taking(all_at_once)):
         assert explore(strategy, module, max_children=limit).error is None
     assert most == limit
+
+
+def test_a_branch_that_is_decided_is_no_use_to_a_strategy() -> None:
+    kept: list[Branch] = []
+
+    async def takes_an_old_one(branch: Branch) -> Any:
+        kept.append(branch)
+        return (await kept[0].grow(kept[0].root, candidates=[0], steps=1))[0]
+
+    result = explore(Taking(takes_an_old_one), Eats(*[Decision.branch([eat("a"), eat("b")])] * 2))
+    assert "this branch is decided" in str(result.error)
+    assert result.steps == 1
+
+
+def test_growing_again_what_could_not_be_grown_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(worlds: Any) -> None:
+        raise EngineUsageError("this environment cannot be forked")
+
+    async def insists(branch: Branch) -> Any:
+        with pytest.raises(EngineUsageError):
+            await branch.grow(branch.root)
+        return await branch.grow(branch.root)
+
+    monkeypatch.setattr("refold.engine.worlds.Worlds.check", refuse)
+    result = explore(Taking(insists), Eats(Decision.branch([eat("a"), eat("b")])))
+    assert "candidate 0 was left before it had come to its end" in str(result.error)
