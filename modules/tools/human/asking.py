@@ -1,5 +1,6 @@
 """The tools that ask a person: `ask_user` and `confirm`; and the approval of a call."""
 
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
 from ....engine import NoRunError, call_info, effect, new_id
@@ -50,7 +51,7 @@ async def ask_user(
         raise ValueError("each of `questions` has its own kind, options, custom and default_option")
     call = current_tool_call.get()
     prompt = HumanPrompt(
-        request_id=request_id or request_id_of(),
+        request_id=request_id or request_id_of(call),
         questions=questions,
         details=details,
         severity=severity,
@@ -85,7 +86,7 @@ async def confirm(
     )
     call = current_tool_call.get()
     prompt = HumanPrompt(
-        request_id=request_id_of(),
+        request_id=request_id_of(call),
         questions=[question],
         source_tool_name=call.name if call is not None else "confirm",
         source_tool_call_id=call.id if call is not None else None,
@@ -102,7 +103,7 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
     """
     arguments = dict(action_for(call).args)
     prompt = HumanPrompt(
-        request_id=request_id_of(),
+        request_id=request_id_of(call),
         questions=[HumanQuestion(prompt=f"Allow {call.name}({call.arguments})?", kind="approval", custom=False)],
         details=why,
         source_tool_name=call.name,
@@ -113,12 +114,14 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
     return action if action in ("approve", "allow_session") else "deny"
 
 
-def request_id_of() -> str:
-    """An id for a request, the same whenever the call that asks is entered again."""
+def request_id_of(call: ToolCall | None) -> str:
+    """An id for a request, the same whenever the call that asks is entered again, and in every fork of its run."""
     try:
-        return f"req-{call_info().key[:16]}"
+        info = call_info()
     except NoRunError:
         return f"req-{new_id()}"
+    place = f"{info.step}/{info.phase}/{info.name}/{call.id if call is not None else ''}"
+    return f"req-{blake2b(place.encode(), digest_size=8).hexdigest()}"
 
 
 def _labelled(options: list[str] | list[HumanPromptOption] | None) -> list[Any]:
