@@ -28,9 +28,8 @@ _KINDS: dict[type, str] = {
 def json_kind(value: Any) -> str:
     """The JSON kind of a Python value: null, bool, int, float, str, array, object, or leaf for anything else."""
     kind = type(value)
-    known = _KINDS.get(kind)
-    if known is not None:
-        return known
+    if kind in _KINDS:
+        return _KINDS[kind]
     if isinstance(value, list | tuple):
         return "array"
     return "object" if isinstance(value, dict) or hasattr(kind, "__refold_shapes__") else "leaf"
@@ -51,8 +50,10 @@ class UnionShape:
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
-        kind = json_kind(value)
+        kind = _KINDS.get(type(value)) or json_kind(value)
         shape = self.branches.get(kind)
+        if shape is not None and kind != "object":
+            return shape.freeze(value, freezer)
         if kind == "object" and self.pick_model is not None:
             shape = self.pick_model(value)
         if shape is None and kind == "int":

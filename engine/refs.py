@@ -32,11 +32,16 @@ class StateRefs:
         return self._held.state
 
     def pointer(self, part: Any) -> str | None:
-        """Where the object stands in the state, or None if it does not."""
+        """Where the object stands in the state, or None if it does not; a field of the state's own goes first."""
+        state = self._held.state
+        if state is None:
+            return None
+        for name, value in state.__dict__.items():
+            if value is part:
+                return f"/{key_token(name)}"
         if self._pointers is None:
             self._pointers = {}
-            if self._held.state is not None:
-                self._index(self._held.state, "")
+            self._index(state, "")
         return self._pointers.get(id(part))
 
     def _index(self, node: Any, path: str) -> None:

@@ -169,9 +169,11 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
     """A FrozenDict of the shape from any dict; without a key shape, keys must be text."""
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
-    freezer.enter(value)
     frozen = FrozenDict()
     frozen.meta = shape
+    if not value and len(freezer.stack) < MAX_DEPTH:
+        return frozen
+    freezer.enter(value)
     keep = dict.__setitem__
     freeze = shape.item.freeze
     key_shape = shape.key
