@@ -1,9 +1,8 @@
 """The hook that puts each call before a judge, and does what the judge says."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from time import perf_counter
 from typing import Any, Literal
 
 from ...engine import BudgetExceeded, DivergenceError, NoRunError, RunClosed, call_info, emit
@@ -117,7 +116,6 @@ class _Gate:
             return self._deny(case, decision.reason, **told)
         if self.ask_behavior == "deny":
             return self._deny(case, f"operator approval required: {decision.reason}", **told)
-        told["latency_ms"] = case.milliseconds()
         reaction = await asked(case.event, decision.reason, session=session_of(current_turn()), **told)
         if reaction is not None and self.on_deny == "finish":
             return Finish(f"policy denied: {decision.reason}")
@@ -140,18 +138,17 @@ class _Gate:
         return Fail(why) if self.on_judge_error == "fail" else Finish(f"policy denied: {why}")
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Case:
-    """One call before the judge; what becomes of it is written into its event, which is journaled."""
+    """One call before the judge; what becomes of it is written into its event, which is journaled.
+
+    How long the judge took is not: it is the duration of its request in the trace, and would make equal forks differ.
+    """
 
     event: ToolStart
-    began: float = field(default_factory=perf_counter)
-
-    def milliseconds(self) -> int:
-        return round((perf_counter() - self.began) * 1000)
 
     def tell(self, kind: str, why: str, **told: Any) -> None:
-        self.event.policy_decision = {"kind": kind, "reason": why, "latency_ms": self.milliseconds(), **told}
+        self.event.policy_decision = {"kind": kind, "reason": why, **told}
 
     def allow(self, why: str, **told: Any) -> None:
         self.tell("allow", why, runtime_action=told.pop("runtime_action", "allow"), **told)

@@ -1,0 +1,388 @@
+"""A guard in runs: what the judge says is done, its failures let nothing pass, and replays do not ask it again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import Engine, WaitAnsweredError
+from refold.modules.agent import (
+    Agent,
+    FatalGeneratorError,
+    FunctionGenerator,
+    GenerateParams,
+    Generation,
+    Message,
+    ReactStep,
+    ScriptedGenerator,
+    ToolStart,
+    Trajectory,
+    Usage,
+    tool,
+)
+from refold.modules.agent.calls import ToolCall
+from refold.modules.policies import GuardSessionPolicy, ProcessJudge, process_judge_hook
+from refold.testing import check_resume
+
+pytestmark = pytest.mark.anyio
+ran: list[str] = []
+
+
+@tool
+async def send(to: str) -> str:
+    """Sends something."""
+    ran.append(to)
+    return f"sent to {to}"
+
+
+@tool
+async def look(at: str = "") -> str:
+    """Looks at something."""
+    ran.append(f"look {at}")
+    return f"saw {at}"
+
+
+class Judge(FunctionGenerator):
+    """A judge that is asked by tests: `says` gives a reply, or raises, for the text that it is shown."""
+
+    def __init__(self, says: Any = "<passing>yes</passing>") -> None:
+        super().__init__(self._answer, model="judge")
+        self.says = says
+        self.shown: list[list[Message]] = []
+
+    def _answer(self, messages: Sequence[Message], params: GenerateParams) -> Any:
+        self.shown.append(list(messages))
+        text = "\n".join(message.content for message in messages[1:])
+        said = self.says(text) if callable(self.says) else self.says
+        if isinstance(said, BaseException):
+            raise said
+        return Generation.from_text(said, usage=Usage(input_tokens=7, output_tokens=2, total_tokens=9))
+
+    @property
+    def calls(self) -> list[str]:
+        """What was judged, in order."""
+        return [messages[-1].content for messages in self.shown]
+
+
+def sends(*names: str) -> list[ToolCall]:
+    return [ToolCall.of(f"c-{name}", "send", {"to": name}) for name in names]
+
+
+def refuses(*names: str, otherwise: str = "yes") -> Any:
+    """A judge's reply: no to these, in the proposed call."""
+
+    def says(text: str) -> str:
+        proposed = text.rsplit("<output>", 1)[1]
+        bad = any(f'"{name}"' in proposed for name in names)
+        return f"<reason>because</reason><passing>{'no' if bad else otherwise}</passing>"
+
+    return says
+
+
+def guarded(judge: Any, answers: list[Any], **settings: Any) -> Agent:
+    policy = GuardSessionPolicy(judge_model=judge, **settings)
+    return Agent(name="worker", model=ScriptedGenerator(answers), tools=[send, look], policy=policy)
+
+
+async def run(agent: Agent, goal: str = "write to Ada", **options: Any) -> Trajectory:
+    """Runs, and verifies the run: nothing runs and nobody is asked again."""
+    ran.clear()
+    trajectory = await agent.run(goal, **options)
+    judge: Any = agent.policy.judge_model
+    before, asked = list(ran), len(judge.shown)
+    assert trajectory.trace is not None
+    assert await Engine(agent.module()).averify(trajectory.trace) == []
+    assert (ran, len(judge.shown)) == (before, asked)
+    return trajectory
+
+
+def results(trajectory: Trajectory) -> list[str]:
+    return [message.content for message in trajectory.messages if message.role == "tool"]
+
+
+def ended(trajectory: Trajectory) -> tuple[str, str]:
+    end: Any = trajectory.events[-1]
+    return end.stop_reason, str(end.error or "")
+
+
+def decisions(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """What was journaled of each decision."""
+    assert trajectory.trace is not None
+    told = [record["result"] for record in trajectory.trace.records if record.kind == "outcome" and "result" in record]
+    return [each["policy_decision"] for each in told if isinstance(each, dict) and "policy_decision" in each]
+
+
+def metrics(trajectory: Trajectory) -> list[str]:
+    assert trajectory.trace is not None
+    records = [record for record in trajectory.trace.records if record.kind == "event"]
+    return [record["data"]["metric"] for record in records if record["name"] == "metric"]
+
+
+async def test_what_the_judge_allows_is_done_and_what_it_denies_is_told() -> None:
+    judge = Judge(refuses("eve"))
+    trajectory = await run(guarded(judge, [sends("ada", "eve", "bob"), "done"]))
+    assert sorted(ran) == ["ada", "bob"]
+    assert results(trajectory) == ["sent to ada", "[POLICY DENIED] because", "sent to bob"]
+    assert ended(trajectory) == ("finished", "")
+    assert [(each["kind"], each["judge_action"], each["reason"]) for each in decisions(trajectory)] == [
+        ("allow", "allow", "because"), ("deny", "deny", "because"), ("allow", "allow", "because"),
+    ]  # fmt: skip
+    assert metrics(trajectory) == ["process_judge.allow", "process_judge.deny", "process_judge.allow"]
+    assert len(judge.calls) == 3
+
+
+async def test_what_the_judge_uses_counts() -> None:
+    agent = guarded(Judge(), [sends("ada"), "done"])
+    agent.engine = {"budget": {"max_tokens": 1_000_000}}
+    trajectory = await run(agent)
+    assert trajectory.trace is not None
+    end = next(record for record in trajectory.trace.records if record.kind == "end")
+    assert end["usage"]["tokens_in"] == 7
+    assert end["usage"]["tokens_out"] == 2
+
+
+async def test_a_denial_can_end_the_run() -> None:
+    agent = guarded(Judge(refuses("eve")), [sends("ada", "eve"), "never"], on_deny="finish")
+    trajectory = await run(agent)
+    assert ran == []
+    assert ended(trajectory) == ("finished", "")
+    (reacted,) = trajectory.get_events_by_type(ReactStep)
+    assert str(reacted.reaction) == "policy denied: because"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "yes", "<passing></passing>", "<passing>maybe</passing>", "<passing>yes</passing><passing>no</passing>",
+     "<passing>YES, but no</passing>", "passing: yes", "<PASSING>deny</PASSING>", "<passing>", "true"],
+)  # fmt: skip
+async def test_a_reply_that_cannot_be_read_denies(reply: str) -> None:
+    trajectory = await run(guarded(Judge(reply), [sends("ada"), "done"]))
+    assert ran == []
+    assert results(trajectory)[0].startswith("[POLICY DENIED]")
+
+
+@pytest.mark.parametrize(
+    "reply", ["<passing>yes</passing>", "<PASSING> True </PASSING>", "<passing>1", "<passing>pass"]
+)
+async def test_the_words_that_allow(reply: str) -> None:
+    await run(guarded(Judge(reply), [sends("ada"), "done"]))
+    assert ran == ["ada"]
+
+
+@pytest.mark.parametrize(
+    ("on_error", "end", "done"),
+    [("deny", "finished", []), ("fail", "error", []), ("allow", "finished", ["ada"])],
+)
+@pytest.mark.parametrize(
+    "error", [FatalGeneratorError("AuthenticationError: bad key"), RuntimeError("auth"), KeyError("x")]
+)
+async def test_b15_a_judge_that_fails_is_asked_again_on_every_turn(
+    on_error: Any, end: str, done: list[str], error: Exception
+) -> None:
+    judge = Judge(error)
+    agent = guarded(judge, [sends("ada"), "done", sends("ada"), "done", sends("ada"), "done"], on_judge_error=on_error)
+    asked = 0
+    for turn in range(3):
+        agent.model = ScriptedGenerator([sends("ada"), "done"])
+        trajectory = await run(agent)
+        assert ran == done, f"turn {turn}"
+        assert ended(trajectory)[0] == end
+        assert len(judge.calls) > asked, "each turn asks the judge, whatever came of it before"
+        asked = len(judge.calls)
+        assert decisions(trajectory)[0]["source"] == "judge_error"
+        assert "process_judge.error" in metrics(trajectory)
+
+
+async def test_a_session_goes_on_to_be_guarded_after_an_error_of_the_judge() -> None:
+    judge = Judge(FatalGeneratorError("AuthenticationError"))
+    agent = guarded(judge, [])
+    for says, done in ((judge.says, []), ("<passing>no</passing>", []), ("<passing>yes</passing>", ["ada"])):
+        judge.says = says
+        agent.model = FunctionGenerator(
+            lambda messages, params: sends("ada") if messages[-1].role == "user" else "done"
+        )
+        await run(agent, "again", reset=False)
+        assert ran == done
+
+
+async def test_a_call_that_is_too_long_to_be_shown_whole_is_not_done() -> None:
+    agent = guarded(Judge(), [ToolCall.of("c", "send", {"to": "a" * 400_000}), "done"])
+    trajectory = await run(agent)
+    assert ran == []
+    assert "more than the judge judge can be shown" in decisions(trajectory)[0]["reason"]
+
+
+async def test_names_that_are_always_allowed_or_denied_are_not_judged() -> None:
+    judge = Judge("<passing>no</passing>")
+    calls = [*sends("ada"), ToolCall.of("l", "look", {"at": "it"})]
+    agent = guarded(judge, [calls, "done"], always_allow=["look"], always_deny=["send"])
+    trajectory = await run(agent)
+    assert ran == ["look it"]
+    assert judge.calls == []
+    assert results(trajectory) == ["[POLICY DENIED] send is always denied", "saw it"]
+    assert [each["source"] for each in decisions(trajectory)] == ["always_deny", "always_allow"]
+    assert [tool.name for tool in agent.module().setup.tools] == ["look"], "what is always denied is not offered"
+
+
+async def test_rules_go_before_the_judge() -> None:
+    judge = Judge("<passing>no</passing>")
+    rules = {"deny": ["send(to=eve)"], "allow": ["send(to=ada)"]}
+    trajectory = await run(guarded(judge, [sends("ada", "eve", "bob"), "done"], rules=rules))
+    assert ran == ["ada"]
+    assert len(judge.calls) == 1, "only what the rules do not decide is judged"
+    assert [each["source"] for each in decisions(trajectory)] == ["rules", "rules", "judge"]
+
+
+async def test_the_steps_of_a_run_are_bounded_and_counted_anew() -> None:
+    agent = guarded(Judge(), [sends("a"), sends("b"), sends("c"), "never"], max_steps=2)
+    for _ in range(2):
+        agent.model = ScriptedGenerator([sends("a"), sends("b"), sends("c"), "never"])
+        trajectory = await run(agent)
+        assert ran == ["a", "b"]
+        assert ended(trajectory)[0] == "finished"
+
+
+async def test_a_hook_of_the_judge_stands_alone() -> None:
+    judge = Judge(refuses("eve"))
+    gate = process_judge_hook(ProcessJudge(model=judge), transcript_strategy="rubric_only")
+    agent = Agent(name="w", model=ScriptedGenerator([sends("ada", "eve"), "done"]), tools=[send], hooks=[gate])
+    ran.clear()
+    trajectory = await agent.run("go")
+    assert ran == ["ada"]
+    assert await Engine(agent.module()).averify(trajectory.trace) == []
+    with pytest.raises(ValueError, match="transcript_strategy"):
+        process_judge_hook(ProcessJudge(model=judge), transcript_strategy="all")  # type: ignore[arg-type]
+
+
+async def test_outside_of_a_run_a_judge_can_be_asked_as_well() -> None:
+    judge = ProcessJudge(model=Judge(refuses("eve")), rubric="be kind to everybody")
+    assert (await judge.evaluate([], sends("ada")[0])).action == "allow"
+    assert (await judge.evaluate([Message("user", "x")], sends("eve")[0], "late")).action == "deny"
+    hook = process_judge_hook(judge)
+    assert await hook(ToolStart(tool_call=sends("ada")[0])) is None
+
+
+class TestAsking:
+    """The judge's "ask" is a wait of the engine; the answer holds for the exact call."""
+
+    def agent(self, folder: Path, **settings: Any) -> Agent:
+        judge = Judge(lambda text: "<reason>who?</reason><passing>ask</passing>")
+        agent = guarded(judge, [sends("ada", "bob"), "done"], **settings)
+        agent.engine = {"traces": folder}
+        return agent
+
+    async def test_the_run_waits_and_is_answered_days_later(self, tmp_path: Path) -> None:
+        agent = self.agent(tmp_path)
+        ran.clear()
+        waiting = await agent.run("go")
+        assert waiting.trace is not None
+        run_id, asked = waiting.trace.run_id, len(agent.policy.judge_model.calls)
+        assert (ran, waiting.trace.status) == ([], "waiting")
+        (request,) = [record for record in waiting.trace.records if record.kind == "wait"][-1]["requests"]
+        assert request["prompt"].startswith('Allow send({"to": "ada"})?')
+        later = self.agent(tmp_path)
+        with pytest.raises(WaitAnsweredError):
+            await later.resume(run_id, "approve", request="another")
+        with pytest.raises(WaitAnsweredError):
+            await later.resume(run_id, "of course")
+        half = await later.resume(run_id, "approve")
+        assert (ran, asked) == ([], 1), "no call starts before all are judged"
+        assert half.trace is not None
+        (second,) = [record for record in half.trace.records if record.kind == "wait"][-1]["requests"]
+        assert second["prompt"].startswith('Allow send({"to": "bob"})?'), "the approval is not good for another call"
+        done = await later.resume(run_id, "deny", request=second["id"])
+        assert ran == ["ada"]
+        assert results(done) == ["sent to ada", "[POLICY DENIED] a person was asked, and did not allow it: who?"]
+        assert len(later.policy.judge_model.calls) == 1, "what the judge has said is taken from the trace"
+        assert await later.make_engine().averify(run_id) == []
+        assert [each.get("human_approved") for each in decisions(done)] == [True, False]
+
+    async def test_where_nobody_is_to_be_asked_it_is_denied(self, tmp_path: Path) -> None:
+        agent = self.agent(tmp_path, ask_behavior="deny")
+        trajectory = await run(agent)
+        assert ran == []
+        assert results(trajectory)[0] == "[POLICY DENIED] operator approval required: who?"
+
+    async def test_somebody_who_is_there_answers_at_once(self, tmp_path: Path) -> None:
+        agent = self.agent(tmp_path)
+        seen: list[Any] = []
+
+        def answer(request: Any) -> str:
+            seen.append(request.details["details"]["arguments"])
+            return "approve"
+
+        agent.engine = {"on_wait": answer}
+        await run(agent)
+        assert sorted(ran) == ["ada", "bob"]
+        assert seen == [{"to": "ada"}, {"to": "bob"}]
+
+    async def test_an_approval_for_the_session_holds_for_the_same_call_alone(self) -> None:
+        judge = Judge("<passing>ask</passing>")
+        agent = guarded(judge, [sends("ada"), sends("ada"), sends("bob"), "done"])
+        asked: list[Any] = []
+
+        def answer(request: Any) -> str:
+            asked.append(request.details["details"]["arguments"]["to"])
+            return "allow_session"
+
+        agent.engine = {"on_wait": answer}
+        await run(agent)
+        assert ran == ["ada", "ada", "bob"]
+        assert asked == ["ada", "bob"]
+
+    def test_it_can_be_cut_off_anywhere(self) -> None:
+        judge = Judge(lambda text: "<passing>ask</passing>" if '"bob"' in text else "<passing>yes</passing>")
+        agent = guarded(judge, [sends("ada", "bob"), "done"])
+        prompts: list[str] = []
+
+        def answer(request: Any) -> str:
+            prompts.append(request.prompt)
+            return "approve"
+
+        result = check_resume(agent.module, "go", answer, stores=["file"], boundaries=9)
+        assert result.final_result == "done"
+        assert all(prompt.startswith('Allow send({"to": "bob"})?') for prompt in prompts)
+
+
+CHILD = """
+import asyncio, sys, time
+from pathlib import Path
+sys.path[:0] = {path!r}
+from test_guard_runs import Judge, guarded, sends
+
+def hangs(text):
+    Path(sys.argv[1], "asked").write_text("x")
+    time.sleep(60)
+
+agent = guarded(Judge(hangs), [sends("ada"), "done"])
+agent.engine = {{"traces": Path(sys.argv[1])}}
+asyncio.run(agent.run("go"))
+"""
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_run_that_is_killed_while_the_judge_thinks_asks_it_again(tmp_path: Path) -> None:
+    code = CHILD.format(path=[str(Path(__file__).parent)])
+    child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+    until = time.monotonic() + 60
+    while not (tmp_path / "asked").exists() and time.monotonic() < until:
+        assert child.poll() is None
+        await anyio.sleep(0.02)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    (path,) = tmp_path.glob("*.trace.jsonl")
+    agent = guarded(Judge(refuses("ada")), [sends("ada"), "done"])
+    agent.engine = {"traces": tmp_path}
+    ran.clear()
+    trajectory = await agent.resume(path)
+    assert ran == []
+    assert results(trajectory) == ["[POLICY DENIED] because"]
+    assert len(agent.policy.judge_model.calls) == 1
+    assert await agent.make_engine().averify(path) == []
