@@ -101,7 +101,9 @@ class _Reading:
                     return found[0]
             if isinstance(event, GenerationStep):
                 break
-        return Message("user", goal)
+        metadata = start.params.get("message_metadata") or {}
+        told = {"agent": start.agent_name, "model": start.params.get("model")} if start.agent_name else {}
+        return Message("user", goal, metadata=metadata).meta(**told)
 
     def _without_goal(self, messages: Iterable[Message]) -> list[Message]:
         """The messages, but for the goal, which stands where its run begins."""

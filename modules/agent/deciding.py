@@ -50,7 +50,7 @@ class Deciding:
         try:
             if self.state.current_step == 0:
                 tools = [tool.function.name for tool in self.state.params.tools or ()]
-                params = start_params(self.state.agent, self.state.limit, tools)
+                params = start_params(self.state.agent, self.state.limit, tools, self.state.messages[-1])
                 await self._tell(AgentStart, inputs=self._inputs(), params=params)
             await self._tell(
                 GenerationStart, generator=self.setup.generator, step=self.step, messages=lambda: self._prompt()
@@ -208,7 +208,12 @@ def _document(error: GeneratorError) -> dict[str, Any]:
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document
 
 
-def start_params(agent: AgentFacts, limit: int, tools: Sequence[str]) -> dict[str, Any]:
-    """What the event of a run's start says of the agent's configuration."""
+def start_params(agent: AgentFacts, limit: int, tools: Sequence[str], goal: Message | None) -> dict[str, Any]:
+    """What the event of a run's start says of the agent's configuration, and of the goal's message."""
     params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": limit, "model": agent.model}
-    return {name: value for name, value in params.items() if value is not None} | ({"tools": [*tools]} if tools else {})
+    params = {name: value for name, value in params.items() if value is not None}
+    if tools:
+        params["tools"] = [*tools]
+    if goal is not None and goal.metadata:
+        params["message_metadata"] = dict(goal.metadata)
+    return params

@@ -155,7 +155,8 @@ class Projector:
         self._chat = [Message.from_dict(message) for message in state["messages"]]
         self._tools = [ToolDefinition.from_dict(tool) for tool in state["params"].get("tools") or ()]
         self._mode, self._step = state["tool_mode"], state["current_step"] + 1
-        params = start_params(agent, state["limit"], [tool.function.name for tool in self._tools])
+        names = [tool.function.name for tool in self._tools]
+        params = start_params(agent, state["limit"], names, self._chat[-1] if self._chat else None)
         inputs, before = {"goal": state["task"], **state["inputs"]}, self._chat[:-1]
         if state["current_step"] == 0:
             self._goal = [m.meta(agent=agent.name, model=agent.model) for m in self._chat[-1:]]
@@ -181,8 +182,6 @@ class Projector:
             assert self._header is not None
             self._began = True
             yield self._make(AgentStart, inputs={"goal": self._header["task"]["objective"]})
-        if self._goal:
-            yield self._make(AgentStep, step=self._step, messages=self._take_goal())
         reason = record["stop_reason"]
         stop: AgentStopReason = _ENDS.get(reason) or _ENDS.get(record["status"]) or "error"
         error = self._error
@@ -353,10 +352,6 @@ class Projector:
         return ActionResult(call.id, call.name, ToolOutcome(body, metadata=answer["metadata"]).to_dict())
 
     def _generation_ended(self, turn: Turn) -> Iterator[AgentEvent | None]:
-        if turn.error is not None:
-            error = error_of(turn.error)
-            facts = {"generator": self._generator, "step": self._step, "usage": turn.used or Usage(), "error": error}
-            yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
         if turn.message is None:
             return
         facts = generation_facts(turn, self._step, self._name, self._model)
@@ -365,11 +360,15 @@ class Projector:
         yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
 
     def _reacted(self, turn: Turn, found: Consequences) -> Iterator[AgentEvent | None]:
-        usage = turn.used if turn.kind == "reaction" else None
+        beside = turn.used if turn.message is None else None
+        error = None if turn.error is None else error_of(turn.error)
         for reacted, added in found.reactions:
-            facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": usage}
+            facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": beside, "error": error}
             yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)
-            usage = None
+            beside = error = None
+        if beside is not None:  # nobody reacted: the run ends, and what was used in vain counts all the same
+            facts = {"generator": self._generator, "step": self._step, "usage": beside, "error": error}
+            yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
 
     def _commit_chat(self, found: Consequences, new: Sequence[Message]) -> None:
         if found.replaced is None:

@@ -54,7 +54,7 @@ class Running:
         inputs: dict[str, Any] = {"session_id": str(self.trajectory.session_id), "agent_id": str(agent.agent_id)}
         if self.trajectory.events:
             inputs["history"] = [message_to_dict(message) for message in self.trajectory.context]
-            inputs["asked"] = sum(isinstance(event, GenerationStep) for event in self.trajectory.events)
+            inputs["asked"] = _asked(self.trajectory)
         if self._metadata:
             inputs["message_metadata"] = dict(self._metadata)
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
@@ -127,6 +127,13 @@ class Running:
                 await self._projected(record, projector)
         if stream.result_or_none is not None:
             self.trajectory.trace = stream.result_or_none.trace
+
+
+def _asked(trajectory: Trajectory) -> int:
+    """How many requests the turns before have made, as the state of the last one says, where its trace is at hand."""
+    state = trajectory.trace.final_state if trajectory.trace is not None and trajectory.trace.first_state else {}
+    known: int | None = state.get("asked")
+    return known if known is not None else len(trajectory.get_events_by_type(GenerationStep))
 
 
 @asynccontextmanager

@@ -205,10 +205,9 @@ async def test_an_uncaught_error_ends_the_run_after_the_others_unless_a_hook_rea
 async def test_a_failed_generation_can_be_asked_again() -> None:
     _, trajectory = await run([ValueError("no"), "done"], Hook(lambda e: Retry(), GenerationError, name="again"))
     assert end_of(trajectory) == ("finished", None)
-    failed = trajectory.steps[0]
-    assert isinstance(failed, GenerationStep)
-    assert failed.generation_failed
-    assert str(failed.error) == "no"
+    reacted = trajectory.steps[0]
+    assert isinstance(reacted, ReactStep)
+    assert str(reacted.error) == "no"
     assert trajectory.messages[0].content == "go"
 
 
