@@ -10,6 +10,8 @@ from .errors import TraceNotFoundError
 from .store import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"
+_NAMED = 3
+"""How many folders an error names."""
 
 
 def branches_folder(path: Path) -> Path:
@@ -51,8 +53,10 @@ def find_relative(path: Path, run_id: str) -> Path:
         looked.append(place)
         if place.exists() and (trace_name(place) == run_id or (_header(place) or {}).get("run_id") == run_id):
             return place
-    folders = ", ".join(dict.fromkeys(str(place.parent) for place in looked))
-    raise TraceNotFoundError(f"there is no {looked[0].name} in {folders}", looked[0])
+    folders = list(dict.fromkeys(str(place.parent) for place in looked))
+    named = ", ".join(folders[:_NAMED])
+    others = f" and {len(folders) - _NAMED} other folders of branches" if len(folders) > _NAMED else ""
+    raise TraceNotFoundError(f"there is no {looked[0].name} in {named}{others}", looked[0])
 
 
 def headers_in(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -22,6 +22,7 @@ from refold.traces import (
     replay,
 )
 from refold.traces.compare import make_patch
+from refold.traces.relatives import find_relative
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, "a", "/~", '","state":', "\u2028"]),
@@ -389,3 +390,10 @@ def test_long_lines_of_descent(tmp_path: Path) -> None:
         run = Run(f"r{n}", None, run).step({"n": n})
     assert run.trace.state(0) == {"n": 598}
     assert run.trace.state(1) == {"n": 599}
+
+
+def test_an_error_names_a_few_of_the_folders_that_it_looked_into(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"other-{number}.branches").mkdir()
+    with pytest.raises(TraceNotFoundError, match=r"other-0\.branches and 4 other folders of branches$"):
+        find_relative(tmp_path / "run.trace.jsonl", "lost")
