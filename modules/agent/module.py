@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine import AgentModule, Decision, Observation
+from ...tasks import Task
 from .acting import Acting
 from .chats import sanitize_orphan_tool_messages
 from .compacting import capabilities_of
@@ -15,7 +16,7 @@ from .modes import ToolMode, choose_mode
 from .reducing import is_empty, reduce_turn
 from .setup import Setup
 from .state import AgentFacts, AgentState
-from .tools import Tool
+from .tools import Tool, Toolset
 from .turn import Turn
 
 
@@ -79,6 +80,16 @@ class AgentLoop(AgentModule[AgentState]):
     async def act(self, state: AgentState, decision: Decision) -> Observation:
         """Runs the calls of its answer."""
         return await Acting(self.setup, self.tools, state, decision).observation()
+
+    def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
+        """The module of a sub-agent in the background, of the toolset that has begun it."""
+        owners = {id(owner): owner for tool in self.setup.tools if (owner := getattr(tool.fn, "__self__", None))}
+        for owner in owners.values():
+            if isinstance(owner, Toolset) and hasattr(owner, "child_module"):
+                found: AgentModule[Any] | None = owner.child_module(name, task, self.setup.policy)
+                if found is not None:
+                    return found
+        return None
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
         """Adds what came of it to the conversation."""

@@ -69,7 +69,9 @@ class Setup:
         constraints = metadata.pop("constraints", {})
         given = plain_object(state.inputs)
         task = Task(objective=state.task, inputs=given, constraints=constraints, metadata=metadata)
-        context = ToolContext({"goal": state.task, **given}, task, {"agent": state.agent.name, "kept": state.kept})
+        context = ToolContext(
+            {"goal": state.task, **given}, task, {"agent": state.agent.name, "kept": state.kept, "policy": self.policy}
+        )
         self._contexts[:] = [(state.inputs, state.metadata, context)]
         return context
 

@@ -1,0 +1,174 @@
+"""Sub-agents: a tool with which a model hands a task to another agent, whose run is a child of its own run."""
+
+from typing import Annotated, Any
+
+from ...engine import AgentModule, RuntimeBudget, child_state, effect, new_id, run_child, start_child, wait_child
+from ...tasks import Task
+from .messages import Message
+from .subagent_hooks import hooks_apart
+from .subagent_report import last_words, report
+from .subagent_types import SUBAGENT_TYPES, SubAgentType, type_named
+from .tools import Tool, Toolset, tool_method
+from .tools.context import ContextFact, CurrentTask
+from .tools.kept import keeping, kept
+from .trajectory import Trajectory
+
+_OURS = "subagent"
+_KEPT = "subagents"
+_BACKGROUND = ("check_agent", "wait_for_agent")
+
+
+class SubAgentToolset(Toolset):
+    """Tools that spawn sub-agents: copies of `parent_agent` with a conversation, and instructions, of their own.
+
+    A sub-agent has the parent's model, policy and tools, but for these, and copies of its hooks that share no state
+    with them. Its run is a child of the run that calls the tool: it spends from that budget, has a trace of its own in
+    the same family, asks through the same people, and is resumed with it.
+
+    In the background a spawned agent works while its parent takes further turns: `check_agent` tells how it stands,
+    `wait_for_agent` waits for its result, and the parent's run does not end before it has.
+
+    Attributes:
+        parent_agent: the agent to make sub-agents of.
+        timeout: seconds that a sub-agent may work; None for as long as its parent.
+        run_in_background: whether `spawn_agent` gives an id at once instead of the result.
+    """
+
+    parent_agent: Any = None
+    timeout: float | None = 3600.0
+    run_in_background: bool = False
+
+    def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
+        """`spawn_agent`, and what looks after sub-agents in the background, where they are there."""
+        tools = super().get_tools(variant=variant)
+        return [tool for tool in tools if self.run_in_background or tool.name not in _BACKGROUND]
+
+    @tool_method
+    @effect(idempotent=True)
+    async def spawn_agent(
+        self,
+        task: Annotated[str, "What the sub-agent is to do, with all that it has to know: it sees nothing else."],
+        agent_type: Annotated[
+            str,
+            "Who is to do it: 'explore' (find and understand code), 'plan' (think an approach through), 'test' (run "
+            "and write tests), 'review' (find faults), or 'general' (anything).",
+        ] = "general",
+        *,
+        custom_instructions: Annotated[
+            str | None, "Instructions for the sub-agent, in the place of those that its type comes with."
+        ] = None,
+    ) -> str:
+        """Hand a task to a sub-agent, which works on it by itself and reports what came of it.
+
+        Use it for work that takes many steps and of which only the result matters here, or for several things at once:
+        call it several times in one answer.
+        """
+        name, kind = type_named(agent_type)
+        about = {"type": name, "instructions": custom_instructions}
+        module, child_task = self._module(name, kind, custom_instructions), _task(task, about)
+        budget = RuntimeBudget(max_steps=kind.max_steps, max_runtime_seconds=self.timeout)
+        if self.run_in_background:
+            return await self._spawned(module, child_task, name, budget)  # type: ignore[return-value]
+        child = await run_child(module, child_task, name=name, budget=budget, value=last_words)
+        return report(self._name(name), task, child, self.timeout)  # type: ignore[return-value]
+
+    @tool_method
+    @effect(idempotent=True)
+    async def check_agent(self, agent_id: Annotated[str, "The id that spawn_agent gave."]) -> str:
+        """Tell how a sub-agent in the background stands: at work, or done, with its result."""
+        known = _known(agent_id)
+        child = await child_state(known["run"], value=last_words)
+        return self._told(agent_id, known, child)  # type: ignore[return-value]
+
+    @tool_method
+    @effect(idempotent=True)
+    async def wait_for_agent(
+        self,
+        agent_id: Annotated[str, "The id that spawn_agent gave."],
+        seconds: Annotated[float | None, "How long to wait at most; without it, until it is done."] = None,
+    ) -> str:
+        """Wait for a sub-agent in the background to be done; gives its result."""
+        known = _known(agent_id)
+        child = await wait_child(known["run"], seconds=seconds, value=last_words)
+        return self._told(agent_id, known, child)  # type: ignore[return-value]
+
+    # sub-agents
+
+    def child_module(self, name: str, task: Task, policy: Any = None) -> AgentModule[Any] | None:
+        """The module of a sub-agent in the background whose run is taken up again; None where it is none of these."""
+        about = task.metadata.get(_OURS)
+        if about is None or not self.run_in_background:
+            return None
+        known, kind = type_named(about["type"])
+        return self._module(known, kind, about["instructions"], policy)
+
+    def _name(self, kind: str) -> str:
+        return f"{self.parent_agent.name}-{kind}"
+
+    def _module(self, name: str, kind: SubAgentType, instructions: str | None, policy: Any = None) -> AgentModule[Any]:
+        parent = self.parent_agent
+        if parent is None:
+            raise ValueError("there is no agent to make sub-agents of; give SubAgentToolset a parent_agent")
+        policy = policy or ContextFact("policy", default=None).resolve() or getattr(parent, "policy", None)
+        child = parent.with_(
+            name=self._name(name),
+            instructions=instructions if instructions is not None else kind.instructions,
+            max_steps=kind.max_steps,
+            tools=[tool for tool in parent.tools if not _spawns(tool)],
+            hooks=hooks_apart(parent.hooks),
+            trajectory=Trajectory(),
+            **({} if policy is None else {"policy": policy}),
+        )
+        return child.module()  # type: ignore[no-any-return]
+
+    async def _spawned(self, module: AgentModule[Any], task: Task, name: str, budget: RuntimeBudget) -> Message:
+        run_id = await start_child(module, task, name=name, budget=budget)
+        known = {"run": run_id, "name": self._name(name), "task": task.objective}
+        agent_id = run_id if kept() is None else run_id.rpartition(".")[2]
+        told = f"Sub-agent {known['name']} is at work in the background. Its id is {agent_id}."
+        message = Message("tool", told, metadata={"subagent_run_id": run_id})
+        return message if kept() is None else keeping(message, {_KEPT: {agent_id: known}})
+
+    def _told(self, agent_id: str, known: dict[str, Any], child: Any) -> Message:
+        """What is told of a sub-agent; what it used is told once, when it has ended."""
+        message = report(known["name"], known["task"], child, self.timeout, counts=not known.get("counted"))
+        if kept() is None or not child.ended or known.get("counted"):
+            return message
+        return keeping(message, {_KEPT: {agent_id: {"counted": True}}})
+
+
+def create_subagent_tool(parent_agent: Any) -> SubAgentToolset:
+    """The tools with which sub-agents of an agent are spawned, to be added to its tools:
+
+    agent.tools.append(create_subagent_tool(agent))
+    """
+    return SubAgentToolset(parent_agent=parent_agent)
+
+
+def _spawns(tool: Any) -> bool:
+    """Whether it is of a SubAgentToolset: a sub-agent spawns none."""
+    owner = getattr(tool.fn, "__self__", None) if isinstance(tool, Tool) else tool
+    return isinstance(owner, SubAgentToolset)
+
+
+def _task(task: str, about: dict[str, Any]) -> Task:
+    """The sub-agent's task, with the inputs and constraints that its parent's tools have, and ids of its own."""
+    outer = CurrentTask(default=None).resolve()
+    inputs = {} if outer is None else dict(outer.inputs)
+    return Task(
+        objective=task,
+        inputs={**inputs, "session_id": new_id(), "agent_id": new_id()},
+        constraints={} if outer is None else dict(outer.constraints),
+        metadata={_OURS: about},
+    )
+
+
+def _known(agent_id: str) -> dict[str, Any]:
+    """What is kept of a sub-agent in the background: `run`, `name`, `task`, and whether its usage was `counted`."""
+    ours = (kept() or {}).get(_KEPT) or {}
+    if agent_id in ours:
+        return dict(ours[agent_id])
+    return {"run": agent_id, "name": agent_id, "task": "(not known)"}
+
+
+__all__ = ["SUBAGENT_TYPES", "SubAgentToolset", "SubAgentType", "create_subagent_tool"]

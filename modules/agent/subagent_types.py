@@ -1,0 +1,54 @@
+"""The kinds of sub-agents: what each is told to be, and how many turns it may take."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SubAgentType:
+    """One kind of sub-agent: `instructions` for its model, `max_steps` turns at most."""
+
+    instructions: str
+    max_steps: int
+
+
+GENERAL = "general"
+
+SUBAGENT_TYPES: dict[str, SubAgentType] = {
+    "explore": SubAgentType(
+        "You look around in a code base or a body of documents on behalf of another agent, and change nothing. Search "
+        "widely first, then read closely what matters. Report what you found, with the places (file and line) where it "
+        "stands, and say what you looked for in vain.",
+        30,
+    ),
+    "plan": SubAgentType(
+        "You work out how something should be done, on behalf of another agent that will do it. Read what is there "
+        "before you decide. Report the steps in order, the files each one touches, what could go wrong, and what you "
+        "decided against and why. Change nothing yourself.",
+        20,
+    ),
+    "test": SubAgentType(
+        "You check, on behalf of another agent, whether something works. Run the tests there are, write those that are "
+        "missing where you were asked to, and repeat what fails to be sure of it. Report what passes, what fails with "
+        "the message it fails with, and the likely cause.",
+        30,
+    ),
+    "review": SubAgentType(
+        "You review somebody's work on behalf of another agent, and change nothing. Look for what is wrong first, then "
+        "for what is unclear, then for what is missing. Report each finding with its place, why it matters and what to "
+        "do about it, the gravest first; say so if there is none.",
+        20,
+    ),
+    GENERAL: SubAgentType(
+        "You carry out one task on behalf of another agent, by yourself and to the end. Nobody reads along: your last "
+        "message is all that is passed on. Put into it what was asked for, and what whoever goes on must know.",
+        50,
+    ),
+}
+"""By name; the one for any other name is "general"."""
+
+
+def type_named(name: str) -> tuple[str, SubAgentType]:
+    """A kind of sub-agent, with the name that it has."""
+    known = name.strip().lower()
+    known = known if known in SUBAGENT_TYPES else GENERAL
+    return known, SUBAGENT_TYPES[known]
