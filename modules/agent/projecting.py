@@ -43,7 +43,6 @@ from .reducing import Consequences, consequences, error_of, turn_messages
 from .state import AgentFacts
 from .tools import ToolOutcome
 from .turn import Turn
-from .usage import Usage
 
 E = TypeVar("E", bound=AgentEvent)
 KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent)
