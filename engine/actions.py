@@ -10,7 +10,7 @@ import orjson
 from pydantic import PydanticUserError
 
 from .arguments import ArgumentError, signature_of
-from .calls import Call, replayed
+from .calls import Call, plain, replayed
 from .context import Frame, frame_or_none
 from .decision import Action, ActionResult, Decision, Observation, made
 from .effects import carry_out, reserve, started
@@ -96,14 +96,15 @@ async def _run(begun: _Begun | ActionResult) -> ActionResult:
     name, id_ = begun.action.name, begun.action.id or begun.action.name
     try:
         if call.recorded is not None:
-            held, _, outcome = replayed(call)
+            output, _, outcome = replayed(call)
         else:
             if not started(call, (), kwargs):
                 await reserve(call, (), kwargs)
-            held, _, outcome = await carry_out(call, begun.fn, kwargs)
+            held, data, outcome = await carry_out(call, begun.fn, kwargs)
+            output = plain(held, data)
     except EffectError as error:
         return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)
-    return made(ActionResult, {"id": id_, "name": name, "output": held, "_outcome": outcome})
+    return made(ActionResult, {"id": id_, "name": name, "output": output, "_outcome": outcome})
 
 
 def check_tools(tools: Tools) -> None:

@@ -11,10 +11,11 @@ from ..traces import TraceWriter, is_blob
 from .budget import Usage
 from .context import Frame
 from .errors import EffectError, RunClosed, StateValueError
+from .json_form import check_depth
 from .jsonable import json_result
 from .marks import EffectSpec, usage_of
 from .redact import Redactor
-from .state import dump, json_value
+from .state import StateModel, dump, json_value
 
 
 class Books(Protocol):
@@ -153,8 +154,9 @@ class Call:
             self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
-        """Writes the outcome; gives the value in frozen JSON form, its bytes, and the outcome's number.
+        """Writes the outcome; gives the value as it is held, its JSON bytes, and the outcome's number.
 
+        It is held in frozen JSON form; where it is of a state's model that was declared, as that, which is the same.
         Raises EffectError, journaled as the outcome, for a value that cannot make the trip through JSON.
         """
         run = self.run
@@ -164,9 +166,11 @@ class Call:
             if (problem := self.spec.mistyped(value)) is not None:
                 raise StateValueError(problem)
             returns = self.spec.returns
-            plain = returns is None and type(value) is str and value.isascii()
+            plain = type(value) is self.spec.model or (returns is None and type(value) is str and value.isascii())
             held = value if plain else json_result(value, returns, "the result")
-            data = orjson.dumps(held)
+            data = dump(held)
+            if plain:
+                check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
             self.fail(error)
         if run.redactor is not None:
@@ -229,6 +233,16 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
     return json_value(recorded.result, "the result"), data, recorded.outcome or -1
 
 
-def typed(spec: EffectSpec, data: bytes) -> Any:
-    """The value that `perform` returns: of the function's declared type, from the JSON bytes of its result."""
+def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
+    """The value that `perform` returns: of the function's declared type, from the JSON bytes of its result.
+
+    Where it is held as such a value already, it is that.
+    """
+    if type(held) is spec.model:
+        return held
     return orjson.loads(data) if spec.returns is None else spec.returns.validate_json(data)
+
+
+def plain(held: Any, data: bytes) -> Any:
+    """A value as `finish` gives it, in frozen JSON form."""
+    return json_value(orjson.loads(data), "the result") if isinstance(held, StateModel) else held

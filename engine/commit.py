@@ -14,8 +14,8 @@ from .draft_model import draft_model
 from .errors import ReduceError, StateValueError
 from .expire import expire
 from .frozen import FrozenDict, FrozenList
-from .json_form import COMPARISON, PLAIN, dump
-from .passage import MAX_DEPTH, Freezer
+from .json_form import COMPARISON, PLAIN, check_depth, dump
+from .passage import Freezer
 from .resolve import resolve_model
 from .runs import gaps
 from .shape import DRAFT_RESOLVERS
@@ -165,26 +165,9 @@ def plain_ops(ops: list[Op]) -> list[Op]:
         value = op.get("value")
         if type(value) not in PLAIN:
             data = dump(value)
-            path = op["path"]
-            if len(data) + 2 * len(path) > 2 * MAX_DEPTH:
-                _check_depth(data, path)
+            check_depth(data, op["path"])
             op["value"] = orjson.Fragment(data)
     return ops
-
-
-def _check_depth(data: bytes, path: str) -> None:
-    room = MAX_DEPTH - path.count("/")
-    if data.count(b"[") + data.count(b"{") > room and _height(orjson.loads(data)) > room:
-        raise StateValueError(f"nested deeper than {MAX_DEPTH} levels", path)
-
-
-def _height(value: Any) -> int:
-    """How deep a JSON value nests."""
-    height, level = 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
-        height += 1
-        level = [each for one in level for each in (one.values() if isinstance(one, dict) else one)]
-    return height
 
 
 __all__ = ["StateValueError", "fold_step", "plain_ops"]

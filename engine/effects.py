@@ -52,8 +52,8 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return typed(spec, replayed(call)[1])
     if not started(call, args, kwargs):
         await reserve(call, args, kwargs)
-    _, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
-    return typed(spec, data)
+    held, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
+    return typed(spec, data, held)
 
 
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -82,7 +82,8 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         raise
     finally:
         reset_frame(token)
-    return cast(R, typed(spec, call.finish(value)[1]))
+    held, data, _ = call.finish(value)
+    return cast(R, typed(spec, data, held))
 
 
 def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:

@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 from ..errors import RefoldError
 from ..traces.compare import Comparison
 from .errors import StateValueError
+from .passage import MAX_DEPTH
 
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
@@ -30,6 +31,24 @@ def dump(value: Any) -> bytes:
         if isinstance(error.__cause__, RefoldError):
             raise error.__cause__ from None
         raise StateValueError(f"cannot be written as JSON: {error}") from error
+
+
+def check_depth(data: bytes, path: str = "") -> None:
+    """Raises StateValueError where JSON that stands at a path would make a document nest too deep to be read again."""
+    if len(data) + 2 * len(path) <= 2 * MAX_DEPTH:
+        return
+    room = MAX_DEPTH - path.count("/")
+    if data.count(b"[") + data.count(b"{") > room and _height(orjson.loads(data)) > room:
+        raise StateValueError(f"nested deeper than {MAX_DEPTH} levels", path)
+
+
+def _height(value: Any) -> int:
+    """How deep a JSON value nests."""
+    height, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        height += 1
+        level = [each for one in level for each in (one.values() if isinstance(one, dict) else one)]
+    return height
 
 
 PLAIN = frozenset({str, int, float, bool, type(None)})

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
 from .budget import Usage
+from .state import StateModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NATIVE = (Any, object, str, int, float, bool, type(None), None, dict, list, dict[str, Any], list[Any])
@@ -81,6 +82,8 @@ class EffectSpec:
     returns: TypeAdapter[Any] | None
     native: type | None = None
     """The declared type of the result, where it is one of JSON's own and needs no adapter."""
+    model: type[StateModel] | None = None
+    """The declared type of the result, where it is one whose instances are what their JSON form gives."""
 
     def mistyped(self, value: Any) -> str | None:
         """What is wrong with a result that is not of its declared native type."""
@@ -141,7 +144,8 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
     returns = _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
     native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
     native = native if returns is None and isinstance(native, type) else None
-    return EffectSpec(name, marks, is_async, positional, returns, native)
+    model = declared if isinstance(declared, type) and issubclass(declared, StateModel) else None
+    return EffectSpec(name, marks, is_async, positional, returns, native, model)
 
 
 def _declared(fn: Callable[..., Any]) -> Any:

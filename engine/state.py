@@ -41,7 +41,7 @@ class _Freezing:
         self.cls = cls
 
     def fields(self, made: tuple[dict[str, Any], Any, Any]) -> tuple[dict[str, Any], Any, Any]:
-        """The fields of an instance to be, beside its extra ones, of which there are none, and the names of those set."""
+        """The values of an instance to be; beside them stand extra ones, of which there are none, and what was set."""
         _freeze_values(self.cls, made[0])
         return made
 
