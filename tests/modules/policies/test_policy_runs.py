@@ -1,0 +1,320 @@
+"""Policies in runs: nobody to ask, bounded steps, rules, swapping between turns, and nothing that fails open."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from refold import Engine
+from refold.modules.agent import (
+    Agent,
+    CountingHook,
+    Finish,
+    FunctionGenerator,
+    GenerationStep,
+    Hook,
+    Reaction,
+    RetryWithFeedback,
+    ScriptedGenerator,
+    ToolStart,
+    Trajectory,
+    hook,
+    tool,
+)
+from refold.modules.agent.calls import ToolCall
+from refold.modules.policies import (
+    HeadlessSessionPolicy,
+    InteractiveSessionPolicy,
+    SessionPolicy,
+    register_policy,
+    resolve_policy,
+)
+from refold.modules.tools import bash, python, use_workspace
+from refold.modules.tools.human import (
+    HumanInputResponse,
+    ask_user,
+    confirm,
+    reset_human_prompt_handler,
+    set_human_prompt_handler,
+)
+from refold.testing import check_resume
+
+pytestmark = pytest.mark.anyio
+ran: list[str] = []
+
+
+@tool
+async def work(what: str) -> str:
+    """Works."""
+    ran.append(what)
+    return f"did {what}"
+
+
+def works(*names: str) -> list[ToolCall]:
+    return [ToolCall.of(f"c-{name}", "work", {"what": name}) for name in names]
+
+
+def made(answers: list[Any], policy: Any, **settings: Any) -> Agent:
+    settings = {"tools": [work, ask_user, confirm, bash, python], **settings}
+    return Agent(name="worker", model=ScriptedGenerator(answers), policy=policy, **settings)
+
+
+async def run(agent: Agent, goal: str = "go", **options: Any) -> Trajectory:
+    ran.clear()
+    trajectory = await agent.run(goal, **options)
+    before = list(ran)
+    assert trajectory.trace is not None
+    assert await Engine(agent.module()).averify(trajectory.trace) == []
+    assert ran == before
+    return trajectory
+
+
+def results(trajectory: Trajectory) -> list[str]:
+    return [message.content for message in trajectory.messages if message.role == "tool"]
+
+
+class TestHeadless:
+    async def test_questions_are_cancelled_at_once(self) -> None:
+        calls = [ToolCall.of("q", "ask_user", {"question": "Which?"}), ToolCall.of("y", "confirm", {"action": "go"})]
+        trajectory = await run(made([calls, "done"], "headless"))
+        asked, confirmed = results(trajectory)
+        assert "UserCancelled" in asked
+        assert confirmed == "False"
+        assert trajectory.trace is not None
+        assert trajectory.trace.status == "completed"
+
+    async def test_somebody_who_would_answer_is_not_asked_by_tools(self) -> None:
+        token = set_human_prompt_handler(lambda prompt: HumanInputResponse(text="me"))
+        try:
+            trajectory = await run(made([[ToolCall.of("q", "ask_user", {"question": "?"})], "done"], "headless"))
+            assert "UserCancelled" in results(trajectory)[0]
+            trajectory = await run(made([[ToolCall.of("q", "ask_user", {"question": "?"})], "done"], "interactive"))
+            assert results(trajectory) == ["me"]
+        finally:
+            reset_human_prompt_handler(token)
+
+    async def test_each_run_has_the_full_number_of_steps(self) -> None:
+        agent = made([], {"name": "headless", "max_steps": 2})
+        for _ in range(3):
+            agent.model = ScriptedGenerator([works("a"), works("b"), works("c"), "never"])
+            trajectory = await run(agent)
+            assert ran == ["a", "b"]
+            finish: Any = [step for step in trajectory.steps if type(step).__name__ == "ReactStep"][-1]
+            assert finish.reaction == Finish("max_steps=2 reached")
+            end: Any = trajectory.events[-1]
+            assert end.stop_reason == "finished"
+
+    async def test_a_run_that_is_resumed_counts_on(self, tmp_path: Path) -> None:
+        @tool
+        async def ask_somebody() -> str:
+            """Asks whoever runs it."""
+            from refold import ask
+
+            return str(await ask("?", str))
+
+        script = [works("a"), [ToolCall.of("q", "ask_somebody", {})], works("c"), works("d"), "never"]
+
+        def agent() -> Agent:
+            engine = {"traces": tmp_path}
+            return made(script, HeadlessSessionPolicy(max_steps=3), tools=[work, ask_somebody], engine=engine)
+
+        ran.clear()
+        waiting = await agent().run("go")
+        assert waiting.trace is not None
+        trajectory = await agent().resume(waiting.trace.run_id, "yes")
+        assert ran == ["a", "c"]
+        assert len(trajectory.get_events_by_type(GenerationStep)) == 3
+
+    async def test_copies_and_concurrent_runs_count_for_themselves(self) -> None:
+        agent = made([], {"name": "headless", "max_steps": 2})
+        agent.model = FunctionGenerator(lambda messages, params: works(f"w{len(messages)}"))
+        copy = agent.with_(name="copy")
+        assert copy.policy is agent.policy, "the policy holds in copies, as sub-agents are"
+        import anyio
+
+        found: list[Trajectory] = []
+
+        async def one(who: Agent) -> None:
+            found.append(await who.run("go", trajectory=Trajectory()))
+
+        async with anyio.create_task_group() as group:
+            for who in (agent, copy, agent, copy):
+                group.start_soon(one, who)
+        assert [len(each.get_events_by_type(GenerationStep)) for each in found] == [2, 2, 2, 2]
+
+
+class TestRules:
+    async def test_deny_goes_over_ask_and_ask_over_allow(self) -> None:
+        rules = {"deny": "work(what=bad*)", "ask": "work(what=b*)", "allow": "work"}
+        agent = made([works("bad", "better", "good"), "done"], {"name": "headless", "rules": rules})
+        trajectory = await run(agent)
+        assert ran == ["good"]
+        bad, better, good = results(trajectory)
+        assert bad.startswith("[POLICY DENIED] work(what=bad*)")
+        assert "operator approval required, and nobody is there to give it" in better
+        assert good == "did good"
+
+    async def test_what_is_to_be_asked_waits_for_a_person(self, tmp_path: Path) -> None:
+        rules = {"ask": "work(what=b*)"}
+
+        def agent() -> Agent:
+            return made([works("bob"), "done"], {"name": "interactive", "rules": rules}, engine={"traces": tmp_path})
+
+        ran.clear()
+        waiting = await agent().run("go")
+        assert waiting.trace is not None
+        assert (waiting.trace.status, ran) == ("waiting", [])
+        done = await agent().resume(waiting.trace.run_id, "approve")
+        assert results(done) == ["did bob"]
+        assert await agent().make_engine().averify(waiting.trace.run_id) == []
+
+    def test_a_run_that_asks_can_be_cut_off_anywhere(self) -> None:
+        agent = made([works("bob", "ann"), "done"], {"name": "interactive", "rules": {"ask": "work(what=b*)"}})
+        check_resume(agent.module, "go", lambda request: "approve", stores=["file"], boundaries=8)
+
+    async def test_a_tool_that_is_denied_is_not_offered_and_is_denied_all_the_same(self) -> None:
+        seen: list[list[str]] = []
+
+        def answer(messages: Any, params: Any) -> Any:
+            seen.append([each.function.name for each in params.tools or ()])
+            return works("x") if len(seen) == 1 else "done"
+
+        agent = made([], {"name": "interactive", "rules": {"deny": ["w*", "bash(*)"]}})
+        agent.model = FunctionGenerator(answer)
+        trajectory = await run(agent)
+        assert seen[0] == ["ask_user", "confirm", "python"]
+        assert ran == []
+        assert results(trajectory)[0].startswith("[POLICY DENIED] the rule w* holds")
+
+    async def test_commands_are_told_apart_in_a_run(self, tmp_path: Path) -> None:
+        calls = [
+            ToolCall.of("1", "bash", {"cmd": "echo fine"}),
+            ToolCall.of("2", "bash", {"cmd": "echo fine; git push"}),
+            ToolCall.of("3", "bash", {"cmd": "cat", "input": "git push"}),
+            ToolCall.of("4", "bash", {"cmd": "bash", "input": "git push"}),
+            ToolCall.of("5", "bash", {"cmd": "ls", "env": {"BASH_ENV": "x.sh"}}),
+            ToolCall.of("6", "python", {"code": "print(6 * 7)"}),
+            ToolCall.of("7", "python", {"code": "import os; os.system('git push')"}),
+            ToolCall.of("8", "bash", '{"cmd": "git push"'),
+        ]
+        policy = resolve_policy({"name": "interactive", "rules": {"deny": ["bash(git push *)"]}})
+        with use_workspace(tmp_path):
+            trajectory = await run(made([calls, "done"], policy))
+        denied = [text.startswith("[POLICY DENIED]") for text in results(trajectory)]
+        assert denied == [False, True, False, True, True, False, True, True]
+
+
+class TestSwapping:
+    async def test_the_policy_of_the_next_turn_is_another(self) -> None:
+        agent = made([], None)
+        agent.model = FunctionGenerator(lambda chat, params: works("x") if chat[-1].role == "user" else "done")
+        await run(agent, "one")
+        assert ran == ["x"]
+        agent.policy = {"name": "headless", "rules": {"deny": "work"}}
+        assert agent.policy.display_label == "auto"
+        await run(agent, "two", reset=False)
+        assert ran == []
+        agent.policy = "interactive"
+        assert (agent.policy.display_label, agent.policy.is_autonomous) == ("", False)
+        await run(agent, "three", reset=False)
+        assert ran == ["x"]
+        agent.policy = None
+        await run(agent, "four", reset=False)
+        assert ran == ["x"]
+        assert [m.content for m in agent.history if m.role == "user"] == ["one", "two", "three", "four"]
+
+    def test_a_policy_that_there_is_none_of_is_refused_at_once(self) -> None:
+        agent = made([], None)
+        for bad in ("headles", {"name": "headless", "max_stps": 3}, {"name": "headless", "max_steps": 0}, 3, object):
+            with pytest.raises(ValueError):
+                agent.policy = bad
+            with pytest.raises(ValueError):
+                agent.with_(policy=bad)
+        assert agent.policy is None
+
+
+class Raises(SessionPolicy):
+    """Its hooks fail, as a stranger's may."""
+
+    name: ClassVar[str] = "raises"
+
+    @hook(ToolStart)
+    def fail(self, event: ToolStart) -> Reaction | None:
+        raise LookupError("oops")
+
+
+class Miscounts(SessionPolicy):
+    """Its count fails."""
+
+    name: ClassVar[str] = "miscounts"
+
+    count: ClassVar[Any] = CountingHook(lambda policy, event, memory: 1 / 0, ToolStart, name="count")  # type: ignore[arg-type,misc,return-value]
+
+
+@pytest.mark.parametrize("policy", [Raises(), Miscounts()], ids=["hook", "count"])
+async def test_a_policy_whose_hook_fails_lets_nothing_pass(policy: SessionPolicy) -> None:
+    trajectory = await run(made([works("x"), works("y"), "done"], policy))
+    assert ran == []
+    assert all("failed with" in text and text.startswith("[POLICY DENIED]") for text in results(trajectory))
+
+
+async def test_other_hooks_cannot_take_a_denial_back() -> None:
+    eager = Hook(lambda event: None, ToolStart, name="eager")
+    agent = made([works("x"), "done"], {"name": "interactive", "rules": {"deny": "work(what=x)"}}, hooks=[eager])
+    await run(agent)
+    assert ran == []
+
+
+class TestHooks:
+    def test_hooks_come_from_all_base_classes_and_subclasses_hide(self) -> None:
+        class Base(SessionPolicy):
+            name: ClassVar[str] = "base"
+
+            @hook(ToolStart)
+            def one(self, event: ToolStart) -> Reaction | None:
+                return RetryWithFeedback("base", tool_call_id=event.tool_call.id)
+
+            @hook(ToolStart)
+            def two(self, event: ToolStart) -> Reaction | None:
+                return None
+
+        class Sub(Base):
+            limit: int = 3
+
+            @hook(ToolStart)
+            def one(self, event: ToolStart) -> Reaction | None:
+                return Finish(f"sub {self.limit}")
+
+        policy = Sub(limit=4)
+        assert sorted(each.name for each in policy.hooks) == ["one", "two"]
+        assert [each.name for each in policy.hooks] == [each.name for each in policy.get_hooks()]
+        (one,) = [each for each in policy.hooks if each.name == "one"]
+        assert one.func(ToolStart(tool_call=works("x")[0])) == Finish("sub 4")
+
+    async def test_a_hook_is_bound_to_its_policy(self) -> None:
+        class Limited(SessionPolicy):
+            name: ClassVar[str] = "limited"
+            bad: str
+
+            @hook(ToolStart)
+            async def check(self, event: ToolStart) -> Reaction | None:
+                bad = self.bad in event.tool_call.arguments
+                return RetryWithFeedback(f"not {self.bad}", tool_call_id=event.tool_call.id) if bad else None
+
+        register_policy(Limited, replace=True)
+        trajectory = await run(made([works("x", "y"), "done"], {"name": "limited", "bad": "x"}))
+        assert ran == ["y"]
+        assert results(trajectory)[0] == "[POLICY DENIED] not x"
+
+    def test_an_interactive_policy_without_rules_has_no_hooks(self) -> None:
+        assert InteractiveSessionPolicy().hooks == []
+        assert made([], "interactive").all_hooks == []
+
+
+def test_the_agent_does_not_load_policies_unless_it_is_given_one() -> None:
+    import subprocess
+    import sys
+
+    code = "import refold.modules.agent as a, sys; a.Agent(name='x'); print('refold.modules.policies' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
