@@ -57,6 +57,27 @@ Skills = Annotated[
     list[Path] | None,
     typer.Option("--skill", metavar="DIR", help="A skill, or a folder of skills. Repeatable.", show_default=False),
 ]
+Capabilities = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capability",
+        metavar="DIR|NAME",
+        help="A capability: all that its folder has. Repeatable.",
+        show_default=False,
+    ),
+]
+AsAgent = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", help="Be this agent of a capability.", show_default=False)
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME[:K=V,...]",
+        help="What stands over its calls: headless, guard:judge_model=..., …",
+        show_default=False,
+    ),
+]
 Sandbox = Annotated[
     str | None, typer.Option("--sandbox", metavar="NAME", help="Where commands run: local, bubblewrap or docker.")
 ]
@@ -80,6 +101,9 @@ def agent(
     default_tools: AllStandard = False,
     mcp: Mcp = None,
     skill: Skills = None,
+    capability: Capabilities = None,
+    as_agent: AsAgent = None,
+    policy: Policy = None,
     module: AgentModule = None,
     instructions: Annotated[
         str | None,
@@ -146,6 +170,9 @@ def tools(
     default_tools: AllStandard = False,
     mcp: Mcp = None,
     skill: Skills = None,
+    capability: Capabilities = None,
+    as_agent: AsAgent = None,
+    policy: Policy = None,
     module: AgentModule = None,
     workspace: AgentWorkspace = None,
     sandbox: Sandbox = None,
@@ -179,7 +206,8 @@ def _config(given: dict[str, Any], text: str | None = None) -> Any:
             )
         names = [*standard_names()]
     plain: dict[str, Any] = {
-        key: given.get(key) for key in ("module", "model", "api_base", "name", "tool_mode", "sandbox")
+        key: given.get(key)
+        for key in ("module", "model", "api_base", "name", "tool_mode", "sandbox", "as_agent", "policy")
     }
     return AgentConfig(
         **plain,
@@ -188,5 +216,6 @@ def _config(given: dict[str, Any], text: str | None = None) -> Any:
         standard=tuple(names),
         mcp=tuple(given["mcp"] or ()),
         skills=tuple(str(each) for each in given["skill"] or ()),
+        capabilities=tuple(given["capability"] or ()),
         workspace=str(given["workspace"] or "."),
     )

@@ -33,7 +33,7 @@ def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None =
             _welcome(made, lines.interactive)
         while True:
             try:
-                line = lines.next()
+                line = lines.next(_label(session))
                 if not line:
                     continue
                 if line.startswith("/"):
@@ -56,6 +56,12 @@ def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None =
         if lines.interactive:
             _farewell(at)
     return 0 if lines.interactive else worst(ended)
+
+
+def _label(session: Session) -> str:
+    """What the prompt says of the policy."""
+    label = str(getattr(session.agent.policy, "display_label", ""))
+    return f"{clean(label)} " if label else ""
 
 
 def _welcome(made: Made, interactive: bool) -> None:

@@ -14,7 +14,8 @@ from ..running import Manner
 from ..text import brief, clean, count_text
 from .continuing import save
 from .goal import Limits
-from .listing import tool_lines
+from .listing import offered, tool_lines
+from .making import policy_of
 from .session import Session, Turn
 from .view import AgentView
 
@@ -71,7 +72,7 @@ def _reset(chat: Chat, rest: str) -> None:
 
 def _tools(chat: Chat, rest: str) -> None:
     """the tools that the model has"""
-    tools = chat.session.agent.all_tools
+    tools = offered(chat.session.agent)
     if not tools:
         say(console(), Text("no tools; --default-tools, --tools read,bash or --tool MODULE:NAME give it some", "dim"))
     for tool in tools:
@@ -105,6 +106,18 @@ def _save(chat: Chat, rest: str) -> None:
     say(console(), Text(f"saved to {clean(str(path))}", "dim"))
 
 
+def _policy(chat: Chat, rest: str) -> None:
+    """what stands over the calls of the model from the next turn on; without a name, what does now"""
+    from ...modules.policies import registered_policy_names
+
+    session = chat.session
+    if rest:
+        session.is_under(policy_of(rest), rest)
+    policy = session.agent.policy
+    now = "none" if policy is None else getattr(policy, "name", "") or type(policy).__name__
+    say(console(), Text(f"policy: {clean(now)}; there are {', '.join(registered_policy_names())}", "dim"))
+
+
 def _resume(chat: Chat, rest: str) -> Turn:
     """go on with the last turn, where it waits or was cut off"""
     if not chat.traces:
@@ -126,11 +139,12 @@ COMMANDS: dict[str, Callable[[Chat, str], Turn | None]] = {
     "/history": _history,
     "/trace": _trace,
     "/save": _save,
+    "/policy": _policy,
     "/resume": _resume,
     "/reset": _reset,
     "/quit": _quit,
 }
-_ARGUMENTS = {"/save": "FILE"}
+_ARGUMENTS = {"/save": "FILE", "/policy": "NAME k=v"}
 
 
 def _usage(name: str) -> str:

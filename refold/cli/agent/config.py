@@ -1,5 +1,7 @@
 """What an Agent of the command line is made of: kept in the trace of each run, so that the Agent can be made again."""
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -9,7 +11,8 @@ from ..failures import InputError
 
 KEY = "agent"
 """The member of a task's metadata that holds it."""
-_SECRETS = ("api_key",)
+_MARK = re.compile("<redacted:([^>]+)>")
+_SECRET = re.compile(r"[,\s]\s*(?:[\w.-]*[._])?api_key=(?:\"[^\"]*\"|'[^']*'|[^,\s]*)")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,9 @@ class AgentConfig:
         standard: names of standard tools.
         mcp: commands and URLs of MCP servers.
         skills: folders of skills.
+        capabilities: folders of capabilities, or their names.
+        as_agent: the agent of a capability that it is to be.
+        policy: a policy and its settings, as a text.
         sandbox: where commands run.
         workspace: the folder of file tools and commands; "." where none was named.
         folder: the current folder of the command.
@@ -44,6 +50,9 @@ class AgentConfig:
     standard: tuple[str, ...] = ()
     mcp: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    as_agent: str | None = None
+    policy: str | None = None
     sandbox: str | None = None
     workspace: str = "."
     folder: str = field(default_factory=lambda: str(Path.cwd()))
@@ -60,19 +69,24 @@ class AgentConfig:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: what was given, and no key."""
         doc = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        if self.model is not None:
-            doc["model"] = without_keys(self.model)
+        for name in ("model", "policy"):
+            if doc[name] is not None:
+                doc[name] = without_keys(str(doc[name]))
         return {name: value for name, value in doc.items() if value not in (None, [])}
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any], why: str = "") -> Self:
-        """The config of a JSON form; raises InputError for what was written by a newer refold."""
+        """The config of a JSON form; secrets that were in commands come from the environment again.
+
+        Raises InputError for what was written by a newer refold.
+        """
         known = {each.name for each in fields(cls)}
         if unknown := doc.keys() - known:
             raise InputError(f"the agent's {', '.join(sorted(unknown))}{why} is not known to this version of refold")
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in doc.items()
         }
+        given["mcp"] = tuple(_MARK.sub(_from_environment, each) for each in given.get("mcp", ()))
         return cls(**given)
 
     def over(self, **given: Any) -> Self:
@@ -80,8 +94,11 @@ class AgentConfig:
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
-def without_keys(identifier: str) -> str:
-    """The identifier of a model without what is secret in it."""
-    head, *settings = identifier.split(",")
-    kept = [each for each in settings if each.partition("=")[0].strip() not in _SECRETS]
-    return ",".join([head, *kept])
+def _from_environment(mark: re.Match[str]) -> str:
+    """The secret that a mark stands for, where this process has it too."""
+    return os.environ.get(mark[1], mark[0])
+
+
+def without_keys(text: str) -> str:
+    """The identifier of a model, or the text of a policy, without the keys in it."""
+    return _SECRET.sub("", text)

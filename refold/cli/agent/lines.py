@@ -14,6 +14,7 @@ from ...modules.agent import (
     GenerationError,
     GenerationRetry,
     ReactStep,
+    RetryWithFeedback,
     ToolCall,
     ToolEnd,
     ToolError,
@@ -47,7 +48,7 @@ def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> I
         yield Text(f"  {_compacted(event)}", "dim")
     elif isinstance(event, AgentStalled):
         yield Text("  the model made no calls, and no stop condition is met", "yellow")
-    elif isinstance(event, ReactStep):
+    elif isinstance(event, ReactStep) and not _is_denial(event):
         yield _reaction(event)
     elif isinstance(event, UserInputRequired):
         yield Text("  waits for: ", "cyan").append(brief(event.question, width))
@@ -104,6 +105,11 @@ def _compacted(event: CompactionEvent) -> str:
     if event.compaction_status == "completed":
         return f"the conversation is made shorter: {event.messages_before} messages are now {event.messages_after}"
     return f"the conversation could not be made shorter: {brief(event.reason or event.compaction_status, 200)}"
+
+
+def _is_denial(event: ReactStep) -> bool:
+    """Whether it denied a call, which is told of with the call."""
+    return isinstance(event.reaction, RetryWithFeedback) and event.reaction.tool_call_id is not None
 
 
 def _reaction(event: ReactStep) -> Text:

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ...modules.agent import Tool
+from ...modules.agent import Agent, Tool
 from ..out import console, say, write_json
 from ..schemas import described, fields
 from ..text import brief, clean, count_text
@@ -16,7 +16,7 @@ from .session import Session
 def list_tools(made: Made, as_json: bool) -> int:
     """Lists the tools; gives 0. Servers are connected for it, as for a run."""
     with Session(made, asks=False) as session:
-        found = session.agent.all_tools
+        found = offered(session.agent)
     if as_json:
         write_json({"tools": [tool_json(tool) for tool in found]})
         return 0
@@ -28,6 +28,11 @@ def list_tools(made: Made, as_json: bool) -> int:
     if found:
         say(out, Text(count_text(len(found), "tool"), "dim"))
     return 0
+
+
+def offered(agent: Agent) -> list[Tool[..., Any]]:
+    """The tools that the agent's model is told of."""
+    return agent.all_tools if agent.policy is None else list(agent.policy.offered(agent.all_tools))
 
 
 def tool_json(tool: Tool[..., Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -25,7 +25,10 @@ from ...modules.agent.generators import Capabilities
 from ..failures import InputError, one_line
 from ..importing import load_object, made
 from .config import AgentConfig
-from .tools import mcp_servers, skill_tools, standard_tools, tool_at
+from .tools import capability_at, mcp_servers, skills_in, standard_tools, tool_at
+
+if TYPE_CHECKING:
+    from ...modules.policies import SessionPolicy
 
 STEPS = 1_000_000
 """The Agent's own limit: none to speak of, as the budget's can be raised when a run is resumed."""
@@ -80,6 +83,7 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
             agent = base.with_(**given, tools=[*base.tools, *tools])
         else:
             agent = Agent(**{"name": "agent", "max_steps": STEPS, **given, "tools": tools})
+        agent = _equipped(agent, config)
         if agent.model is None and toolbox:
             agent.model = Recorded("none")
         if agent.model is None:
@@ -89,7 +93,7 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
             )
         agent.module()  # two tools of one name are told here
     except (ValidationError, ValueError, TypeError) as error:
-        raise InputError(one_line(str(error))) from error
+        raise InputError(problem(error)) from error
     return Made(agent, config)
 
 
@@ -155,12 +159,48 @@ def _wants_any_key(generator: Generator, identifier: str) -> bool:
     return bool(generator.params.api_base) and ",api_key=" not in identifier and not os.environ.get("OPENAI_API_KEY")
 
 
+def _equipped(agent: Agent, config: AgentConfig) -> Agent:
+    """The agent with skills, capabilities and a policy; what capabilities define can be named as the policy."""
+    folder = Path(config.folder)
+    if config.skills:
+        from ...modules.skills import attach_skills
+
+        attach_skills(agent, skills_in([folder / each for each in config.skills]))
+    capabilities = [capability_at(each, folder) for each in config.capabilities]
+    if config.as_agent is not None and not any(config.as_agent in each.agents for each in capabilities):
+        there = ", ".join(name for each in capabilities for name in each.agents)
+        told = f"; there are {there}" if there else ""
+        raise InputError(f"no --capability has an agent {config.as_agent!r}{told}")
+    for each in capabilities:
+        agent = each.apply(agent, as_agent=config.as_agent if config.as_agent in each.agents else None)
+    if config.policy is not None:
+        agent.policy = policy_of(config.policy)
+    return agent
+
+
+def policy_of(text: str) -> "SessionPolicy":
+    """The policy of a text; raises InputError where there is none of that name, or it has no such settings."""
+    from ...modules.policies import policy_from_text
+
+    try:
+        return policy_from_text(text)
+    except (ValidationError, ValueError, TypeError) as error:
+        raise InputError(problem(error)) from error
+
+
+def problem(error: Exception) -> str:
+    """What is wrong with something that was given, in a line: of pydantic's errors the messages alone."""
+    if not isinstance(error, ValidationError):
+        return one_line(str(error))
+    told = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    return one_line(f"{error.title}: {'; '.join(told)}").replace("Value error, ", "")
+
+
 def _tools(config: AgentConfig, why: str, *, live: bool) -> list[Any]:
     tools = [tool for path in config.tools for tool in tool_at(path, why)]
     tools += standard_tools(config.standard)
-    tools += skill_tools([config.path(each) for each in config.skills])
-    if config.mcp and live:
-        if find_spec("mcp") is None:
+    if config.mcp:
+        if live and find_spec("mcp") is None:
             raise InputError("MCP needs the package mcp, which is not installed: pip install 'refold[agent]'")
         tools.append(mcp_servers(config.mcp, Path(config.folder)))
     return tools

@@ -20,9 +20,9 @@ class Lines:
         if self.interactive:
             self._prepare()
 
-    def next(self) -> str:
-        r"""The next line; one that ends in a backslash goes on in the next. Raises EOFError at the end."""
-        parts = [self._line(PROMPT)]
+    def next(self, label: str = "") -> str:
+        r"""The next line, asked for behind `label`; one that ends in a backslash goes on in the next. Or EOFError."""
+        parts = [self._line(f"{label}{PROMPT}")]
         while parts[-1].endswith("\\"):
             parts[-1] = parts[-1][:-1]
             try:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...engine import AgentModule
 from ...modules.agent import Agent, AgentLoop, Tool
+from ...modules.mcp import MCPServers
 from ...traces import Trace
 from ..failures import InputError
 from ..importing import load_object, made
@@ -24,7 +25,11 @@ def recalled(
     """
     if module is not None:
         agent = agent_named(module)
-        return None if agent is None else _placed(Made(agent, AgentConfig(module=module)), workspace)
+        if agent is None:
+            return None
+        if verifying:
+            agent = agent.with_(tools=with_recorded(agent, trace), model=agent.model or _model_of(trace))
+        return _placed(Made(agent, AgentConfig(module=module)), workspace)
     header = trace.header
     if header["module"] != f"{AgentLoop.__module__}:{AgentLoop.__qualname__}":
         return None
@@ -37,7 +42,7 @@ def recalled(
     recorded = _model_of(trace) if verifying else None
     config = AgentConfig.from_dict(doc, _WHY)
     again = make(config, _WHY, recorded=recorded)
-    if verifying and config.mcp:
+    if verifying:
         again.agent.tools = with_recorded(again.agent, trace)
     return _placed(again, workspace)
 
@@ -60,6 +65,8 @@ def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
 
     What a server offers is found out when it is connected; who verifies a trace connects to nothing.
     """
+    if not any(isinstance(item, MCPServers) for item in agent.tools):
+        return agent.tools
     own = {tool.wire_name: tool for tool in agent.all_tools}
     documents = ((trace.first_state or {}).get("params") or {}).get("tools") or ()
     found: dict[str, Tool[..., Any]] = {}

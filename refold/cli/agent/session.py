@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Self
@@ -120,6 +120,11 @@ class Session:
             if view is not None:
                 view.close()
         return _turn(state, stop)
+
+    def is_under(self, policy: Any, text: str) -> None:
+        """Puts another policy over the turns to come; their traces name it."""
+        self.agent.policy = policy
+        self.made = replace(self.made, config=self.made.config.over(policy=text))
 
     def call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         """What an async function gives, on the session's loop."""

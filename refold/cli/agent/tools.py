@@ -4,17 +4,29 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ...modules.agent.tools import Tool, ToolDefinitionError, Toolset, as_tools, discover_tools_on_obj
+from ...modules.agent.tools import (
+    Tool,
+    ToolDefinitionError,
+    Toolset,
+    WireNameError,
+    as_tools,
+    discover_tools_on_obj,
+)
 from ..failures import InputError, one_line
 from ..importing import load_object, made
 
-_LAUNCHERS = ("uvx", "npx", "bunx", "pipx", "docker", "podman", "python", "python3", "node", "uv", "env")
-_NAMED = re.compile(r"([A-Za-z][\w-]*)=(?!/)(.+)", re.DOTALL)
+if TYPE_CHECKING:
+    from ...modules.capabilities import Capability
+    from ...modules.skills import Skill
+
+_LAUNCHERS = ("uvx", "npx", "bunx", "pipx", "docker", "podman", "python", "node", "uv", "env", "run", "exec", "tool")
+_NAMED = re.compile(r"([A-Za-z][\w-]*)=(.+)", re.DOTALL)
 
 
 def tool_at(path: str, why: str = "") -> list[Any]:
@@ -89,18 +101,21 @@ def mcp_servers(given: Sequence[str], folder: Path) -> Toolset:
 
 def server_name(words: Sequence[str]) -> str:
     """What a server is called by its command: `uvx mcp-server-time` is `mcp-server-time`."""
-    left = [word for word in words if not word.startswith("-")]
-    while len(left) > 1 and Path(left[0]).name.rstrip("0123456789.") in (*_LAUNCHERS, "run", "exec"):
-        left = left[1:]
-    name = Path(left[0] if left else words[0]).name
-    return re.sub(r"\W+", "-", name.removesuffix(".py").removesuffix(".js")).strip("-") or "server"
+    name = words[0]
+    for before, word in pairwise(words):
+        if Path(name).name.rstrip("0123456789.") not in _LAUNCHERS or before == "-c":
+            break
+        if not word.startswith("-"):
+            name = word
+    name = Path(name).name.removesuffix(".py").removesuffix(".js")
+    return re.sub(r"\W+", "-", name).strip("-") or "server"
 
 
-def skill_tools(folders: Sequence[Path]) -> list[Any]:
-    """One tool for the skills of all folders, each a skill or a folder of skills; raises InputError for any other."""
-    from ...modules.skills import SkillFileError, create_skill_tool, discover_skills, load_skill
+def skills_in(folders: Sequence[Path]) -> list["Skill"]:
+    """The skills of all folders, each a skill or a folder of skills; raises InputError for any other."""
+    from ...modules.skills import SkillFileError, discover_skills, load_skill
 
-    skills = []
+    skills: list[Skill] = []
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"there is no folder {folder} with skills")
@@ -111,7 +126,17 @@ def skill_tools(folders: Sequence[Path]) -> list[Any]:
         if not found:
             raise InputError(f"{folder} has no skills: neither a SKILL.md, nor folders that have one")
         skills += found
-    return [create_skill_tool(skills)] if skills else []
+    return skills
+
+
+def capability_at(named: str, folder: Path) -> "Capability":
+    """The capability in a folder, relative to `folder`, or of a name; raises InputError where it can't be had."""
+    from ...modules.capabilities import CapabilityError, find_capability
+
+    try:
+        return find_capability(folder / named if (folder / named).exists() else named, project=folder)
+    except (CapabilityError, WireNameError, OSError) as error:
+        raise InputError(one_line(str(error))) from error
 
 
 def _words(command: str) -> list[str]:

@@ -24,6 +24,7 @@ from ...modules.agent import (
 )
 from ...modules.agent.generators import Delta
 from ...modules.agent.projecting import Projector
+from ...modules.agent.reactions import DENIED
 from ...traces import Record
 from ..live import note
 from ..out import is_terminal, say
@@ -172,8 +173,8 @@ class AgentView:
         if isinstance(event, UserInputRequired) and self._asks:
             return
         if isinstance(event, ToolStep) and event.tool_call.id not in self._ended:
-            why = brief(str(event.messages[-1]), 200)
-            self._line(Text(f"  {clean(event.tool_call.name)} was not called: {why}", "yellow"))
+            why = brief(event.messages[-1].content.removeprefix(DENIED).strip(), 200)
+            self._line(Text(f"  → {clean(event.tool_call.name)} was denied: {why}", "yellow"))
         self._track(event)
         for line in event_lines(event, self._width, alone=len(self._open) + len(self._ended) <= 1):
             self._line(line)
