@@ -40,7 +40,7 @@ async def start_child(
     task, limits = checked(module, task, budget)
     frame = _frame("start_child")
     name, task = name_of(name, module), without_secrets(task, frame)
-    call = frame.host.begin(frame, _START, named(module, name, task, limits))
+    call = frame.host.begin(frame, _START, named(name, task))
     if call.recorded is not None:
         return str(await given(call))
     run = cast(LiveRun, call.run)

@@ -19,7 +19,7 @@ from .jobs import Job
 from .journal import CHILD
 from .live import LiveRun
 from .marks import EffectSpec, Marks
-from .module import AgentModule, import_path
+from .module import AgentModule
 from .redact import redacted_task
 
 _SPEC = EffectSpec(CHILD, Marks(idempotent=True, usage=lambda result: None), True, (), None)
@@ -63,7 +63,7 @@ async def run_child(
     if frame is None:
         return ChildResult.of(await AgentModule.make_engine(module, budget=limits, stop=stop).arun(task), value)
     name, task = name_of(name, module), without_secrets(task, frame)
-    call = frame.host.begin(frame, _SPEC, named(module, name, task, limits))
+    call = frame.host.begin(frame, _SPEC, named(name, task))
     if call.recorded is None:
         run = cast(LiveRun, call.run)
         child = InnerRun(run, Place.of(call), module, task, name, limits, stop)
@@ -101,9 +101,9 @@ def checked(
     return task, limits.under(task.budget)
 
 
-def named(module: AgentModule[Any], name: str, task: Task, limits: RuntimeBudget) -> dict[str, Any]:
-    """The arguments by name, as the intent carries them."""
-    return {"module": import_path(type(module)), "name": name, "task": task.to_dict(), "budget": limits.to_dict()}
+def named(name: str, task: Task) -> dict[str, Any]:
+    """The arguments by name, as the intent carries them: what makes it the same child when it is asked for again."""
+    return {"name": name, "task": task.to_dict()}
 
 
 def name_of(name: str | None, module: AgentModule[Any]) -> str:
