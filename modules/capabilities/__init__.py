@@ -6,6 +6,7 @@ from .errors import CapabilityError
 from .health import ComponentHealth
 from .loading import load_capability
 from .manifest import Manifest, read_manifest
+from .offering import tools_of_module
 from .searching import capability_dirs, discover_capabilities, find_capability
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "load_agent",
     "load_capability",
     "read_manifest",
+    "tools_of_module",
 ]

@@ -1,6 +1,5 @@
 """What is collected from a capability's Python files: tools and toolsets, hooks, policies."""
 
-import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -8,13 +7,12 @@ from types import ModuleType
 from typing import Any
 
 from ..agent.hooks import Hook
-from ..agent.tools import Tool, Toolset
+from ..agent.tools import Tool
 from .health import Health
 from .importing import Importer
+from .offering import Collected, defined_in, tools_of_module
 from .places import Places
 from .views import viewed
-
-Collected = Tool[..., Any] | Toolset
 
 
 class Collector:
@@ -52,7 +50,7 @@ class Collector:
         """The policy classes that the files define and give a name."""
         found = []
         for module, file in self._modules("policies", paths):
-            for cls in _defined(module):
+            for cls in defined_in(module):
                 why = _no_policy(cls)
                 if why is None:
                     found.append(cls)
@@ -70,19 +68,10 @@ class Collector:
                 self._health.left_out(kind, file, error)
 
     def _tools_in(self, module: ModuleType, file: str) -> Iterator[Collected]:
-        """Instances first: a class that has one in its file is not made a second time."""
-        made: list[Collected] = [value for value in vars(module).values() if isinstance(value, Tool | Toolset)]
-        yield from made
-        for cls in _defined(module):
-            if not issubclass(cls, Toolset) or inspect.isabstract(cls) or any(type(one) is cls for one in made):
-                continue
-            try:
-                yield cls()
-            except TypeError as error:
-                why = f"{error}; a toolset class is made without arguments, or an instance stands in the module"
-                self._health.left_out("tools", f"{file}:{cls.__name__}", why)
-            except Exception as error:  # noqa: BLE001 - whatever a stranger's class raises is told of
-                self._health.left_out("tools", f"{file}:{cls.__name__}", error)
+        def left_out(cls: type[Any], why: str | Exception) -> None:
+            self._health.left_out("tools", f"{file}:{cls.__name__}", why)
+
+        return tools_of_module(module, left_out)
 
     def _first_of_names(self, item: Collected, names: dict[str, str], file: str) -> Collected | None:
         """The item less the tools whose names are taken; None where nothing is left of it."""
@@ -106,12 +95,6 @@ class Collector:
 def is_python(path: Path) -> bool:
     """Whether a file is one to collect from."""
     return path.suffix == ".py" and path.name != "__init__.py"
-
-
-def _defined(module: ModuleType) -> Iterator[type[Any]]:
-    for value in list(vars(module).values()):
-        if isinstance(value, type) and value.__module__ == module.__name__:
-            yield value
 
 
 def _no_policy(cls: type[Any]) -> str | None:

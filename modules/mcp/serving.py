@@ -1,9 +1,12 @@
 """Serves tools over the Model Context Protocol."""
 
+import socket
+import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, redirect_stdout
 from typing import Any
 
+import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, ToolAnnotations
@@ -13,14 +16,39 @@ from ...engine import new_id
 from ..agent.calls import ToolCall
 from ..agent.tools import Tool, Toolset, by_wire_name
 from .results import result_of
+from .stdin import ended_by_signals
 
 
 class ToolServer(MCPServer[Any]):
     """A server whose tools are refold's: what a model is told of them, and what they answer, is what it is in a run."""
 
-    def __init__(self, items: list[Any], name: str) -> None:
+    def __init__(self, items: list[Any], name: str, version: str = "") -> None:
         self._refold_tools = {wire: tool.with_(offload=False) for wire, tool in by_wire_name(items).items()}
-        super().__init__(name, lifespan=_lifespan(items))
+        self._over_stdio = False
+        super().__init__(name, version=version, lifespan=lambda server: self._entered(items))
+
+    @property
+    def wire_names(self) -> list[str]:
+        """The names of the tools that are served."""
+        return list(self._refold_tools)
+
+    async def run_stdio_async(self) -> None:
+        """Serves over standard input and output; what tools print goes to standard error."""
+        self._over_stdio = True
+        try:
+            await super().run_stdio_async()
+        finally:
+            self._over_stdio = False
+
+    @asynccontextmanager
+    async def _entered(self, items: list[Any]) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            if self._over_stdio:  # what is written to the descriptor is kept from clients; not so what is buffered
+                stack.enter_context(redirect_stdout(sys.stderr))
+            for item in _flat(items):
+                if isinstance(item, Toolset) and hasattr(type(item), "__aenter__"):
+                    await stack.enter_async_context(item)  # type: ignore[arg-type]
+            yield
 
     async def list_tools(self) -> list[ServerTool]:
         """The tools, with the schemas that models see."""
@@ -43,27 +71,35 @@ class ToolServer(MCPServer[Any]):
         return result_of(message)
 
 
-def as_mcp(*tools: Any, name: str = "refold") -> ToolServer:
+def as_mcp(*tools: Any, name: str = "refold", version: str = "") -> ToolServer:
     """A server for tools: `as_mcp(add).run()` serves over stdio, `.run("streamable-http", port=...)` by HTTP.
 
     `tools` are Tools, Toolsets, functions, objects with tool methods, and lists of these. Toolsets that are context
     managers are entered while the server runs. A tool that asks to stop gives its message, as there is no run to stop.
+    `name` and `version` are what clients are told of the server.
 
     Raises WireNameError where two have one name, ToolDefinitionError for a function that cannot be a tool.
     """
-    return ToolServer(list(tools), name)
+    return ToolServer(list(tools), name, version)
 
 
-def _lifespan(items: list[Any]) -> Any:
-    @asynccontextmanager
-    async def entered(server: Any) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            for item in _flat(items):
-                if isinstance(item, Toolset) and hasattr(type(item), "__aenter__"):
-                    await stack.enter_async_context(item)  # type: ignore[arg-type]
-            yield
+def serve_stdio(server: ToolServer) -> int:
+    """Serves over standard input and output until the client ends, or SIGINT or SIGTERM comes; gives that signal, or 0.
 
-    return entered
+    For the main thread of a process that does nothing else.
+    """
+    with ended_by_signals() as came:
+        server.run("stdio")
+    return came[0] if came else 0
+
+
+def serve_http(server: ToolServer, bound: socket.socket) -> None:
+    """Serves by streamable HTTP at /mcp, on a socket that is bound, until the process is told to end."""
+    import uvicorn
+
+    app = server.streamable_http_app(host=bound.getsockname()[0])
+    config = uvicorn.Config(app, log_level="warning")
+    anyio.run(lambda: uvicorn.Server(config).serve(sockets=[bound]))
 
 
 def _flat(items: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from . import options as o
 from .agent.app import add_to as add_agent_commands
 from .exits import CommandWithCodes
 from .finding import RUNS, find_trace, newest
+from .mcp_app import mcp_app
 from .trace_app import trace_app
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(trace_app, name="trace")
+app.add_typer(mcp_app, name="mcp")
 
 
 @app.callback(invoke_without_command=True)

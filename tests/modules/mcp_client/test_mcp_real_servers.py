@@ -1,17 +1,22 @@
-"""Servers that others wrote, from PyPI, in an environment of their own, spoken to over stdio."""
+"""Servers that others wrote, from PyPI and npm, over stdio: all their tools are listed, and called."""
 
+import json
+import os
 import subprocess
-import sys
-import venv
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from components import component
+from mcp import Client, StdioServerParameters, types
 
+from refold import WaitRequest
+from refold.modules.agent import Agent, ScriptedGenerator
 from refold.modules.agent.calls import ToolCall
-from refold.modules.mcp import MCPClient, mcp
-
-PACKAGES = ["mcp-server-time", "mcp-server-git"]
+from refold.modules.agent.content import ContentImageUrl
+from refold.modules.mcp import MCPClient, MCPServers, mcp
 
 
 @pytest.fixture(scope="module")
@@ -19,41 +24,191 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the servers' commands; these need a version of `mcp` of their own, and so an environment."""
-    folder = tmp_path_factory.mktemp("servers")
-    venv.create(folder, with_pip=True)
-    commands = folder / ("Scripts" if sys.platform == "win32" else "bin")
-    install = [str(commands / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
-    try:
-        done = subprocess.run(install, capture_output=True, text=True, timeout=90)
-    except subprocess.TimeoutExpired:
-        pytest.skip("the package registry did not give mcp-server-time and mcp-server-git within 90 s")
-    if done.returncode:
-        pytest.skip(f"mcp-server-time and mcp-server-git could not be installed: {done.stderr.strip()[-300:]}")
-    return commands
+@dataclass(frozen=True)
+class Known:
+    """A server: what it is started with in a folder, how many tools it has, and calls with what they must tell."""
+
+    name: str
+    tools: int
+    calls: Callable[[Path], list[tuple[str, dict[str, Any], str]]]
+    args: Callable[[Path], list[str]] = lambda folder: []
+    env: Callable[[Path], dict[str, str]] = field(default=lambda folder: {})
 
 
-async def call(client: MCPClient, name: str, **arguments: Any) -> Any:
-    tool = next(tool for tool in client.tools if tool.name == name)
-    message, _ = await tool.handle_tool_call(ToolCall.of("c1", name, arguments))
-    return message
+def time_calls(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
+    there = {"source_timezone": "UTC", "target_timezone": "Asia/Tokyo", "time": "12:00"}
+    return [
+        ("get_current_time", {"timezone": "Europe/Berlin"}, "Europe/Berlin"),
+        ("convert_time", there, "+9.0h"),
+        ("get_current_time", {"timezone": "Nowhere/Land"}, "<error"),
+    ]
 
 
-async def test_the_time_server_tells_the_time(installed: Path) -> None:
-    async with mcp("stdio", command=str(installed / "mcp-server-time"), args=["--local-timezone", "UTC"]) as client:
-        assert {tool.name for tool in client.tools} == {"get_current_time", "convert_time"}
-        message = await call(client, "get_current_time", timezone="Europe/Berlin")
-        assert "Europe/Berlin" in message.content
-        message = await call(client, "get_current_time", timezone="Nowhere/Land")
-        assert message.metadata["error_type"] == "MCPToolError"
+def git_calls(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
+    here = {"repo_path": str(folder)}
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"}
+    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True, env=env)
+    for key, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
+        subprocess.run(["git", "-C", str(folder), "config", key, value], check=True)
+    (folder / "new.txt").write_text("first\n")
+    return [
+        ("git_status", here, "new.txt"),
+        ("git_add", {**here, "files": ["new.txt"]}, "staged"),
+        ("git_diff_staged", here, "+first"),
+        ("git_commit", {**here, "message": "A beginning"}, "committed"),
+        ("git_create_branch", {**here, "branch_name": "side"}, "side"),
+        ("git_checkout", {**here, "branch_name": "side"}, "side"),
+        ("git_branch", {**here, "branch_type": "local"}, "* side"),
+        ("git_log", {**here, "max_count": 1}, "A beginning"),
+        ("git_show", {**here, "revision": "HEAD"}, "+first"),
+        ("git_diff", {**here, "target": "main"}, "main"),
+        ("git_diff_unstaged", here, "Unstaged"),
+        ("git_reset", here, "reset"),
+        ("git_status", {"repo_path": "/nowhere"}, "<error"),
+    ]
 
 
-async def test_the_git_server_reads_a_repository(installed: Path, tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    (tmp_path / "new.txt").touch()
-    command = str(installed / "mcp-server-git")
-    async with mcp("stdio", command=command, args=["--repository", str(tmp_path)]) as client:
-        assert "git_status" in {tool.name for tool in client.tools}
-        assert "new.txt" in (await call(client, "git_status", repo_path=str(tmp_path))).content
+def everything_calls(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
+    return [
+        ("echo", {"message": "grüße"}, "grüße"),
+        ("get-sum", {"a": 2, "b": 40}, "42"),
+        ("get-structured-content", {"location": "New York"}, "temperature"),
+        ("get-annotated-message", {"messageType": "error", "includeImage": False}, "Error"),
+        ("get-env", {}, "PATH"),
+        ("get-resource-links", {"count": 2}, "demo://"),
+        ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}, "demo://"),
+        ("trigger-long-running-operation", {"duration": 0.2, "steps": 2}, "completed"),
+        ("toggle-simulated-logging", {}, "logging"),
+        ("get-sum", {"a": "x", "b": 1}, "<error"),
+    ]
+
+
+def filesystem_calls(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
+    path, moved, sub = str(folder / "a.txt"), str(folder / "b.txt"), str(folder / "sub")
+    edit = {"oldText": "one", "newText": "two"}
+    return [
+        ("list_allowed_directories", {}, str(folder)),
+        ("write_file", {"path": path, "content": "one\n"}, "wrote"),
+        ("read_text_file", {"path": path}, "one"),
+        ("read_file", {"path": path, "head": 1}, "one"),
+        ("edit_file", {"path": path, "edits": [edit]}, "+two"),
+        ("create_directory", {"path": sub}, "created"),
+        ("move_file", {"source": path, "destination": moved}, "moved"),
+        ("list_directory", {"path": str(folder)}, "b.txt"),
+        ("list_directory_with_sizes", {"path": str(folder)}, "b.txt"),
+        ("directory_tree", {"path": str(folder)}, "b.txt"),
+        ("search_files", {"path": str(folder), "pattern": "**/*.txt"}, "b.txt"),
+        ("get_file_info", {"path": moved}, "size"),
+        ("read_multiple_files", {"paths": [moved]}, "two"),
+        ("read_media_file", {"path": moved}, ""),
+        ("read_text_file", {"path": "/etc/passwd"}, "<error"),
+    ]
+
+
+def memory_calls(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
+    ada = {"name": "Ada", "entityType": "person", "observations": ["writes"]}
+    engine = {"name": "Engine", "entityType": "machine", "observations": []}
+    knows = {"from": "Ada", "to": "Engine", "relationType": "programs"}
+    return [
+        ("create_entities", {"entities": [ada, engine]}, "Ada"),
+        ("create_relations", {"relations": [knows]}, "programs"),
+        ("add_observations", {"observations": [{"entityName": "Ada", "contents": ["counts"]}]}, "counts"),
+        ("search_nodes", {"query": "Ada"}, "writes"),
+        ("open_nodes", {"names": ["Engine"]}, "machine"),
+        ("delete_observations", {"deletions": [{"entityName": "Ada", "observations": ["writes"]}]}, "deleted"),
+        ("delete_relations", {"relations": [knows]}, "deleted"),
+        ("delete_entities", {"entityNames": ["Engine"]}, "deleted"),
+        ("read_graph", {}, "counts"),
+    ]
+
+
+SERVERS = [
+    Known("mcp-server-time", 2, time_calls, args=lambda folder: ["--local-timezone", "UTC"]),
+    Known("mcp-server-git", 12, git_calls, args=lambda folder: ["--repository", str(folder)]),
+    Known("mcp-server-everything", 15, everything_calls),
+    Known("mcp-server-filesystem", 14, filesystem_calls, args=lambda folder: [str(folder)]),
+    Known("mcp-server-memory", 9, memory_calls, env=lambda folder: {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")}),
+]
+
+
+def text_of(message: Any) -> str:
+    return message.body if isinstance(message.body, str) else "".join(map(str, message.body))
+
+
+@pytest.mark.parametrize("known", SERVERS, ids=lambda known: known.name)
+async def test_every_tool_of_a_server_is_listed_and_its_tools_are_called(known: Known, tmp_path: Path) -> None:
+    command, args, env = component(known.name), known.args(tmp_path), known.env(tmp_path)
+    calls = known.calls(tmp_path)
+
+    async def decline(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="decline")
+
+    server = StdioServerParameters(command=command, args=args, env=env)
+    async with Client(server, elicitation_callback=decline) as bare:
+        listed = {tool.name: tool.input_schema for tool in (await bare.list_tools()).tools}
+    async with mcp("stdio", command=command, args=args, env=env) as client:
+        assert len(client.tools) == known.tools
+        tools = {tool.name: tool for tool in client.tools}
+        assert list(tools) == list(listed)
+        assert all(tools[name].parameters_schema["properties"] == listed[name].get("properties", {}) for name in listed)
+        for number, (name, arguments, wanted) in enumerate(calls):
+            message, _ = await tools[name].handle_tool_call(ToolCall.of(f"c{number}", name, arguments))
+            text = text_of(message)
+            assert wanted.lower() in text.lower(), (name, text)
+            assert ("error_type" in message.metadata) == (wanted == "<error"), (name, text)
+
+
+async def test_a_picture_arrives_as_one() -> None:
+    async with mcp("stdio", command=component("mcp-server-everything")) as client:
+        tool = next(tool for tool in client.tools if tool.name == "get-tiny-image")
+        message, _ = await tool.handle_tool_call(ToolCall.of("c", "get-tiny-image", {}))
+        assert any(
+            isinstance(part, ContentImageUrl) and part.image_url.url.startswith("data:image/png")
+            for part in message.body
+        )
+
+
+async def test_a_server_asks_a_person_through_the_run() -> None:
+    asked: list[WaitRequest] = []
+
+    def answer(request: WaitRequest) -> Any:
+        asked.append(request)
+        return "decline"
+
+    async with mcp("stdio", command=component("mcp-server-everything")) as client:
+        model = ScriptedGenerator([[ToolCall.of("c", "trigger-elicitation-request", {})], "done"])
+        agent = Agent(name="tester", model=model, tools=list(client.tools), engine={"on_wait": answer})
+        trajectory = await agent.run("go")
+        assert trajectory.trace is not None
+        assert await agent.make_engine().averify(trajectory.trace) == []
+    (request,) = asked
+    assert "mcp-server-everything asks" in str(request.prompt)
+    (told,) = [message for message in trajectory.messages if message.role == "tool"]
+    assert "decline" in text_of(told)
+
+
+async def test_a_run_with_several_of_them_verifies(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    git_calls(tmp_path / "repo")
+    made: dict[str, MCPClient] = {}
+    for known in SERVERS:
+        folder = tmp_path / "repo" if known.name == "mcp-server-git" else tmp_path
+        short = known.name.removeprefix("mcp-server-")
+        command = component(known.name)
+        made[short] = mcp("stdio", command=command, args=known.args(folder), env=known.env(folder), name=short)
+    calls = [
+        ToolCall.of("c0", "time__get_current_time", {"timezone": "UTC"}),
+        ToolCall.of("c1", "git__git_status", {"repo_path": str(tmp_path / "repo")}),
+        ToolCall.of("c2", "everything__get-sum", {"a": 1, "b": 2}),
+        ToolCall.of("c3", "filesystem__list_directory", {"path": str(tmp_path)}),
+        ToolCall.of("c4", "memory__read_graph", {}),
+    ]
+    servers = MCPServers(made)
+    agent = Agent(name="tester", model=ScriptedGenerator([calls, "done"]), tools=[servers])
+    trajectory = await agent.run("go")
+    told = [text_of(message) for message in trajectory.messages if message.role == "tool"]
+    for text, wanted in zip(told, ("UTC", "new.txt", "3", "repo", "entities"), strict=True):
+        assert wanted in text, json.dumps(told)
+    assert trajectory.trace is not None
+    async with servers:
+        assert await agent.make_engine().averify(trajectory.trace) == []
