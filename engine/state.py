@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self, cast
 
 import orjson
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
@@ -50,15 +50,15 @@ class _Freezing:
         _freeze_values(type(made), made.__dict__)
         return made
 
-    def added_to(self, schema: Any) -> Any:
+    def added_to(self, schema: Any) -> CoreSchema:
         """A class's schema, with this in it once, also where it is built into that of another class."""
         function = self.fields if schema["type"] == "model" and not _has_model_validators(self.cls) else self.instance
         holder = schema if function == self.instance else schema["schema"]
         known = holder.get("function", {}).get("function")
         if isinstance(getattr(known, "__self__", None), _Freezing):
-            return schema
+            return cast(CoreSchema, schema)
         wrapped = core_schema.no_info_after_validator_function(function, holder)
-        return wrapped if holder is schema else {**schema, "schema": wrapped}
+        return wrapped if holder is schema else cast(CoreSchema, {**schema, "schema": wrapped})
 
 
 def _has_model_validators(cls: type[BaseModel]) -> bool:
