@@ -9,11 +9,13 @@ from ..agent.agent import Agent
 from ..agent.hooks import Hook
 from ..agent.tools import Tool, Toolset, by_wire_name
 from ..mcp import MCPServers, MCPStatus
+from ..policies import SessionPolicy
 from ..skills import Skill, attach_skills
 from .agents import INHERIT, CapabilityAgent
 from .errors import CapabilityError
 from .health import ComponentHealth
 from .manifest import Manifest
+from .registering import register_policies
 from .views import AnyTool, viewed
 
 
@@ -42,7 +44,7 @@ class Capability:
     manifest: Manifest
     tools: list[AnyTool | Toolset] = field(default_factory=list)
     hooks: list[Hook] = field(default_factory=list)
-    policies: list[type[Any]] = field(default_factory=list)
+    policies: list[type[SessionPolicy]] = field(default_factory=list)
     skills: list[Skill] = field(default_factory=list)
     agents: dict[str, CapabilityAgent] = field(default_factory=dict)
     mcp: MCPServers | None = None
@@ -87,8 +89,6 @@ class Capability:
 
     def register_policies(self) -> None:
         """Makes the policies known by their names; one whose name another has is not, and the log tells of it."""
-        from .registering import register_policies
-
         register_policies(self.name, self.policies)
 
     def _as_agent(self, agent: Agent, name: str) -> tuple[Agent, list[Skill]]:

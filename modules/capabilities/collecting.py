@@ -1,13 +1,13 @@
 """What is collected from a capability's Python files: tools and toolsets, hooks, policies."""
 
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..agent.hooks import Hook
 from ..agent.tools import Tool
+from ..policies import SessionPolicy
 from .health import Health
 from .importing import Importer
 from .offering import Collected, defined_in, tools_of_module
@@ -46,7 +46,7 @@ class Collector:
                     self._health.ok("hooks", name, file)
         return list(found.values())
 
-    def policies(self, paths: list[str] | None) -> list[type[Any]]:
+    def policies(self, paths: list[str] | None) -> list[type[SessionPolicy]]:
         """The policy classes that the files define and give a name."""
         found = []
         for module, file in self._modules("policies", paths):
@@ -99,8 +99,6 @@ def is_python(path: Path) -> bool:
 
 def _no_policy(cls: type[Any]) -> str | None:
     """Why a class is no policy that can be named; empty for one that is no policy at all, None for one that is."""
-    policies: Any = import_module("..policies", __package__)
-    if not issubclass(cls, policies.SessionPolicy):
+    if not issubclass(cls, SessionPolicy):
         return ""
-    name = vars(cls).get("name", getattr(cls, "name", None))
-    return None if isinstance(name, str) and name else "a policy has a `name`, by which it is chosen"
+    return None if isinstance(cls.name, str) and cls.name.strip() else "a policy has a `name`, by which it is chosen"

@@ -2,16 +2,21 @@
 
 import logging
 from collections.abc import Iterable
-from importlib import import_module
-from typing import Any
+
+from ..policies import SessionPolicy, get_policy_class, register_policy
 
 log = logging.getLogger("refold")
+_from: dict[type[SessionPolicy], str] = {}
+"""Of each policy that was registered here, the capability it is of: loaded anew, that replaces its own."""
 
 
-def register_policies(capability: str, policies: Iterable[type[Any]]) -> None:
-    """Registers policies, unless their names are taken; the log tells of those that are."""
+def register_policies(capability: str, policies: Iterable[type[SessionPolicy]]) -> None:
+    """Registers policies, unless their names are another's; the log tells of those that are."""
     for policy in policies:
-        known: Any = import_module("..policies", __package__)
-        known.register_policy(policy)
-        if known.get_policy_class(policy.name) is not policy:
-            log.warning("capability %r: its policy %r is not used, as there is another one", capability, policy.name)
+        known = get_policy_class(policy.name)
+        if known is None or _from.get(known) == capability:
+            register_policy(policy, replace=True)
+            _from[policy] = capability
+        else:
+            told = f"{known.__module__}.{known.__qualname__}"
+            log.warning("capability %r: its policy %r is not used, as %s has the name", capability, policy.name, told)

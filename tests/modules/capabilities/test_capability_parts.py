@@ -19,6 +19,7 @@ from refold.modules.capabilities import (
     find_capability,
     load_capability,
 )
+from refold.modules.policies import HeadlessSessionPolicy, get_policy_class, registered_policy_names
 from refold.modules.skills import create_skill_tool, load_skill
 from refold.modules.tools import bash, read
 
@@ -98,6 +99,54 @@ async def test_hooks_are_added_and_react(tmp_path: Path) -> None:
     assert trajectory.trace.status == "completed"
     assert [message.content for message in trajectory.messages if message.role == "assistant"] == [""], "it has ended"
     assert await agent.make_engine().averify(trajectory.trace) == []
+
+
+POLICIES = """
+from refold.modules.agent import ToolStart, hook, RetryWithFeedback
+from refold.modules.policies import HeadlessSessionPolicy, SessionPolicy
+
+class NoTools(HeadlessSessionPolicy):
+    name = "refold-test-no-tools"
+    why: str = "no tools today"
+
+    @hook(ToolStart)
+    async def deny(self, event):
+        return RetryWithFeedback(self.why, event.tool_call.id)
+
+class Nameless(SessionPolicy):
+    pass
+
+class Taken(SessionPolicy):
+    name = "headless"
+
+class Other:
+    name = "no policy"
+"""
+
+
+async def test_policies_are_registered_by_their_names_and_hold(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = {"tools/a.py": LOOKUP, "policies/p.py": POLICIES}
+    capability = load_capability(put(tmp_path, files))
+    assert [policy.name for policy in capability.policies] == ["refold-test-no-tools", "headless"]
+    assert [(e.name, e.status) for e in capability.component_health if e.kind == "policies"] == [
+        ("refold-test-no-tools", "ok"),
+        ("policies/p.py:Nameless", "error"),
+        ("headless", "ok"),
+    ]
+    assert "refold-test-no-tools" not in registered_policy_names(), "not before it is applied"
+    agent = capability.apply(blank(model=called(("intel__lookup", {"indicator": "x"}))))
+    assert get_policy_class("headless") is HeadlessSessionPolicy
+    assert sum("'headless' is not used" in record.getMessage() for record in caplog.records) == 1
+    denied = agent.with_(policy={"name": "refold-test-no-tools", "why": "not this one"})
+    trajectory = await denied.run("go")
+    assert "not this one" in told(trajectory)[0]
+    assert trajectory.trace is not None
+    assert await denied.make_engine().averify(trajectory.trace) == []
+    again = load_capability(tmp_path)
+    again.apply(blank())
+    assert get_policy_class("refold-test-no-tools") is again.policies[0], "loaded anew, it replaces its own"
 
 
 def test_skills_of_several_capabilities_are_one_tool(tmp_path: Path) -> None:
