@@ -1,13 +1,13 @@
 """What `refold trace blame` does: who changed the values at a path, a line a change."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from ..traces import Blame, Step, Trace
+from ..traces import Blame, Step, Trace, split_pointer
 from .out import console, say, table, write_json
 from .text import SHORT, clean, cut, value_text
 
@@ -24,11 +24,33 @@ def show_blame(path: Path, pattern: str, full: bool, as_json: bool) -> int:
         return 0
     out = console()
     if not changes:
-        say(out, Text(f"no step changed anything at {clean(pattern) or '/'}: what stands there is as the run began"))
+        say(out, Text(_unchanged(trace, pattern)))
         return 0
     rows = [_row(trace, change, None if full else SHORT) for change in changes]
     table(out, ["step", "", "path", "change", "by"], rows, numbers=[0])
     return 0
+
+
+def _unchanged(trace: Trace, pattern: str) -> str:
+    """What to say of a path that no step changed: whether anything is there, and where that comes from."""
+    named = clean(pattern) or "/"
+    if not _is_there(trace.first_state, split_pointer(pattern)):
+        return f"there is nothing at {named}, and no step changed that"
+    parent = trace.header["parent"]
+    before = (
+        f", from step {parent['step']} of run {clean(str(parent['run']))}" if parent and "call" not in parent else ""
+    )
+    return f"no step changed anything at {named}: what stands there is as the run began{before}"
+
+
+def _is_there(document: Any, tokens: Sequence[str]) -> bool:
+    if not tokens or list(tokens) == ["**"]:
+        return True
+    if not isinstance(document, dict | list):
+        return False
+    first, *rest = tokens
+    members = dict(enumerate(document)) if isinstance(document, list) else document
+    return any(_is_there(value, rest) for name, value in members.items() if first in ("*", str(name)))
 
 
 def author(step: Step) -> str:

@@ -269,7 +269,9 @@ def test_blame_gives_a_line_a_change(refold: Command, game: Run) -> None:
     child = branches_folder(game.path) / "c11.trace.jsonl"
     assert refold("trace", "blame", child, "/n").lines[1].split() == ["0", "~", "/n", "3", "→", "24", "multiply"]
     ran = refold("trace", "blame", game.path, "/nothing/*")
-    assert (ran.code, ran.out) == (0, "no step changed anything at /nothing/*: what stands there is as the run began\n")
+    assert (ran.code, ran.out) == (0, "there is nothing at /nothing/*, and no step changed that\n")
+    ran = refold("trace", "blame", child, "/expr/0")
+    assert ran.out.endswith("what stands there is as the run began, from step 1 of run game\n")
     ran = refold("trace", "blame", game.path, "n")
     assert (ran.code, "begins with '/'" in ran.err) == (2, True)
 
