@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from .commands import Command
+from .programs import BARE
 from .shell_words import Word
 
 _REST = "*"
@@ -62,7 +63,8 @@ class CommandPattern:
         rest = self.words[1:]
         for place, word in enumerate(rest):
             if word == _REST and place == len(rest) - 1:
-                return True
+                known = all(each.text is not None for each in command.args[place:])
+                return known or command.program in BARE
             given = command.args[place] if place < len(command.args) else None
             if given is None or given.text is None or given.many or not fnmatchcase(given.text, word):
                 return False

@@ -33,20 +33,21 @@ class PathPattern:
         )
         return [_expression(each) for each in sorted(found)]
 
-    def _fits(self, path: str) -> bool:
-        return any(expression.fullmatch(path) or expression.fullmatch(path + "/") for expression in self._expressions)
+    @cached_property
+    def _loose(self) -> list[re.Pattern[str]]:
+        return [re.compile(each.pattern, re.DOTALL | re.IGNORECASE) for each in self._expressions]
 
     def may_be(self, path: str) -> bool:
-        """Whether a path leads to one of those: as it is written, or where its links lead to."""
+        """Whether a path leads to one of those, or below: as it is written, or where its links lead to.
+
+        Capitals are the same as small letters, as they are on some disks.
+        """
         forms = _forms(path, self.root)
-        folded = [form.casefold() for form in forms]
-        lower = PathPattern(self.text.casefold(), self.root.casefold()) if folded != forms else None
-        above = [str(parent) for form in forms for parent in Path(form).parents]
-        return any(map(self._fits, [*forms, *above])) or (lower is not None and any(map(lower._fits, folded)))
+        return any(_fits(self._loose, each) for form in forms for each in (form, *map(str, Path(form).parents)))
 
     def is_surely(self, path: str) -> bool:
         """Whether a path leads to one of those, both as it is written and where its links lead to."""
-        return all(map(self._fits, _forms(path, self.root)))
+        return all(_fits(self._expressions, form) for form in _forms(path, self.root))
 
     def may_hold(self, path: str) -> bool:
         """Whether a folder may hold one of those, at any depth; one with too many files counts as if it did."""
@@ -60,10 +61,17 @@ class PathPattern:
         return False
 
 
+def _fits(expressions: list[re.Pattern[str]], path: str) -> bool:
+    return any(expression.fullmatch(path) or expression.fullmatch(path + "/") for expression in expressions)
+
+
 def _forms(path: str, root: str) -> list[str]:
-    whole = os.path.expanduser(path)
-    whole = whole if whole.startswith("/") else f"{root}/{whole}"
-    return [_normal(whole), os.path.realpath(whole)]
+    """What a path may stand for: as it is written, and where its links lead to; a `~` may be one or a name."""
+    found: list[str] = []
+    for each in dict.fromkeys((path, os.path.expanduser(path))):
+        whole = each if each.startswith("/") else f"{root}/{each}"
+        found += [_normal(whole), os.path.realpath(whole)]
+    return found
 
 
 def _normal(path: str) -> str:

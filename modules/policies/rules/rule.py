@@ -14,11 +14,14 @@ from ...tools.files.patch_format import PatchError, read_patch
 from .command_pattern import CommandPattern
 from .commands import Line, line_of
 from .path_pattern import PathPattern
-from .programs import steers
+from .programs import SHELLS, steers
 from .python_code import doubt_of_python
 
 CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
 READING = frozenset({"read", "ls", "glob", "grep"})
+READ_THROUGH = SHELLS | {"eval", "trap"}
+"""Programs that run a text, which was read as part of the line."""
+
 _COMMANDS = ("cmd", "command")
 _CODES = ("code",)
 _PATHS = ("file_path", "path", "paths", "directory", "folder", "file", "filename")
@@ -165,11 +168,12 @@ def covers_line(rules: list[Rule], call: Call) -> bool:
     patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
     if not isinstance(given, str) or not patterns or not call.is_readable:
         return False
-    if given.strip() in [pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)]:
-        return not call.args.get("env") and not call.args.get("input")
+    is_bare = not call.args.get("env") and not call.args.get("input")
+    if is_bare and given.strip() in [pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)]:
+        return True
     line = _line(call, given)
     wanted = [CommandPattern(pattern) for pattern in patterns]
-    real = [command for command in line.commands if not command.is_guess]
+    real = [each for each in line.commands if not each.is_guess and each.program.casefold() not in READ_THROUGH]
     return not line.doubts and bool(real) and all(any(each.is_surely(command) for each in wanted) for command in real)
 
 

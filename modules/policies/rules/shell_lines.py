@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from .shell_words import SPACE, Doubt, Word, WordReader
 
 MOST_CHARACTERS = 20_000
-_DEEPEST = 20
+_DEEPEST = 30
 _OPERATORS = ("<<<", "<<-", "&>>", "&&", "||", "|&", ";;", "<<", ">>", "<&", ">&", "<>", ">|", "&>")
 _REDIRECTS = frozenset({"<<<", "<<-", "<<", "&>>", ">>", "<&", ">&", "<>", ">|", "&>", "<", ">"})
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
@@ -126,8 +126,6 @@ class _Reader:
 
     def _substituted(self, at: int) -> int:
         """Reads the commands of a `$(...)` from `at` on; gives where it ends."""
-        if self.depth > _DEEPEST:
-            raise Doubt("it is nested too deeply")
         inner = _Reader(self.source, self.depth + 1)
         inner.at, inner.fed = at, self.fed
         inner.commands((")",))
@@ -142,6 +140,9 @@ class _Reader:
 
     def commands(self, ends: Sequence[str]) -> None:
         """Reads a list of commands, up to one of these words or operators, or to the end of the line."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise Doubt("it is nested too deeply")
         while True:
             self.skip(newlines=True)
             if self.at >= len(self.source) or self._operator() == ")" or self._peek() in ends:
@@ -160,6 +161,7 @@ class _Reader:
                 raise Doubt(f"{operator!r} stands where no command ends")
         if self._heredocs:
             raise Doubt("a here-document is not closed")
+        self.depth -= 1
 
     def _pipeline(self) -> None:
         before = self.fed
@@ -272,12 +274,13 @@ class _Reader:
 
     def _simple(self) -> None:
         one = Simple(is_fed=self.fed)
-        place = len(self.found)
+        place, is_empty = len(self.found), True
         while True:
             self.skip()
             if self.at >= len(self.source):
                 break
             if self._redirect(one):
+                is_empty = False
                 continue
             operator = self._operator()
             if operator == "(":
@@ -285,7 +288,7 @@ class _Reader:
             if operator:
                 break
             self._add(one, self._word())
-        if not (one.words or one.sets or one.writes or one.is_fed):
+        if is_empty and not (one.words or one.sets):
             raise Doubt("there is no command where one should be")
         self.found.insert(place, one)
 

@@ -256,6 +256,7 @@ async def test_a_hook_of_the_judge_stands_alone() -> None:
     ran.clear()
     trajectory = await agent.run("go")
     assert ran == ["ada"]
+    assert trajectory.trace is not None
     assert await Engine(agent.module()).averify(trajectory.trace) == []
     with pytest.raises(ValueError, match="transcript_strategy"):
         process_judge_hook(ProcessJudge(model=judge), transcript_strategy="all")  # type: ignore[arg-type]

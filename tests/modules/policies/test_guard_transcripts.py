@@ -136,6 +136,7 @@ async def run(judge: Judge, strategy: Any, steps: int, **settings: Any) -> Agent
     agent = Agent(name="w", model=ScriptedGenerator([*looks(steps), "done"]), tools=[look], policy=policy)
     trajectory = await agent.run("the task")
     before = len(judge.judged), len(judge.summed)
+    assert trajectory.trace is not None
     assert await Engine(agent.module()).averify(trajectory.trace) == []
     assert (len(judge.judged), len(judge.summed)) == before
     return agent

@@ -248,7 +248,7 @@ class Miscounts(SessionPolicy):
 
     name: ClassVar[str] = "miscounts"
 
-    count: ClassVar[Any] = CountingHook(lambda policy, event, memory: 1 / 0, ToolStart, name="count")  # type: ignore[arg-type,misc,return-value]
+    count: ClassVar[Any] = CountingHook(lambda policy, event, memory: 1 / 0, ToolStart, name="count")  # type: ignore[arg-type,misc]
 
 
 @pytest.mark.parametrize("policy", [Raises(), Miscounts()], ids=["hook", "count"])

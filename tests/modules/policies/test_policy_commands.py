@@ -1,0 +1,334 @@
+"""Rules about commands: nothing hidden slips through one that denies, and what is harmless is not in its way."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from refold.modules.agent.calls import ToolCall
+from refold.modules.policies import ToolRules
+from refold.modules.policies.rules.commands import line_of
+from refold.modules.policies.rules.python_code import doubt_of_python
+
+COMMANDS = json.loads(Path(__file__).with_name("shell_commands.json").read_text())
+HOSTILE, HARMLESS = COMMANDS["hostile"], COMMANDS["harmless"]
+"""Lines that run `git push` in some hidden way, or may run it, as only the shell knows; and lines that surely do not."""
+
+NO_PUSH = ToolRules(deny=["bash(git push *)"])
+
+
+def bash(cmd: str, **more: object) -> ToolCall:
+    return ToolCall.of("c", "bash", {"cmd": cmd, **more})
+
+
+def verdict(rules: ToolRules, cmd: str, **more: object) -> str:
+    return rules.verdict(bash(cmd, **more)).action
+
+
+def test_there_are_enough_of_both() -> None:
+    assert len(set(HOSTILE)) > 200
+    assert len(set(HARMLESS)) > 90
+
+
+@pytest.mark.parametrize("cmd", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_hidden_command_gets_through(cmd: str) -> None:
+    assert verdict(NO_PUSH, cmd) == "deny"
+    assert verdict(ToolRules(ask=["bash(git push:*)"]), cmd) == "ask"
+    assert verdict(ToolRules(allow=["bash(ls *)", "bash(echo *)", "bash(git log *)"], otherwise="ask"), cmd) == "ask"
+
+
+@pytest.mark.parametrize("cmd", HARMLESS, ids=range(len(HARMLESS)))
+def test_what_is_harmless_is_not_denied(cmd: str) -> None:
+    assert verdict(NO_PUSH, cmd) == "allow", NO_PUSH.verdict(bash(cmd)).why
+
+
+def test_none_of_the_hostile_lines_is_allowed_by_rules_for_the_harmless() -> None:
+    """An `allow` has to cover every part of a line."""
+    rules = ToolRules(allow=["bash(ls *)", "bash(git status)", "bash(git log *)", "bash(cat *)"], otherwise="deny")
+    good = [
+        "ls",
+        "ls -la",
+        "/bin/ls x",
+        "git status",
+        "ls; ls",
+        "ls && git status",
+        "cat f | cat",
+        "ls $x",
+        "ls *",
+        'git log "a b"',
+        "(ls)",
+        "bash -c 'ls x'",
+    ]
+    bad = [
+        "git status x",
+        "ls | wc",
+        "ls; rm x",
+        "ls > f",
+        "ls >> /etc/passwd",
+        "ls $(rm x)",
+        "cat `rm x`",
+        "LS=1 PATH=. ls",
+        "timeout 5 ls",
+        "xargs ls",
+        "env ls",
+        "ls &> f",
+        "git log $x",
+        "./ls",
+        "if ls; then rm x; fi",
+        "ls <(rm x)",
+    ]
+    assert {cmd: verdict(rules, cmd) for cmd in good} == dict.fromkeys(good, "allow")
+    assert {cmd: verdict(rules, cmd) for cmd in bad} == dict.fromkeys(bad, "deny")
+    assert verdict(rules, "ls 2>/dev/null") == "allow"
+    assert verdict(rules, "ls 2>&1") == "allow"
+    assert verdict(rules, "ls", env={"LD_PRELOAD": "x"}) == "deny"
+    assert verdict(rules, "git status", input="x") == "allow"
+
+
+def test_a_rule_without_stars_allows_that_line_alone() -> None:
+    rules = ToolRules(allow=["bash(make test && make lint)"], otherwise="ask")
+    assert verdict(rules, "make test && make lint") == "allow"
+    assert verdict(rules, "make test && make lint x") == "ask"
+    assert verdict(rules, "make test && make lint", env={"A": "b"}) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "denied", "free"),
+    [
+        (
+            "rm -rf *",
+            [
+                "rm -rf /",
+                "rm -fr x",
+                "rm -r -f x",
+                "rm x -rf",
+                "rm --recursive --force x",
+                "rm -Rf x",
+                "rm --rec --fo x",
+                "sudo rm -rf x",
+                'rm "$x"',
+                "find . -exec rm -rf {} +",
+                "rm -rfv x",
+            ],
+            ["rm x", "rm -f x", "rm -r x", "rmdir x", "ls -rf", "git rm -r --cached x"],
+        ),
+        ("curl", ["curl x", "curl", "x=$(curl y)", "/usr/bin/curl -s z", "wget x | xargs curl"], ["wget x", "ls curl"]),
+        (
+            "npm publish",
+            ["npm publish", "npm publish --tag x", "npm --loglevel silent publish", 'npm "pub"lish'],
+            ["npm test", "npm run build", "npm install publish-x"],
+        ),
+        (
+            "docker run * --privileged",
+            [
+                "docker run --privileged x",
+                "docker run -it x --privileged",
+                "docker --context a run x -p 1 --privileged",
+            ],
+            ["docker ps", "docker run x"],
+        ),
+        ("*push*", ["git push", "x push y", "npm push"], ["git status", "ls"]),
+        ("git *", ["git status", "git", "x=1 git log"], ["ls", "gitk --all"]),
+        (
+            "kubectl delete *",
+            ["kubectl delete pod x", "kubectl -n x delete pod y", "kubectl --namespace x delete y"],
+            ["kubectl get pods", "kubectl -n x describe y"],
+        ),
+    ],
+)
+def test_patterns_of_commands(pattern: str, denied: list[str], free: list[str]) -> None:
+    rules = ToolRules(deny=[f"bash({pattern})"])
+    assert {cmd: verdict(rules, cmd) for cmd in denied} == dict.fromkeys(denied, "deny")
+    assert {cmd: verdict(rules, cmd) for cmd in free} == dict.fromkeys(free, "allow")
+
+
+def test_programs_of_ones_own_are_trusted_by_name() -> None:
+    assert verdict(NO_PUSH, "./gradlew build") == "deny"
+    rules = ToolRules(deny=["bash(git push *)"], trusted=["./gradlew"])
+    assert verdict(rules, "./gradlew build") == "allow"
+    assert verdict(rules, "./gradlew git push") == "deny"
+
+
+def test_it_says_what_it_stands_on() -> None:
+    assert NO_PUSH.verdict(bash("ls; git -C x push")).why == "bash(git push *): it runs 'git -C x push'"
+    assert "which program $x is, is known when it runs" in NO_PUSH.verdict(bash("$x y")).why
+    assert "a quote is not closed" in NO_PUSH.verdict(bash("echo 'x")).why
+
+
+def test_arguments_that_cannot_be_read_match() -> None:
+    for arguments in ('{"cmd": ', '{"cmd": ["git", "push"]}', '{"cmd": 3}', '{"cmd": "ls", "cmd": "git push"}'):
+        assert NO_PUSH.verdict(ToolCall.of("c", "bash", arguments)).action == "deny"
+
+
+def test_long_and_deep_lines_are_doubted_at_once() -> None:
+    for cmd in (
+        "(" * 5_000,
+        "$(" * 5_000,
+        "echo " + "x" * 50_000,
+        "{ " * 3_000,
+        "`" * 4_001,
+        "if " * 4_000,
+        "a|" * 5_000,
+    ):
+        assert verdict(NO_PUSH, cmd) == "deny"
+
+
+CODE = [
+    "print(1)",
+    "import math; print(math.pi)",
+    "import json\nprint(json.dumps([x for x in range(3)]))",
+    "from collections import Counter\nprint(Counter('abc').most_common())",
+    "print('{:.2f}'.format(3.14159))",
+]
+BAD_CODE = [
+    "import os",
+    "import subprocess as s",
+    "__import__('os')",
+    "eval('1')",
+    "exec('1')",
+    "open('x')",
+    "import importlib",
+    "().__class__.__base__.__subclasses__()",
+    "getattr(1, 'x')",
+    "from os import system",
+    "import os.path",
+    "import ctypes",
+    "import json; json.codecs",
+    "import random; random._os.system('x')",
+    "import statistics; statistics.sys",
+    "globals()",
+    "from random import _os",
+    "import dataclasses; dataclasses.sys.modules['os']",
+    "(",
+    "import pty",
+    "breakpoint()",
+    "import collections; collections._sys",
+    "import heapq; heapq.__builtins__",
+    "f'{().__class__}'",
+    "import re; re.enum.sys",
+    "import uuid; uuid.os.system('x')",
+    "import operator; operator.attrgetter('x')",
+    "match 1:\n case int(__class__=c): pass",
+    "import enum; enum.bltns.eval('1')",
+    "import pickle",
+    "import typing; typing.get_type_hints",
+    "import datetime as d; d.sys",
+    "import calendar; calendar.sys",
+    "import difflib; difflib.doctest",
+    "import string; string.Formatter().vformat('x', (), {})",
+]
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_code_that_computes_is_no_command(code: str) -> None:
+    assert doubt_of_python(code) is None
+    assert NO_PUSH.verdict(ToolCall.of("c", "python", {"code": code})).action == "allow"
+
+
+@pytest.mark.parametrize("code", BAD_CODE)
+def test_code_that_may_start_programs_is_held_for_one_that_is_denied(code: str) -> None:
+    assert NO_PUSH.verdict(ToolCall.of("c", "python", {"code": code})).action == "deny"
+
+
+PIECES = [
+    *("git push", "git", " ", "push", "gi", "t", "'", '"', "\\", "$'", "`", "$(", ")", "(", "{ ", "}", ";", "&&", "|"),
+    *(
+        "\n",
+        "echo ",
+        "#",
+        "<<A\n",
+        "\nA\n",
+        "x=",
+        "$x",
+        "! ",
+        "<",
+        "f",
+        "-c ",
+        "sh ",
+        "bash ",
+        "env ",
+        "xargs ",
+        "eval ",
+    ),
+    *(
+        "if ",
+        "then ",
+        "fi",
+        "for i in ",
+        "do ",
+        "done",
+        "[[ ",
+        " ]]",
+        "\\\n",
+        "&",
+        "2>&1",
+        ">f",
+        "<(",
+        "timeout 1 ",
+        "-u ",
+    ),
+    *(
+        "$((",
+        "))",
+        "1",
+        "-",
+        "*",
+        "{",
+        "time ",
+        "exec ",
+        "true",
+        "$",
+        '"$x"',
+        "<<<",
+        "=",
+        "\t",
+        "\\;",
+        "$'\\x67it'",
+        "-- ",
+    ),
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash tells what a line really runs")
+def test_bash_itself_runs_nothing_that_was_not_seen(tmp_path: Path) -> None:
+    """Lines put together at random, with a `git` that tells when it is run: none that was let through has run it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    git = folder / "git"
+    git.write_text('#!/bin/sh\nfor a in "$@"; do case $a in push) echo x > "$RAN";; esac; done\n')
+    git.chmod(0o755)
+    for name in ("env", "sh", "cat", "xargs", "true", "timeout", "bash"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    told = tmp_path / "ran"
+    env = {"PATH": str(folder), "RAN": str(told), "HOME": str(tmp_path)}
+    rng = random.Random(5)
+    passed = [line for line in (_line(rng) for _ in range(2_500)) if verdict(NO_PUSH, line) == "allow"]
+    assert len(passed) > 50
+    for line in passed[:100]:
+        work = tmp_path / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        subprocess.run(
+            ["bash", "-c", line], env=env, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, timeout=60
+        )
+        assert not told.exists(), line
+    subprocess.run(["bash", "-c", "git push"], env=env, check=True)
+    assert told.exists(), "it would have been told"
+    assert os.environ.get("RAN") is None
+
+
+def _line(rng: random.Random) -> str:
+    line = "".join(rng.choice(PIECES) for _ in range(rng.randint(2, 8)))
+    place = rng.randint(0, len(line))
+    return line[:place] + rng.choice(["git push", " git push ", ";git push\n", "git\tpush", ""]) + line[place:]
+
+
+def test_reading_a_line_is_quick_the_second_time() -> None:
+    before = line_of.cache_info().hits
+    for _ in range(5):
+        verdict(NO_PUSH, "echo something that is not said elsewhere")
+    assert line_of.cache_info().hits - before == 4
