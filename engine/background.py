@@ -18,6 +18,7 @@ from .child_result import ChildResult, Reads
 from .errors import EngineUsageError
 from .inner_run import InnerRun, Place, told_as_its_own
 from .jobs import Job
+from .lineage import child_id
 from .module import AgentModule
 from .result import RunResult
 from .resume import started_in, used_so_far
@@ -111,16 +112,16 @@ class Besides:
             self._of[inner.run_id] = Beside(inner)
         return self._of[inner.run_id]
 
-    def standing(self, run_id: str, read: Reads) -> ChildResult:
-        """How one stands; raises EngineUsageError where the run has begun none of that id."""
-        known = self._of.get(run_id)
-        return known.standing(read) if known is not None else self._elsewhere(run_id)
+    def standing(self, label: str, read: Reads) -> ChildResult:
+        """How one stands; raises EngineUsageError where the run has begun none of that label."""
+        known = self._of.get(child_id(self._run.run_id, label))
+        return known.standing(read) if known is not None else self._elsewhere(label)
 
-    async def ended(self, run_id: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
+    async def ended(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
         """Waits for the end of one, for so many seconds at most; gives how it then stands."""
-        known = self._of.get(run_id)
+        known = self._of.get(child_id(self._run.run_id, label))
         if known is None:
-            return self._elsewhere(run_id)
+            return self._elsewhere(label)
         awaited_by = known.inner.awaited_by
         if awaited_by is not None:
             awaited_by.append(call)
@@ -134,13 +135,16 @@ class Besides:
             self._run.waits.changed()
         return known.standing(read)
 
-    def _elsewhere(self, run_id: str) -> ChildResult:
-        """How one stands that this process does not run: that of a run which this one was forked from, say."""
-        try:
-            trace = self._run.writer.trace().relative(run_id)
-        except TraceError as error:
-            raise EngineUsageError(f"this run has begun no child {run_id!r}: {error}") from error
-        return ChildResult.of_trace(trace, used_so_far(trace))
+    def _elsewhere(self, label: str) -> ChildResult:
+        """How one stands that this run does not have at work: it was left, or is that of a run which this one forks."""
+        near: Trace | None = self._run.writer.trace()
+        while near is not None:
+            try:
+                trace = near.relative(child_id(near.run_id, label))
+                return ChildResult.of_trace(trace, used_so_far(trace))
+            except TraceNotFoundError:
+                near = _forked(near)
+        raise EngineUsageError(f"this run has begun no child {label!r}, and no run that it was forked from has")
 
     # with the run
 
@@ -191,6 +195,17 @@ def taken_up(run: "LiveRun", module: AgentModule[Any]) -> Besides:
     found = Besides(run)
     found.take_up(module, run.writer.trace())
     return found
+
+
+def _forked(trace: Trace) -> Trace | None:
+    """The run that one was forked from."""
+    link = trace.header["parent"] or {}
+    if "run" not in link or "call" in link or "candidate" in link:
+        return None
+    try:
+        return trace.relative(link["run"])
+    except TraceNotFoundError:
+        return None
 
 
 def _intent(trace: Trace, run_id: str) -> Record:

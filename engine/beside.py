@@ -30,9 +30,10 @@ async def start_child(
     name: str | None = None,
     budget: RuntimeBudget | TaskBudget | None = None,
 ) -> str:
-    """Begins a child run that goes on beside the steps of this run; gives its id. See `run_child`.
+    """Begins a child run that goes on beside the steps of this run; gives a label to know it by. See `run_child`.
 
-    Before the run ends it waits for the child, within its budget; where the run fails or is cancelled, so is the child.
+    The label, such as `2.helper-1f3a9c2b04`, is the same whenever the run is replayed, resumed or forked. Before the
+    run ends it waits for the child, within its budget; where the run fails or is cancelled, so is the child.
     When the run is resumed, `AgentModule.child_module` is asked what such a child runs.
 
     Raises NoRunError outside of a run, and what `run_child` raises.
@@ -51,41 +52,41 @@ async def start_child(
         if run.besides is None:
             run.besides = Besides(run)
         await run.besides.begin(child).begun()
-        return child.run_id
+        return child.label
 
     return str(await made(call, start))
 
 
-async def child_state(run_id: str, *, value: Reads = None) -> ChildResult:
+async def child_state(label: str, *, value: Reads = None) -> ChildResult:
     """How a child that `start_child` has begun stands now; its result, once it has ended.
 
     Raises NoRunError outside of a run; EngineUsageError, as an EffectError, for a child that the run does not have.
     """
     frame = _frame("child_state")
-    call = frame.host.begin(frame, _STATE, {"run": run_id})
+    call = frame.host.begin(frame, _STATE, {"child": label})
     if call.recorded is not None:
         return ChildResult.from_dict(await given(call))
 
     async def look() -> dict[str, Any]:
-        return _besides(call.run).standing(run_id, value).to_dict()
+        return _besides(call.run).standing(label, value).to_dict()
 
     return ChildResult.from_dict(await made(call, look))
 
 
-async def wait_child(run_id: str, *, seconds: float | None = None, value: Reads = None) -> ChildResult:
+async def wait_child(label: str, *, seconds: float | None = None, value: Reads = None) -> ChildResult:
     """Waits for a child that `start_child` has begun, for so many seconds at most; gives how it then stands.
 
     What the child waits for, the run now waits for. Raises as `child_state` does.
     """
     frame = _frame("wait_child")
-    arguments = {"run": run_id} | ({} if seconds is None else {"seconds": seconds})
+    arguments = {"child": label} | ({} if seconds is None else {"seconds": seconds})
     call = frame.host.begin(frame, _WAIT, arguments)
     if call.recorded is not None:
         return ChildResult.from_dict(await given(call))
     call.waited = call.run.waits.waited
 
     async def wait() -> dict[str, Any]:
-        return (await _besides(call.run).ended(run_id, call, seconds, value)).to_dict()
+        return (await _besides(call.run).ended(label, call, seconds, value)).to_dict()
 
     return ChildResult.from_dict(await made(call, wait))
 

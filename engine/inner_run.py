@@ -22,7 +22,7 @@ from .criteria import StopCriteria
 from .errors import ChildRunError, DivergenceError, EngineUsageError, StateMigrationError, WaitAnsweredError
 from .header import header_of
 from .lineage import child_id
-from .live import LiveRun, call_key
+from .live import LiveRun
 from .module import AgentModule
 from .on_behalf import answers_for
 from .questions import Answers
@@ -40,11 +40,6 @@ _OVER = (RunStatus.completed, RunStatus.stopped, RunStatus.failed)
 _BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
 
 
-def inner_id(run_id: str, step: int, name: str, key: str) -> str:
-    """The id of the child that a call has begun: `run~2.name-` and the beginning of the call's key."""
-    return child_id(run_id, f"{step}.{name}-{key[:10]}")
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a run has begun a child: the call that did."""
@@ -59,6 +54,11 @@ class Place:
     def of(cls, call: Call) -> "Place":
         """The place of a call."""
         return cls(call.frame.step, call.frame.phase, *call.match, call.key)
+
+    def label(self, name: str, step: int | None = None) -> str:
+        """What a child is called beside its run's id, the same in any run: `2.name-`, and a digest of the place."""
+        place = f"{self.phase}|{self.digest}|{self.n}".encode()
+        return f"{self.step if step is None else step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
 
 
 class InnerRun:
@@ -81,7 +81,8 @@ class InnerRun:
         self.task = task
         self.budget = budget
         self.engine = _engine_for(run.engine, module, budget, stop, run.seed)
-        self.run_id = inner_id(run.run_id, place.step, name, place.key)
+        self.label = place.label(name)
+        self.run_id = child_id(run.run_id, self.label)
         self.awaited_by: list[Call] | None = []
         self.begun = anyio.Event()
         """Set once it has a trace."""
@@ -217,8 +218,7 @@ class InnerRun:
 
     def _model(self, run_id: str, step: int) -> str:
         """The child that another run began by the same call."""
-        place = self.place
-        return inner_id(run_id, step, self.name, call_key(run_id, step, place.phase, place.digest, place.n))
+        return child_id(run_id, self.place.label(self.name, step))
 
     async def _go_on(self, answers: dict[str, Any]) -> RunResult:
         engine, run = self.engine, self.run

@@ -16,6 +16,7 @@ _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "bud
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
 _OWN = frozenset(("run", "key", "intent"))
 """Details of a request that hold the ids of the run, or of its child."""
+_OF_CHILDREN = frozenset(("refold.child", "refold.child_state", "refold.wait_child"))
 _VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
 
 
@@ -279,12 +280,20 @@ def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
 
 def _outcome(effect: Effect) -> dict[str, Any]:
     return {
-        "result": effect.result,
+        "result": _without_run(effect.result) if effect.name in _OF_CHILDREN else effect.result,
         "error": effect.error,
         "cancelled": effect.cancelled,
         "open": effect.open,
         "usage": _without(effect.usage),
     }
+
+
+def _without_run(result: Any) -> Any:
+    """What came of a child run, without what is another in each run."""
+    if not isinstance(result, Mapping):
+        return result
+    kept = {name: value for name, value in result.items() if name not in ("run_id", "hash")}
+    return {**kept, "usage": _without(kept.get("usage"))}
 
 
 def _without(value: Any) -> Any:

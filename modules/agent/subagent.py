@@ -77,7 +77,7 @@ class SubAgentToolset(Toolset):
     async def check_agent(self, agent_id: Annotated[str, "The id that spawn_agent gave."]) -> str:
         """Tell how a sub-agent in the background stands: at work, or done, with its result."""
         known = _known(agent_id)
-        child = await child_state(known["run"], value=last_words)
+        child = await child_state(agent_id, value=last_words)
         return self._told(agent_id, known, child)  # type: ignore[return-value]
 
     @tool_method
@@ -89,7 +89,7 @@ class SubAgentToolset(Toolset):
     ) -> str:
         """Wait for a sub-agent in the background to be done; gives its result."""
         known = _known(agent_id)
-        child = await wait_child(known["run"], seconds=seconds, value=last_words)
+        child = await wait_child(agent_id, seconds=seconds, value=last_words)
         return self._told(agent_id, known, child)  # type: ignore[return-value]
 
     # sub-agents
@@ -122,11 +122,10 @@ class SubAgentToolset(Toolset):
         return child.module()  # type: ignore[no-any-return]
 
     async def _spawned(self, module: AgentModule[Any], task: Task, name: str, budget: RuntimeBudget) -> Message:
-        run_id = await start_child(module, task, name=name, budget=budget)
-        known = {"run": run_id, "name": self._name(name), "task": task.objective}
-        agent_id = run_id if kept() is None else run_id.rpartition(".")[2]
-        told = f"Sub-agent {known['name']} is at work in the background. Its id is {agent_id}."
-        message = Message("tool", told, metadata={"subagent_run_id": run_id})
+        agent_id = await start_child(module, task, name=name, budget=budget)
+        known = {"name": self._name(name), "task": task.objective}
+        told = f"Sub-agent {known['name']} is at work in the background. Its id is {agent_id}"
+        message = Message("tool", told, metadata={"subagent": agent_id})
         return message if kept() is None else keeping(message, {_KEPT: {agent_id: known}})
 
     def _told(self, agent_id: str, known: dict[str, Any], child: Any) -> Message:
@@ -164,11 +163,9 @@ def _task(task: str, about: dict[str, Any]) -> Task:
 
 
 def _known(agent_id: str) -> dict[str, Any]:
-    """What is kept of a sub-agent in the background: `run`, `name`, `task`, and whether its usage was `counted`."""
+    """What is kept of a sub-agent in the background: its `name`, its `task`, and whether its usage was `counted`."""
     ours = (kept() or {}).get(_KEPT) or {}
-    if agent_id in ours:
-        return dict(ours[agent_id])
-    return {"run": agent_id, "name": agent_id, "task": "(not known)"}
+    return dict(ours.get(agent_id) or {"name": agent_id, "task": "(not known)"})
 
 
 __all__ = ["SUBAGENT_TYPES", "SubAgentToolset", "SubAgentType", "create_subagent_tool"]

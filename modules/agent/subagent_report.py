@@ -28,7 +28,7 @@ def last_words(state: AgentState) -> dict[str, Any]:
 
 def report(name: str, task: str, child: ChildResult, timeout: float | None, *, counts: bool = True) -> Message:
     """The message that tells of a sub-agent; with `counts`, what it used counts for the agent that is told."""
-    facts: dict[str, Any] = {"subagent_run_id": child.run_id}
+    facts: dict[str, Any] = {"subagent": child.run_id.rpartition("~")[2]}
     if not child.ended:
         return Message("tool", _unfinished(name, task, child), metadata=facts)
     if counts and child.usage.calls:

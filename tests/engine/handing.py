@@ -108,16 +108,16 @@ async def hand(folder: str, words: str) -> str:
 
 @effect(idempotent=True)
 async def start(folder: str, words: str) -> str:
-    return (await start_child(Errand(), errand(folder, words), name="beside")).partition("~")[2]
+    return await start_child(Errand(), errand(folder, words), name="beside")
 
 
 async def look(folder: str, child: str) -> str:
-    found = await child_state(f"{call_info().run_id}~{child}")
+    found = await child_state(child)
     return "looked" if found.error is None else found.error
 
 
 async def take(folder: str, child: str) -> str:
-    found = await wait_child(f"{call_info().run_id}~{child}", value=lambda state: len(state.entries))
+    found = await wait_child(child, value=lambda state: len(state.entries))
     return f"took {found.status} {found.final_result} {found.value}"
 
 

@@ -43,10 +43,10 @@ def told(result: Any) -> dict[str, Any]:
     return {each.run_id.partition("~")[2]: {**each.final_state, "folder": ""} for each in family}
 
 
-def without_keys(told: dict[str, Any]) -> list[str]:
-    """The states in an order of their own: ids of children come from keys, and these from the run's id.
+def without_folder(told: dict[str, Any]) -> list[str]:
+    """The states in an order of their own.
 
-    What was rolled in a tool depends on the tool's arguments, and so on the folder.
+    What was rolled in a tool depends on the tool's arguments, and so on the folder; so do the labels of children.
     """
     texts = (str({**state, "besides": len(state["besides"])}) for state in told.values())
     return sorted(re.sub(r"rolled 0\.\d+", "rolled", text) for text in texts)
@@ -57,12 +57,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("undisturbed")
     result = handing.engine(folder).run(handing.task(folder))
     assert len(handing.family_of(result.trace)) == 9
-    return {"states": without_keys(told(result)), "world": once(folder)}
+    return {"states": without_folder(told(result)), "world": once(folder)}
 
 
 def assert_sound(folder: Path, result: Any, undisturbed: dict[str, Any]) -> None:
     """The same as undisturbed, every effect that ended run once, all traces whole, the family's usage adding up."""
-    assert without_keys(told(result)) == undisturbed["states"]
+    assert without_folder(told(result)) == undisturbed["states"]
     assert once(folder) == undisturbed["world"]
     family = handing.family_of(result.trace)
     for trace in family:
