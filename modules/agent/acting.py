@@ -91,7 +91,7 @@ class Acting:
 
     def _is_watched(self) -> bool:
         """Whether anybody is to be shown what this half of the turn brings."""
-        return bool(self.setup.stop_conditions) or any(self.dispatch.wants(cls) for cls in _SHOWN)
+        return bool(self.setup.stop_conditions) or self.setup.listeners.want_any(_SHOWN)
 
     # the calls
 

@@ -58,6 +58,13 @@ class Listeners:
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self._hooks = list(enumerate(hooks))
         self._by_class: dict[type[AgentEvent], list[tuple[int, Hook]]] = {}
+        self._any: dict[tuple[type[AgentEvent], ...], bool] = {}
+
+    def want_any(self, classes: tuple[type[AgentEvent], ...]) -> bool:
+        """Whether there is a hook for events of any of these classes."""
+        if classes not in self._any:
+            self._any[classes] = any(map(self.of, classes))
+        return self._any[classes]
 
     def of(self, cls: type[AgentEvent]) -> list[tuple[int, Hook]]:
         """The hooks that events of this class are for, with their places, in their order."""

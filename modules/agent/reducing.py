@@ -153,7 +153,7 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
     beside = (value or {}).get("used")
     for used in (turn.used, *(outcome.usage for outcome in outcomes), beside and usage_from(beside)):
         if used:
-            state.usage = state.usage + used
+            state.usage.count(used)
     for outcome in outcomes:
         fold_kept(state.kept, outcome)
     memory = {**turn.memory, **((value or {}).get("memory") or {})}

@@ -1,6 +1,6 @@
 """One turn as data: what a decision says of a generation, read again by who acts, reduces and tells events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -74,7 +74,6 @@ class Turn:
         plain: Document = {
             "turn": None if self.kind == "calls" else self.kind,
             "requests": None if self.requests == 1 else self.requests,
-            "stop_reason": self.stop_reason,
             "usage": None if self.usage is None else usage_to_dict(self.usage),
             "beside": None if self.beside is None else usage_to_dict(self.beside),
             "extra": self.extra,
@@ -86,6 +85,8 @@ class Turn:
             "memory": self.memory,
             "error": self.error,
         }
+        if self.stop_reason != _USUAL_REASONS.get(self.kind):
+            meta["stop_reason"] = self.stop_reason
         meta |= {name: value for name, value in plain.items() if value not in (None, {}, [])}
         actions = _actions(self.calls) if self.kind == "calls" else [Action(self.kind)]
         return Decision.act(actions, rationale=rationale, meta=meta or None)
@@ -112,25 +113,30 @@ class Turn:
         if kind in ("calls", "answer"):
             body: Any = [content_part(part) for part in meta["body"]] if "body" in meta else text
             message = Message("assistant", body, tool_calls=calls, metadata=meta.get("metadata"))
-        turn = cls(kind, message, calls)
-        if meta:
-            turn._add(meta)
+        turn = cls(kind, message, calls, _USUAL_REASONS.get(kind))
+        for name, value in meta.items():
+            if name in _READERS:
+                setattr(turn, name, _READERS[name](value))
         return turn
 
-    def _add(self, meta: Mapping[str, Any]) -> None:
-        """Takes over what a decision says beside text and calls."""
-        self.stop_reason = meta.get("stop_reason")
-        self.usage = usage_from(meta["usage"]) if "usage" in meta else None
-        self.beside = usage_from(meta["beside"]) if "beside" in meta else None
-        self.extra = dict(meta.get("extra") or {})
-        self.problems = tuple(Problem(problem["what"], problem["raw"]) for problem in meta.get("problems", ()))
-        self.requests = meta.get("requests", 1)
-        self.mode = meta.get("mode")
-        if (compaction := meta.get("compaction")) is not None:
-            self.compaction = Compaction(compaction["cut"], Message.from_dict(compaction["summary"]))
-        self.reactions = list(meta.get("reactions", ()))
-        self.memory = dict(meta.get("memory") or {})
-        self.error = meta.get("error")
+
+_USUAL_REASONS = {"calls": "tool_calls", "answer": "stop"}
+"""Why generations mostly end, by what they came to; a decision says so only where it was something else."""
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "stop_reason": lambda reason: reason,
+    "usage": usage_from,
+    "beside": usage_from,
+    "extra": dict,
+    "problems": lambda problems: tuple(Problem(problem["what"], problem["raw"]) for problem in problems),
+    "requests": lambda requests: requests,
+    "mode": lambda mode: mode,
+    "compaction": lambda compaction: Compaction(compaction["cut"], Message.from_dict(compaction["summary"])),
+    "reactions": list,
+    "memory": dict,
+    "error": lambda error: error,
+}
+"""What a decision says beside text and calls, by the turn's attributes."""
 
 
 def kind_of(decision: Decision) -> TurnKind:

@@ -32,6 +32,15 @@ class Usage(StateModel):
             cost_usd=_cost(self, other),
         )
 
+    def count(self, used: "Usage") -> None:
+        """Adds usage to a draft of this, where only what it changes is written."""
+        cost = _cost(self, used)
+        for name in _COUNTS:
+            if more := getattr(used, name):
+                setattr(self, name, getattr(self, name) + more)
+        if cost != self.cost_usd:
+            self.cost_usd = cost
+
     def __radd__(self, other: object) -> "Usage":
         return self if other == 0 else NotImplemented
 
@@ -60,6 +69,9 @@ class Usage(StateModel):
             cache_creation_input_tokens=_count(usage, "cache_creation_input_tokens"),
             cost_usd=cost_usd if cost_usd is not None else _get(usage, "cost_usd"),
         )
+
+
+_COUNTS = tuple(name for name in Usage.model_fields if name.endswith("_tokens"))
 
 
 def _cost(one: Usage, other: Usage) -> float | None:

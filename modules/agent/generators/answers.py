@@ -46,7 +46,8 @@ def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) 
         )
     if message.role != "assistant":
         raise ValueError(f"an answer is an assistant's message, not one of role {message.role!r}")
-    return Generation(message=message, stop_reason="tool_calls" if message.tool_calls else "stop", usage=usage)
+    reason = "tool_calls" if message.tool_calls else "stop"
+    return Generation(message=message, stop_reason=reason, usage=usage, extra={})
 
 
 def _again(error: BaseException) -> BaseException:

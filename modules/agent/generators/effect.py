@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from ....engine import BudgetExceeded, EffectError, RunClosed, effect, perform
+from ....engine import BudgetExceeded, EffectError, RunClosed, Usage, effect, perform
 from ..messages import Message
-from ..usage import Usage
 from .asking import Listener, listener, numbered
 from .backoff import Backoff as Backoff
 from .backoff import OnRetry, with_backoff
@@ -41,7 +40,8 @@ def generation_effect(generator: Generator, render: Render | None = None) -> Cal
 
 
 def _usage(generation: Generation) -> Usage | None:
-    return generation.usage
+    used = generation.usage
+    return None if used is None else Usage(used.input_tokens, used.output_tokens, used.cost_usd)
 
 
 class _Asked:

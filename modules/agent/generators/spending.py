@@ -1,20 +1,25 @@
 """What the generations inside of something have used together, such as those of a tool, or of a hook."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ..usage import Usage
 
 
 class Spending:
-    """The usage of what went on inside; it counts for whatever this is inside of as well."""
+    """The usage of what went on inside of a `with`; it counts for whatever this is inside of as well."""
 
-    __slots__ = ("_outer", "_usages")
+    __slots__ = ("_outer", "_token", "_usages")
 
-    def __init__(self, outer: "Spending | None") -> None:
-        self._outer = outer
+    def __init__(self) -> None:
+        self._outer = _inside.get()
         self._usages: list[Usage] = []
+
+    def __enter__(self) -> "Spending":
+        self._token = _inside.set(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        _inside.reset(self._token)
 
     def add(self, usage: Usage) -> None:
         """Counts usage; from whichever thread."""
@@ -31,15 +36,9 @@ class Spending:
 _inside: ContextVar[Spending | None] = ContextVar("refold_spending", default=None)
 
 
-@contextmanager
-def spending() -> Iterator[Spending]:
+def spending() -> Spending:
     """Counts the usage of all generations inside."""
-    counted = Spending(_inside.get())
-    token = _inside.set(counted)
-    try:
-        yield counted
-    finally:
-        _inside.reset(token)
+    return Spending()
 
 
 def spent(usage: Usage | None) -> None:

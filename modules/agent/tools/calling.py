@@ -1,8 +1,6 @@
 """One call of a tool from the model's arguments to the outcome: checked, called, told as text, and kept short."""
 
 import inspect
-from collections.abc import Generator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,7 @@ from ....engine import NoRunError, Usage, call_info, charge
 from ..calls import ToolCall
 from ..generators.spending import Spending, spending
 from ..usage import Usage as AgentUsage
-from .context import current_tool_call
+from .context import Within, current_tool_call
 from .errors import (
     ArgumentsRefused,
     ErrorModel,
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
 def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is sync, in this thread; raises what `catch` leaves."""
-    with _answering(call) as inside:
+    with Within(current_tool_call, call), spending() as inside:
         try:
             args, kwargs = _arguments(tool, call.arguments)
             outcome = _ended(tool, tool.fn(*args, **kwargs))
@@ -48,7 +46,7 @@ def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
 
 async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is async; raises what `catch` leaves."""
-    with _answering(call) as inside:
+    with Within(current_tool_call, call), spending() as inside:
         try:
             args, kwargs = _arguments(tool, call.arguments)
             outcome = _ended(tool, await tool.fn(*args, **kwargs))
@@ -58,16 +56,6 @@ async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     if tool.offload and is_too_long(outcome):
         return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
     return outcome
-
-
-@contextmanager
-def _answering(call: ToolCall) -> Generator[Spending]:
-    token = current_tool_call.set(call)
-    try:
-        with spending() as inside:
-            yield inside
-    finally:
-        current_tool_call.reset(token)
 
 
 def _used(inside: Spending) -> AgentUsage | None:

@@ -1,15 +1,15 @@
 """Parameters that the run fills and the model never sees: the goal, the task, the call itself."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ....errors import RefoldError
 from ..calls import ToolCall
 
+T = TypeVar("T")
 _NONE: Any = object()
 
 
@@ -42,14 +42,26 @@ current_tool_call: ContextVar[ToolCall | None] = ContextVar("refold_current_tool
 """The call that the running tool answers."""
 
 
-@contextmanager
-def tool_context(context: ToolContext) -> Iterator[ToolContext]:
+class Within(Generic[T]):
+    """Gives a context variable a value inside of a `with`."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[T], value: T) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> T:
+        self._token = self._variable.set(self._value)
+        return self._value
+
+    def __exit__(self, *raised: object) -> None:
+        self._variable.reset(self._token)
+
+
+def tool_context(context: ToolContext) -> Within[ToolContext | None]:
     """Gives the tools that are called inside of it what their `Context` parameters stand for."""
-    token = _context.set(context)
-    try:
-        yield context
-    finally:
-        _context.reset(token)
+    return Within(_context, context)
 
 
 class Context:

@@ -52,6 +52,8 @@ class ToolOutcome:
     def usage(self) -> Usage | None:
         """What was used in the call: by generations, and what it was charged; None where that was nothing."""
         used = self.metadata.get(USED)
+        if used is None:
+            return None
         try:
             return usage_from(used) if isinstance(used, Mapping) else None
         except ValueError:  # a tool's own metadata of that name
