@@ -15,6 +15,7 @@ from .app import app
 
 def main() -> None:
     """The console script: runs the command line of this process and exits with its code."""
+    _open_the_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -24,6 +25,13 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)
+
+
+def _open_the_closed() -> None:
+    """Puts the null device where a stream was closed (`>&-`), so that no trace is opened under its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
 
 
 def cli(argv: Sequence[str]) -> int:

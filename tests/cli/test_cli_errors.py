@@ -156,3 +156,14 @@ def test_text_that_a_terminal_can_not_show_is_escaped(process: Command) -> None:
     done = process("run", "agents:Counter", "zähle …", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert "z\\xe4hle \\u2026" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell that closes streams")
+def test_closed_streams_are_none_to_write_to(process: Command, lab: Path) -> None:
+    run = [sys.executable, "-m", "refold.cli", *RUN, "--traces", "closed"]
+    ran = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *run], cwd=lab, timeout=60, check=False, env=os.environ
+    )
+    assert ran.returncode == 0
+    (trace,) = (lab / "closed").glob("*.trace.jsonl")
+    assert process("trace", "check", str(trace)).returncode == 0

@@ -271,7 +271,7 @@ def test_blame_gives_a_line_a_change(refold: Command, game: Run) -> None:
     ran = refold("trace", "blame", game.path, "/nothing/*")
     assert (ran.code, ran.out) == (0, "there is nothing at /nothing/*, and no step changed that\n")
     ran = refold("trace", "blame", child, "/expr/0")
-    assert ran.out.endswith("what stands there is as the run began, from step 1 of run game\n")
+    assert ran.out.endswith("what stands there is as the run began, from step 1 of run c1\n")
     ran = refold("trace", "blame", game.path, "n")
     assert (ran.code, "begins with '/'" in ran.err) == (2, True)
 
