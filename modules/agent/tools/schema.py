@@ -5,6 +5,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from inspect import BoundArguments, Parameter, Signature
 from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, get_type_hints
 
@@ -190,8 +191,14 @@ def adapter_for(schema: Mapping[str, Any]) -> TypeAdapter[Any]:
     """What a JSON Schema alone lets be checked of arguments: which are missing, and which are not known."""
     required = schema.get("required", ())
     names = dict.fromkeys([*schema.get("properties", {}), *required])
+    return _of_names(tuple(names), frozenset(required), schema.get("additionalProperties", True) is not False)
+
+
+@lru_cache(maxsize=1024)
+def _of_names(names: tuple[str, ...], required: frozenset[str], is_open: bool) -> TypeAdapter[Any]:
+    """Made once for all calls of a tool: that takes longer than a call."""
     fields = {name: Required[Any] if name in required else NotRequired[Any] for name in names}
-    return _adapter(fields, None if schema.get("additionalProperties", True) is False else Any)
+    return _adapter(fields, Any if is_open else None)
 
 
 def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Any]:
