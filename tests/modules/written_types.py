@@ -3,7 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 ANY = "ANY"
 WIDER = {
@@ -23,6 +23,8 @@ class Type:
 
     def __init__(self, text: Any, types: dict[str, str]) -> None:
         self.types = types
+        if isinstance(text, TypeVar):
+            text = text.__bound__ or Any
         text = text if isinstance(text, str) else inspect.formatannotation(text)
         self.members = list(self._members(ast.parse(types.get(text, text).replace("~", ""), mode="eval").body))
 
