@@ -15,7 +15,7 @@ import orjson
 
 from refold import Record, Trace
 
-from .agent_work import RESULT, TEXT, messages_weight, run_agent, run_bare
+from .agent_work import RESULT, TEXT, messages_weight, run_agent, run_bare, script
 from .figure import Figure, Sizes, paired, spread, trace_file
 from .limit import records
 from .steps import WINDOW, timed
@@ -36,6 +36,7 @@ def agent(sizes: Sizes) -> Iterator[Figure]:
 def _steps(sizes: Sizes) -> Iterator[Figure]:
     """A run, the making of its trajectory included, over a run of the bare engine next to it: the medians."""
     n = sizes.steps
+    script(n)
     for key, kind, in_threads in (("agent.step.async", "async", False), ("agent.step.sync", "sync", True)):
         whole, bare = list[float](), list[float]()
         for _ in range(sizes.repeats):
@@ -97,6 +98,7 @@ def _beside_peer(key: str, steps: int, goal: float, sizes: Sizes) -> Figure:
     """A run, trace on disk, over one of dreadnode's Agent, which writes nothing: least times, as both are warm."""
     assert sizes.peer is not None
     ours, theirs, version = list[float](), list[float](), ""
+    script(steps)
     for _ in range(2):
         ours += [timed(partial(run_agent, steps)) for _ in range(sizes.repeats)]
         report = _peer(sizes.peer, steps)

@@ -3,6 +3,7 @@ engine.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,9 @@ def look_in_thread(place: int) -> str:
     return RESULT
 
 
+@cache
 def script(steps: int) -> list[Message | str]:
-    """Calls in all steps but the last."""
+    """Calls in all steps but the last; made once, as what the model says is not the Agent's doing."""
     calls = [[ToolCall.of(f"call_{i}", "look", {"place": i})] for i in range(steps - 1)]
     return [*(Message("assistant", TEXT, tool_calls=each) for each in calls), "done"]
 
