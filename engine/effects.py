@@ -16,7 +16,7 @@ from .budget import Usage
 from .calls import Call, CallInfo, replayed, typed
 from .context import Frame, frame_or_none, reset_frame, set_frame
 from .errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
-from .marks import EffectSpec, effect, spec_of
+from .marks import EffectSpec, effect, is_async, spec_of
 from .workers import in_thread
 
 P = ParamSpec("P")
@@ -42,10 +42,10 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         EffectError: the function raised, or its result has no exact JSON form; the original is `__cause__`, live only.
         EffectNotAllowed, NoRunError, RunClosed: this is no place for an effect.
     """
-    spec = spec_of(fn)
     frame = frame_or_none()
     if frame is None:
-        return await fn(*args, **kwargs) if spec.is_async else await in_thread(functools.partial(fn, *args), kwargs)
+        return await fn(*args, **kwargs) if is_async(fn) else await in_thread(functools.partial(fn, *args), kwargs)
+    spec = spec_of(fn)
     call = frame.host.begin(frame, spec, spec.named(args, kwargs))
     if call.recorded is not None:
         await frame.host.turn(call)

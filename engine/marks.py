@@ -126,15 +126,25 @@ def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
     return spec
 
 
-def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to await; raises TypeError for what cannot be called."""
+    plain = _plain(fn)
+    return inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
+
+
+def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function inside of partials."""
     if not callable(fn):
         raise TypeError(f"perform() takes a function and its arguments, got {type(fn).__name__}; pass fn, not fn(...)")
-    plain = fn
-    while hasattr(plain, "func") and hasattr(plain, "keywords"):
-        plain = plain.func
+    while hasattr(fn, "func") and hasattr(fn, "keywords"):
+        fn = fn.func
+    return fn
+
+
+def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
+    plain = _plain(fn)
     marks: Marks = getattr(fn, "__refold_marks__", getattr(plain, "__refold_marks__", _UNMARKED))
     name = tool or marks.name or getattr(plain, "__qualname__", type(plain).__name__).replace("<locals>.", "")
-    is_async = inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
     try:
         parameters = inspect.signature(fn).parameters.values()
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
@@ -145,7 +155,7 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
     native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
     native = native if returns is None and isinstance(native, type) else None
     model = declared if isinstance(declared, type) and issubclass(declared, StateModel) else None
-    return EffectSpec(name, marks, is_async, positional, returns, native, model)
+    return EffectSpec(name, marks, is_async(fn), positional, returns, native, model)
 
 
 def _declared(fn: Callable[..., Any]) -> Any:

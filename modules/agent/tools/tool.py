@@ -72,6 +72,7 @@ class Tool(BaseModel, Generic[P, R]):
     offload: bool = True
 
     _parameters: Parameters | None = PrivateAttr(default=None)
+    _signature: tuple[Any, Signature] | None = PrivateAttr(default=None)
 
     if TYPE_CHECKING:
 
@@ -194,10 +195,12 @@ class Tool(BaseModel, Generic[P, R]):
         """The function's parameters, those that the run fills in included."""
         if self._parameters is not None:
             return self._parameters.signature
-        try:
-            return inspect.signature(self.fn)
-        except (TypeError, ValueError):  # some functions written in C do not tell
-            return Signature([Parameter("arguments", Parameter.VAR_KEYWORD)])
+        if self._signature is None or self._signature[0] is not self.fn:
+            try:
+                self._signature = self.fn, inspect.signature(self.fn)
+            except (TypeError, ValueError):  # some functions written in C do not tell
+                self._signature = self.fn, Signature([Parameter("arguments", Parameter.VAR_KEYWORD)])
+        return self._signature[1]
 
     @property
     def parameters(self) -> Parameters | None:
