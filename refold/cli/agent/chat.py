@@ -1,16 +1,20 @@
 """What `refold agent` does without a goal: a chat that keeps the conversation, each turn of it a run with its trace."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
 from ...errors import RefoldError
 from ...modules.agent import Trajectory
 from ..exits import meaning, worst
-from ..failures import one_line
-from ..out import console, say
+from ..failures import BAD_INPUT, one_line
+from ..out import console, say, write_json
 from ..panel import usage_text
 from ..running import Manner, folder, hushed
+from ..summary import Summary
 from ..text import brief, clean
 from ..wording import status_text
 from .commands import COMMANDS, Chat, Leave
@@ -23,39 +27,72 @@ from .session import Session, Turn
 def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
     """Takes turns with the person until they leave; gives the exit code, from a pipe that of the worst turn."""
     folder(limits.traces)
-    ended: list[tuple[str, int]] = []
-    with hushed(manner), Session(made) as session:
+    with _opened(made, manner) as session:
         if before is not None:
             session.agent.trajectory = before
         lines = Lines(COMMANDS, shown=not manner.mute)
-        at = Chat(session, limits, manner)
+        talk = _Talk(Chat(session, limits, manner), lines)
         if not manner.mute:
             _welcome(made, lines.interactive)
-        while True:
-            try:
-                line = lines.next(_label(session))
-                if not line:
-                    continue
-                if line.startswith("/"):
-                    turn = at.command(line)
-                else:
-                    turn = one_turn(session, line, limits, manner, reset=False, headed=False)
-            except (EOFError, Leave):
-                break
-            except KeyboardInterrupt:
-                print()
-                continue
-            except RefoldError as error:
-                print(f"refold: {one_line(str(error))}", file=sys.stderr, flush=True)
-                ended.append(("failed", 2))
-                continue
-            if turn is not None:
-                at.took(turn)
-                ended.append((turn.summary.status, turn.code))
-                _tell(turn, manner)
-        if lines.interactive:
-            _farewell(at)
-    return 0 if lines.interactive else worst(ended)
+        while talk.goes_on():
+            pass
+        if lines.interactive and not manner.mute:
+            _farewell(talk.chat)
+    code = 0 if lines.interactive else worst(talk.ended)
+    if manner.as_json:
+        write_json({"turns": [summary.to_dict() for summary in talk.turns], "exit_code": code})
+    return code
+
+
+@contextmanager
+def _opened(made: Made, manner: Manner) -> Iterator[Session]:
+    """The session; what tools print when they are entered and left is kept from stdout as in a turn."""
+    with ExitStack() as stack:
+        with hushed(manner):
+            session = stack.enter_context(Session(made))
+        try:
+            yield session
+        finally:
+            with hushed(manner):
+                stack.close()
+
+
+@dataclass
+class _Talk:
+    """A chat from line to line, and what has come of it."""
+
+    chat: Chat
+    lines: Lines
+    ended: list[tuple[str, int]] = field(default_factory=list)
+    turns: list[Summary] = field(default_factory=list)
+
+    def goes_on(self) -> bool:
+        """Takes the next line; False once the person leaves."""
+        try:
+            line = self.lines.next(_label(self.chat.session))
+            turn = self._turn(line) if line else None
+        except (EOFError, Leave):
+            return False
+        except KeyboardInterrupt:
+            print()
+            return True
+        except RefoldError as error:
+            print(f"refold: {one_line(str(error))}", file=sys.stderr, flush=True)
+            self.ended.append(("failed", BAD_INPUT))
+            return True
+        if turn is not None:
+            self.chat.took(turn)
+            self.turns.append(turn.summary)
+            self.ended.append((turn.summary.status, turn.code))
+            _tell(turn, self.chat.manner)
+        return True
+
+    def _turn(self, line: str) -> Turn | None:
+        chat = self.chat
+        if line.startswith("/"):
+            return chat.command(line)
+        with hushed(chat.manner):
+            return one_turn(chat.session, line, chat.limits, chat.manner, reset=False, headed=False)
 
 
 def _label(session: Session) -> str:
@@ -75,6 +112,8 @@ def _welcome(made: Made, interactive: bool) -> None:
 def _tell(turn: Turn, manner: Manner) -> None:
     """How a turn went: nothing but a line, or what was wrong with it."""
     summary = turn.summary
+    if manner.as_json:
+        return
     if manner.quiet and summary.final_result is not None:
         print(clean(summary.final_result, lines=True), flush=True)
     if manner.mute and summary.status == "completed":

@@ -28,8 +28,9 @@ from ...modules.agent.reactions import DENIED
 from ...traces import Record
 from ..live import note
 from ..out import is_terminal, say
-from ..text import brief, clean, seconds_text
+from ..text import brief, clean
 from .lines import event_lines
+from .words import rest_of, sure_words
 
 HEARTBEAT_SECONDS = 15.0
 """After how much silence it is said that the run goes on, where no terminal is there to show it all the time."""
@@ -61,6 +62,7 @@ class AgentView:
         self._mode = "api"
         self._generations: set[str] = set()
         self._streamed = False
+        self._raw, self._sure = "", 0
         self._column = 0
         self._said = ""
         self._printed = False
@@ -83,14 +85,14 @@ class AgentView:
         if not delta.text or not self._is_shown():
             return
         with self._lock:
-            self._do(lambda: self._words(delta.text))
+            self._do(lambda: self._piece(delta.text))
 
     def tick(self) -> None:
         """Says that the run goes on, where nothing was seen of it for a while; to be called every now and then."""
         with self._lock:
             silent = time.monotonic() - self._last
             if self._status is None and self._held is None and silent >= HEARTBEAT_SECONDS:
-                self._line(Text(f"  {self._projector.doing()}", "dim"))
+                self._line(Text(f"  … still {self._doing()}", "dim"))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -126,7 +128,7 @@ class AgentView:
 
     def _is_shown(self) -> bool:
         try:
-            return self._mode == "api" and call_info().key in self._generations
+            return call_info().key in self._generations
         except NoRunError:
             return False
 
@@ -157,19 +159,17 @@ class AgentView:
 
     def _event(self, event: AgentEvent) -> None:
         if isinstance(event, GenerationContent):
-            if not self._streamed and isinstance(event.content, str) and event.content.strip():
-                self._words(event.content)
-            self._break()
-            self._streamed = False
+            if isinstance(event.content, str):
+                self._words(rest_of(event.content, self._said if self._streamed else ""))
+            self._between()
             return
         if isinstance(event, GenerationRetry | GenerationError):
             if self._streamed:
                 self._break()
                 self._line(Text("  the answer broke off; what came of it does not count", "yellow"))
-            self._streamed = False
+            self._between()
         if isinstance(event, ToolStart):
-            self._break()
-            self._streamed = False
+            self._between()
         if isinstance(event, UserInputRequired) and self._asks:
             return
         if isinstance(event, ToolStep) and event.tool_call.id not in self._ended:
@@ -202,13 +202,26 @@ class AgentView:
 
     # writing
 
+    def _piece(self, text: str) -> None:
+        """Writes what is sure to be words of a piece: in text modes, not what may be a call."""
+        self._raw += text
+        sure = sure_words(self._raw, self._mode)
+        self._words(sure[self._sure :])
+        self._sure = max(self._sure, len(sure))
+
+    def _between(self) -> None:
+        """Ends an answer."""
+        self._break()
+        self._streamed = False
+        self._raw, self._sure = "", 0
+
     def _words(self, text: str) -> None:
         """Writes words of the model as they are, without escapes."""
         if not self._streamed:
-            text = text.lstrip("\n")
+            text = text.lstrip()
             self._said = ""
-            if not text:
-                return
+        if not text:
+            return
         self._rest()
         if not self._streamed and self._printed:
             self._out.file.write("\n")
@@ -287,7 +300,7 @@ class _Status:
             return Text()
         text = Text(f" {self._doing()} ", "dim", no_wrap=True, overflow="ellipsis")
         passed = time.monotonic() - self._since
-        text.append(seconds_text(int(passed)) if passed >= 2 else "")
+        text.append(f"{int(passed):,} s" if passed >= 2 else "")
         if self._more:
             text.append(f"  {brief(self._more, 80)}", "dim")
         self._spinner.update(text=text)

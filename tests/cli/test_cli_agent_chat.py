@@ -1,0 +1,203 @@
+"""`refold agent` without a goal: a chat, at a terminal and from a pipe, with its commands."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from refold import Trace
+from refold.modules.agent import Trajectory
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def scripted(lab: Path) -> Callable[..., str]:
+    """The identifier of a model that gives these answers."""
+
+    def write(*answers: Any) -> str:
+        (lab / "script.json").write_bytes(orjson.dumps(list(answers)))
+        return "scripted:script.json"
+
+    return write
+
+
+@pytest.fixture
+def say(process: Command, scripted: Command) -> Callable[..., Any]:
+    """What a chat gives that is told these lines through a pipe."""
+
+    def chat(lines: list[str], answers: list[Any], *options: object) -> Any:
+        typed = "".join(f"{line}\n" for line in lines)
+        return process("agent", "--model", scripted(*answers), *options, input=typed)
+
+    return chat
+
+
+def traces() -> list[Trace]:
+    """The traces there are, in the order in which they were begun."""
+    return sorted(map(Trace.load, Path("runs").glob("*.trace.jsonl")), key=lambda trace: trace.records[0].at)
+
+
+# from a pipe
+
+
+def test_a_chat_keeps_the_conversation_and_each_turn_has_its_trace(say: Command) -> None:
+    ran = say(["hi", "", "and now?"], ["Hello.", "Now I know you."])
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert [line for line in lines if line.startswith("> ")] == ["> hi", "> and now?"]
+    assert "Hello." in lines
+    assert "Now I know you." in lines
+    first, second = traces()
+    assert [message["body"] for message in second.state(0)["messages"]] == ["hi", "Hello.", "and now?"]
+    assert first.header["task"]["inputs"]["session_id"] == second.header["task"]["inputs"]["session_id"]
+    assert f"{second.path}" in ran.stdout
+
+
+def test_a_line_that_ends_in_a_backslash_goes_on(say: Command) -> None:
+    say(["one\\", "two"], ["ok"])
+    assert traces()[0].header["task"]["objective"] == "one\ntwo"
+
+
+def test_the_commands_do_what_they_say(say: Command) -> None:
+    lines = ["/help", "/tools", "/trace", "hi", "/history", "/trace", "/reset", "/history", "/quit", "never"]
+    ran = say(lines, ["Hello."], "--tools", "bash")
+    assert ran.returncode == 0, ran.stderr
+    for name in ("/tools", "/history", "/trace", "/save FILE", "/policy NAME k=v", "/resume", "/reset", "/quit"):
+        assert name in ran.stdout
+    assert "bash(cmd, timeout?, cwd?, env?, input?)  builtin" in ran.stdout
+    assert "no turn yet; traces go to runs" in ran.stdout
+    assert "assistant Hello." in ran.stdout
+    assert ran.stdout.splitlines()[-2:] == ["> /quit"] or ran.stdout.rstrip().endswith("> /quit")
+    assert "0 messages" in ran.stdout
+    assert len(traces()) == 1
+
+
+def test_a_command_that_there_is_none_of_is_told_what_there_is(say: Command) -> None:
+    ran = say(["/rest", "/frobnicate", "/save", "/resume"], [])
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines() == [
+        "refold: there is no command /rest; did you mean /reset?",
+        "refold: there is no command /frobnicate; there are /help, /tools, /history, /trace, /save, /policy, /resume, "
+        "/reset, /quit",
+        "refold: say where to: /save FILE",
+        "refold: there is no turn to go on with",
+    ]
+
+
+def test_a_saved_chat_and_a_trace_are_gone_on_with(say: Command, refold: Command, lab: Path, scripted: Command) -> None:
+    say(["hi", "/save kept.json"], ["Hello.", "Again."])
+    saved = Trajectory.from_dict(orjson.loads((lab / "kept.json").read_bytes()))
+    assert [message.content for message in saved.messages] == ["hi", "Hello."]
+    (trace,) = traces()
+    for named in ("kept.json", trace.run_id, "runs"):
+        ran = refold("agent", "more", "--model", scripted("Hello.", "Again."), "--continue", named, "--traces", "runs")
+        assert ran.code == 0
+        assert "Again." in ran.lines, "a script goes on where it was"
+        last = traces()[-1]
+        assert [message["body"] for message in last.state(0)["messages"]] == ["hi", "Hello.", "more"]
+        Path(str(last.path)).unlink()
+
+
+def test_a_turn_that_fails_or_waits_leaves_the_chat_there(say: Command) -> None:
+    asking = {"calls": [{"confirm": {"action": "go"}}]}
+    ran = say(["one", "two", "three"], [{"error": "no credit"}, asking, "Fine."], "--tools", "confirm")
+    assert ran.returncode == 1, "the worst turn's"
+    assert "failed (unrecoverable_error)" in ran.stdout
+    assert "waiting: a person is asked" in ran.stdout
+    assert [trace.status for trace in traces()] == ["failed", "waiting", "waiting"]
+
+
+def test_quiet_gives_answers_alone(say: Command) -> None:
+    ran = say(["one", "two"], ["First.", "Second."], "--quiet")
+    assert (ran.stdout, ran.stderr) == ("First.\nSecond.\n", "")
+
+
+def test_json_gives_one_object_for_all_turns(say: Command) -> None:
+    doc = orjson.loads(say(["one", "/nothing", "two"], ["First.", "Second."], "--json").stdout)
+    assert [turn["final_result"] for turn in doc["turns"]] == ["First.", "Second."]
+    assert doc["exit_code"] == 2, "a line was no command"
+
+
+def test_a_policy_can_be_put_over_the_next_turns(say: Command, refold: Command) -> None:
+    remove = {"calls": [{"bash": {"cmd": "rm -f nothing"}}]}
+    lines = ["one", '/policy headless deny="bash(rm *)"', "/policy", "two", "/policy nobody", "/policy guard"]
+    ran = say(lines, [remove, "Did.", remove, "Could not."], "--tools", "bash")
+    assert "policy: headless; there are guard, headless, interactive" in ran.stdout
+    assert "  → bash was denied: bash(rm *): it runs 'rm -f nothing'" in ran.stdout
+    assert ran.stdout.count("was denied") == 1
+    assert "auto > two" in ran.stdout.splitlines()
+    assert "there is no policy 'nobody'" in ran.stderr
+    assert "GuardSessionPolicy: judge_model: Field required" in ran.stderr
+    first, second = traces()
+    assert "policy" not in first.header["task"]["metadata"]["agent"]
+    assert second.header["task"]["metadata"]["agent"]["policy"] == 'headless deny="bash(rm *)"'
+    for trace in (first, second):
+        assert refold("verify", trace.path).code == 0
+
+
+# at a terminal
+
+
+def test_a_chat_at_a_terminal_has_history_and_says_how_to_go_on(terminal: Command, scripted: Command) -> None:
+    screen = terminal("agent", "--model", scripted("Hello.", "Once more."))
+    assert "The answers are scripted, by script.json" in screen.wait_for("\n> ")
+    screen.type("hi\r")
+    screen.wait_for("Hello.")
+    screen.wait_for("\n> ")
+    screen.type("\x1b[A\r")
+    screen.wait_for("Once more.")
+    screen.wait_for("\n> ")
+    screen.type("\x04")
+    screen.wait_for("goes on with  refold agent --continue runs/hi-")
+    assert screen.end() == 0
+    assert [trace.header["task"]["objective"] for trace in traces()] == ["hi", "hi"]
+
+
+def test_control_c_cancels_the_turn_and_keeps_the_chat(terminal: Command, scripted: Command) -> None:
+    # a turn that is cancelled has taken nothing of the script: the next one makes the same call
+    once = r"test -e been || { touch been; printf 'be%s\n' gun; sleep 60; }"
+    sleeping = {"text": "I sleep.", "calls": [{"bash": {"cmd": once}}]}
+    screen = terminal("agent", "--model", scripted(sleeping, "Awake."), "--tools", "bash")
+    screen.wait_for("\n> ")
+    screen.type("sleep\r")
+    screen.wait_for("begun")
+    screen.type("\x03")
+    screen.wait_for("cancelled")
+    screen.wait_for("\n> ")
+    screen.type("half a line\x03")
+    screen.wait_for("\n> ")
+    screen.type("up?\r")
+    screen.wait_for("Awake.")
+    screen.wait_for("\n> ")
+    screen.type("/quit\r")
+    assert screen.end() == 0
+    first, second = traces()
+    assert (first.status, second.status) == ("cancelled", "completed")
+    second.check()
+
+
+def test_a_question_in_a_chat_is_asked_and_left_open_and_taken_up_again(terminal: Command, scripted: Command) -> None:
+    asking = {"calls": [{"ask_user": {"question": "Who?"}}]}
+    screen = terminal("agent", "--model", scripted(asking, "Hello Ada."), "--tools", "ask_user")
+    screen.wait_for("\n> ")
+    screen.type("greet\r")
+    screen.wait_for("Who?")
+    screen.wait_for("): ")
+    screen.type("\x04")
+    screen.wait_for("/resume, or ")
+    screen.wait_for("\n> ")
+    screen.type("/resume\r")
+    screen.wait_for("): ")
+    screen.type("Ada\r")
+    screen.wait_for("Hello Ada.")
+    screen.wait_for("\n> ")
+    screen.type("/history\r")
+    said = screen.wait_for("4 messages")
+    assert "assistant Hello Ada." in said
+    screen.type("/quit\r")
+    assert screen.end() == 0
+    (trace,) = traces()
+    assert trace.status == "completed"
