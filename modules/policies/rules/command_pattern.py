@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from .commands import Command
 from .programs import BARE
+from .reading import Command
 from .shell_words import Word
 
 _REST = "*"

@@ -13,7 +13,7 @@ def words_of(text: str) -> frozenset[str]:
 
 BARE = words_of(
     """
-    [ : basename base64 break cat cd chgrp chmod chown cksum clear cmp column comm continue cp curl cut date df
+    [ : basename base64 bc break cat cd chgrp chmod chown cksum clear cmp column comm continue cp curl cut date df
     diff dirname dirs du echo egrep exit expand expr export factor false fgrep file fmt fold free getconf getopts
     grep groups head hexdump hostname id install jobs join jq kill ln local logname ls lsof md5sum mkdir mktemp mv
     nl nproc od paste pgrep pidof pkill popd pr printenv printf ps pushd pwd read readlink readonly realpath
@@ -83,13 +83,16 @@ OTHER_SHELLS = words_of(
 
 PYTHONS = re.compile(r"(python|pypy)[0-9.]*t?")
 INTERPRETERS = re.compile(
-    r"(perl|ruby|jruby|irb|node|nodejs|deno|bun|php|lua|luajit|guile|Rscript|R|julia|groovy|scala|kotlin|java|jshell|"
-    r"elixir|iex|erl|ghci|runghc|ocaml|swift|osascript|racket|sbcl|clisp|emacs|vim?|nvim|view|vimdiff|ex|ed|gdb|lldb|"
-    r"sqlite3?|psql|mysql|mariadb|gawk|mawk|nawk|awk|bc|dc|m4|tclsh|octave|gnuplot|man|less|more|most|pry|rlua|ipython|"
-    r"crystal|dotnet-script|csi|fsi|raku|sed|gsed)[0-9.]*",
+    r"(perl|ruby|jruby|irb|node|nodejs|deno|bun|php|lua|luajit|guile|Rscript|R|julia|groovy|jshell|"
+    r"elixir|iex|erl|ghci|runghc|ocaml|osascript|racket|sbcl|clisp|emacs|vim?|nvim|view|vimdiff|ex|ed|gdb|lldb|"
+    r"sqlite3?|psql|mysql|mariadb|dc|m4|tclsh|octave|gnuplot|pry|rlua|ipython|"
+    r"crystal|dotnet-script|csi|fsi|raku)[0-9.]*",
     re.IGNORECASE,
 )
 """Programs that are languages, or have one: those whose text is not read here are doubted."""
+
+VIEWERS = frozenset(["man", "less", "more", "most"])
+"""Programs that show a file, and run others if an option says so."""
 
 DOUBTED = words_of(
     """
@@ -112,6 +115,19 @@ QUIET_PYTHON_MODULES = words_of(
     """
 )
 """Modules that `python -m` runs without their running what their arguments say."""
+
+COPY = frozenset(["cp", "mv", "ln", "install", "dd", "tee", "rsync", "curl", "wget"])
+"""Programs that make files of the names that they are given."""
+
+RUN_BY_OTHERS = re.compile(
+    r"(?:.*/)?(?:\.git|\.husky|\.ssh|\.config|cron[\w.]*|profile\.d|systemd)/.*|/etc/.*|"
+    r"(?:.*/)?\.(?:bash\w*|profile|zsh\w*|z?login|envrc|npmrc|git\w+|vimrc|netrc|pythonrc)",
+    re.DOTALL,
+)
+"""Files that programs run, or that tell them what to run."""
+
+NUMBERS = frozenset(["RANDOM", "SRANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID", "BASHPID", "SHLVL", "OPTIND"])
+"""Variables that are numbers."""
 
 SAFE_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full"})
 

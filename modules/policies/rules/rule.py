@@ -12,10 +12,11 @@ from ...agent.tools.actions import RAW_ARGUMENTS
 from ...tools import current_workspace
 from ...tools.files.patch_format import PatchError, read_patch
 from .command_pattern import CommandPattern
-from .commands import Line, line_of
+from .commands import line_of
 from .path_pattern import PathPattern
 from .programs import SHELLS, steers
 from .python_code import doubt_of_python
+from .reading import Line
 
 CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
 READING = frozenset({"read", "ls", "glob", "grep"})

@@ -17,16 +17,19 @@ _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "}"})
 _CONDITION = re.compile(r"\[\[(?:[\w\s./=!*?~^+:,@%&|<>\"-]|\$\w|\$\{\w+\})*\s\]\](?=[\s;&|)]|$)", re.ASCII)
 _PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`]*")
 _NUMBER = re.compile(r"[0-9]+(?=[<>])")
+_EVALUATES = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge|v|R)\s")
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]")
 
 
 @dataclass(slots=True)
 class Simple:
-    """One simple command: what it sets, its words, where its output goes, and whether its stdin is given to it."""
+    """One simple command: what it sets, its words, where its output goes, the variables that it calculates with, and
+    whether its stdin is given to it."""
 
     sets: list[tuple[str, Word]] = field(default_factory=list)
     words: list[Word] = field(default_factory=list)
     writes: list[Word] = field(default_factory=list)
+    counted: set[str] = field(default_factory=set)
     is_fed: bool = False
 
 
@@ -56,6 +59,7 @@ class _Reader:
         self.fed = False
         self.found: list[Simple] = []
         self._heredocs: list[tuple[str, bool, bool]] = []
+        self._counted: set[str] = set()
 
     # characters
 
@@ -120,6 +124,7 @@ class _Reader:
             return Word(None, "/dev/fd/", False, self.source[begin : self.at])
         reader = WordReader(self.source, self.at, self._substituted, self._inner)
         word, self.at = reader.read()
+        self._counted |= reader.counted
         if not word.raw:
             raise Doubt(f"{self.source[self.at : self.at + 10]!r} stands where a word should")
         return word
@@ -206,6 +211,8 @@ class _Reader:
             condition = _CONDITION.match(self.source, self.at)
             if condition is None:
                 raise Doubt("a condition in [[...]] holds more than names and texts")
+            if _EVALUATES.search(condition[0]):
+                raise Doubt("a condition in [[...]] calculates")
             self.at = condition.end()
         else:
             self._simple()
@@ -291,6 +298,7 @@ class _Reader:
         if is_empty and not (one.words or one.sets):
             raise Doubt("there is no command where one should be")
         self.found.insert(place, one)
+        one.counted, self._counted = self._counted, set()
 
     def _add(self, one: Simple, word: Word) -> None:
         head = _ASSIGNS.match(word.raw)

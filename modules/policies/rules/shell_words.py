@@ -18,8 +18,10 @@ _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E"
 _CODE = re.compile(r"x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]", re.ASCII)
 _BRACED = re.compile(
-    r"\{#?[A-Za-z_]\w*(?:\[[@*0-9]+\])?(?:(?::?[-+=?]|##?|%%?|//?|:)[^$`{}\\'\"<>()|&;\n@\[\]]*)?\}", re.ASCII
+    r"\{#?[A-Za-z_]\w*(?:\[[@*0-9]+\])?(?:(?::?[-+=?]|##?|%%?|//?)[^$`{}\\'\"<>()|&;\n@\[\]]*|:[0-9: -]*)?\}",
+    re.ASCII,
 )
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ARITHMETIC = re.compile(r"\(\([\w\s+\-*/%<>=!&|?:]*\)\)", re.ASCII)
 
 
@@ -47,11 +49,16 @@ class Word:
 
 
 class WordReader:
-    """Reads one word that begins at `at`; `commands` reads what stands in a `$(...)` up to its end."""
+    """Reads one word that begins at `at`; `commands` reads what stands in a `$(...)` up to its end.
+
+    `counted` are the variables that it calculates with: bash takes their values for expressions, and runs what is
+    substituted in those.
+    """
 
     def __init__(self, source: str, at: int, commands: Callable[[int], int], inner: Callable[[str], None]) -> None:
         self.source = source
         self.at = at
+        self.counted: set[str] = set()
         self._commands = commands
         self._inner = inner
         self._text: list[str] = []
@@ -154,6 +161,7 @@ class WordReader:
         elif rest == "((":
             if (found := _ARITHMETIC.match(self.source, self.at + 1)) is None:
                 raise Doubt("it calculates with more than names and numbers")
+            self.counted.update(_VARIABLE.findall(found[0]))
             self._unknown(many=not quoted)
             self.at = found.end()
         elif rest[:1] == "(":

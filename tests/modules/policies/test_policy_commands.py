@@ -16,7 +16,7 @@ from refold.modules.policies.rules.python_code import doubt_of_python
 
 COMMANDS = json.loads(Path(__file__).with_name("shell_commands.json").read_text())
 HOSTILE, HARMLESS = COMMANDS["hostile"], COMMANDS["harmless"]
-"""Lines that run `git push` in some hidden way, or may run it, as only the shell knows; and lines that surely do not."""
+"""Lines that run `git push` in some hidden way, or may run it, for all that can be told; and lines that do not."""
 
 NO_PUSH = ToolRules(deny=["bash(git push *)"])
 
