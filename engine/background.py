@@ -44,15 +44,19 @@ class Beside:
 
         return Job(told, self.inner.run.context.copy())
 
-    async def ended(self, call: Call | None) -> RunResult:
-        """Waits for its end, for a call of its run, or for all of the run; asks what it waits for."""
+    async def paused(self) -> None:
+        """Waits until it has ended, or waits itself."""
+        await self._job.wait()
+
+    async def ended(self) -> RunResult:
+        """Waits for its end; asks what it waits for."""
         async with self._turn:
             while True:
                 await self._job.wait()
                 result = self._job.result()
                 if not result.waiting:
                     return result
-                answers = await self.inner.answers(result.waiting, call)
+                answers = await self.inner.answers(result.waiting)
                 self._job = self._begin(self.inner.go_on(answers))
 
     def standing(self, read: Reads) -> ChildResult:
@@ -118,20 +122,24 @@ class Besides:
         return known.standing(read) if known is not None else self._elsewhere(label)
 
     async def ended(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
-        """Waits for the end of one, for so many seconds at most; gives how it then stands."""
+        """Waits for the end of one, for so many seconds at most; gives how it then stands.
+
+        What it waits for is asked where there is no limit: else it would be asked anew by each who waits a moment.
+        """
         known = self._of.get(child_id(self._run.run_id, label))
         if known is None:
             return self._elsewhere(label)
-        awaited_by = known.inner.awaited_by
-        if awaited_by is not None:
-            awaited_by.append(call)
+        if seconds is not None:
+            with anyio.move_on_after(seconds):
+                await known.paused()
+            return known.standing(read)
+        assert known.inner.awaited_by is not None
+        known.inner.awaited_by.append(call)
         self._run.waits.changed()
         try:
-            with anyio.move_on_after(seconds):
-                await known.ended(call)
+            await known.ended()
         finally:
-            if awaited_by is not None:
-                awaited_by.remove(call)
+            known.inner.awaited_by.remove(call)
             self._run.waits.changed()
         return known.standing(read)
 
@@ -220,4 +228,4 @@ def _counted(used: RunUsage) -> dict[str, Any]:
 
 
 async def _settled(each: Beside) -> None:
-    await each.ended(None)
+    await each.ended()

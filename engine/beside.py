@@ -76,7 +76,8 @@ async def child_state(label: str, *, value: Reads = None) -> ChildResult:
 async def wait_child(label: str, *, seconds: float | None = None, value: Reads = None) -> ChildResult:
     """Waits for a child that `start_child` has begun, for so many seconds at most; gives how it then stands.
 
-    What the child waits for, the run now waits for. Raises as `child_state` does.
+    What the child waits for, the run now waits for too, unless `seconds` are given: then it stands as waiting. Raises
+    as `child_state` does.
     """
     frame = _frame("wait_child")
     arguments = {"child": label} | ({} if seconds is None else {"seconds": seconds})

@@ -94,7 +94,7 @@ class InnerRun:
         with told_as_its_own(self.run_id):
             result = await self.advance()
             while result.waiting:
-                result = await self.go_on(await self.answers(result.waiting, call))
+                result = await self.go_on(await self.answers(result.waiting))
             return result
 
     async def advance(self) -> RunResult:
@@ -121,7 +121,7 @@ class InnerRun:
             waits.busy -= 1
             waits.changed()
 
-    async def answers(self, requests: Sequence[WaitRequest], call: Call | None) -> dict[str, Any]:
+    async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
         """The answers to what the child waits for, asked on its behalf; what it cannot take is asked again."""
         refused: dict[str, Any] = {}
         for again in count():
@@ -129,7 +129,7 @@ class InnerRun:
             asked = [replace(each, id=name) for name, each in zip(ids, requests, strict=True)]
             with self._busy():
                 shown = {"run": self.run_id, "child": self.name, **refused}
-                given = await answers_for(self.run, asked, shown, call)
+                given = await answers_for(self.run, asked, shown, self.awaited_by or ())
             answers = {ids[name]: answer for name, answer in given.items()}
             if (problem := self._problem(answers)) is None:
                 return answers

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 async def answers_for(
-    run: "LiveRun", requests: Sequence[WaitRequest], shown: Mapping[str, Any], call: "Call | None" = None
+    run: "LiveRun", requests: Sequence[WaitRequest], shown: Mapping[str, Any], calls: "Sequence[Call]" = ()
 ) -> dict[str, Any]:
     """The answers to what a child of `run` waits for, by request; those whose time has passed have none.
 
-    `shown` is what the questions show beside their own details, above all whose they are. `call` is the run's call that
-    waits for the child, if it is one call.
+    `shown` is what the questions show beside their own details, above all whose they are. `calls` are those of the run
+    that wait for the child, where not all of it does.
     """
     given = dict[str, Any]()
 
     async def ask(request: WaitRequest) -> None:
         asked = replace(request, details={**request.details, **shown})
-        value = await run.waits.answer(asked, call, handled=False)  # the child has asked whom it could
+        value = await run.waits.answer(asked, handled=False, calls=calls)  # the child has asked whom it could
         if request.deadline is None or request.deadline > run.clock.time():
             given[request.id] = value
 

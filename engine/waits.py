@@ -7,7 +7,7 @@ blocked and nobody in this process will give an answer.
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -29,6 +29,8 @@ OnWait = Callable[[WaitRequest], Any]
 
 What it raises, and an answer that does not fit, leave the request open too; an event and a warning tell why.
 """
+Refusal = Callable[[Any], str | None]
+"""Says why an answer that fits the schema is refused nevertheless; None where it is not."""
 log = logging.getLogger("refold")
 
 _SETTLING_ROUNDS = 20
@@ -38,8 +40,8 @@ _SETTLING_ROUNDS = 20
 class _Asking:
     """One request that is being waited for; `parked` once nobody in this process will answer it."""
 
-    def __init__(self, call: "Call | None") -> None:
-        self.call = call
+    def __init__(self, calls: "Sequence[Call]") -> None:
+        self.calls = calls
         self.parked = False
 
 
@@ -107,11 +109,13 @@ class Waits:
         timer: bool = False,
         first: OnWait | None = None,
         handled: bool = True,
+        calls: "Sequence[Call]" = (),
     ) -> Any:
         """The answer to a request, None once its time has passed; written down before it is given.
 
-        `call` is the ask that waits, if it is one, and `first` who is asked before the run's own handler; nobody is,
-        where it is not to be `handled`. A `timer` is waited for in this process, whoever else could answer.
+        `call` is the ask that waits, if it is one; `calls` are those that wait for a child whose request it is. `first`
+        is asked before the run's own handler; nobody is, where it is not to be `handled`. A `timer` is waited for in
+        this process, whoever else could answer.
         """
         if request.id in self.answers:
             return self.answers[request.id]
@@ -122,11 +126,11 @@ class Waits:
             shown = self._without_secrets(request)
             self._run.write("wait", self._run.step, {"requests": [shown.to_dict()]})
             self.shown[request.id] = shown
-        asking = _Asking(call)
+        asking = _Asking(calls if call is None else (call,))
         self._asking.append(asking)
         self._recheck()
         try:
-            return await self._answered(shown, asking, timer, (first, self._on_wait) if handled else ())
+            return await self._answered(shown, asking, timer, (first, self._on_wait) if handled else (), refusal)
         finally:
             self._asking.remove(asking)
             self._recheck()
@@ -139,13 +143,18 @@ class Waits:
         return self.answers[request.id]
 
     async def _answered(
-        self, request: WaitRequest, asking: _Asking, timer: bool, handlers: tuple[OnWait | None, ...]
+        self,
+        request: WaitRequest,
+        asking: _Asking,
+        timer: bool,
+        handlers: tuple[OnWait | None, ...],
+        refusal: Refusal | None,
     ) -> Any:
         left = None if request.deadline is None else max(0.0, request.deadline - self._run.clock.time())
         if left != 0.0:
             with anyio.move_on_after(left):
                 for handler in handlers:
-                    if handler is not None and (taken := await self._handled(handler, request)):
+                    if handler is not None and (taken := await self._handled(handler, request, refusal)):
                         return taken[0]
                 asking.parked = not timer
                 self._recheck()
@@ -153,7 +162,7 @@ class Waits:
         self._write_answer(request, None, {"expired": [request.id]})
         return None
 
-    async def _handled(self, on_wait: OnWait, request: WaitRequest) -> tuple[Any] | None:
+    async def _handled(self, on_wait: OnWait, request: WaitRequest, refusal: Refusal | None) -> tuple[Any] | None:
         """The answer that the handler gives, written down; None where it gives none that fits."""
         try:
             value = await _called(on_wait, request)
@@ -161,15 +170,15 @@ class Waits:
             form = self._run.error_form(error)
             self._left_open(request, "on_wait_failed", f"{form['type']}: {form['message']}")
             return None
-        return None if value is ... else self._accept(request, value)
+        return None if value is ... else self._accept(request, value, refusal)
 
-    def _accept(self, request: WaitRequest, value: Any) -> tuple[Any] | None:
+    def _accept(self, request: WaitRequest, value: Any, refusal: Refusal | None) -> tuple[Any] | None:
         redactor = self._run.redactor
         try:
             exact = json_result(value, None, "the answer")
             if redactor is not None:
                 exact = json_value(redactor.value(exact), "the answer")
-            problem = schema_problem(request.schema, exact)
+            problem = schema_problem(request.schema, exact) or (refusal(exact) if refusal is not None else None)
         except StateValueError as error:
             problem = f"it cannot be written as JSON: {error}"
         if problem is not None:
@@ -231,7 +240,7 @@ class Waits:
         if not self._asking and all(child.awaited_by == [] for child in children):
             return False
         waiting = set[int]()
-        calls: list[Call | None] = [asking.call for asking in self._asking]
+        calls: list[Call | None] = [call for asking in self._asking for call in asking.calls]
         for child in children:
             calls += child.awaited_by or ()
         for call in calls:

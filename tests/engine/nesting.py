@@ -65,7 +65,7 @@ class Worker(AgentModule[Log]):
         return Decision.act(Action(tool, {"text": text}))
 
     def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
-        state.said += [result.output if result.ok else f"error {result.error}" for result in observation.results]
+        state.said += [str(result.output) if result.ok else f"error {result.error}" for result in observation.results]
         if decision.rationale:
             state.said.append(decision.rationale)
 
