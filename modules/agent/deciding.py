@@ -112,7 +112,7 @@ class Deciding:
 
     async def _ask(self, messages: Sequence[Message], params: GenerateParams, reserve: int | None) -> Generation:
         backoff = self.setup.backoff
-        if backoff is not None:
+        if backoff is not None and self.retries:
             backoff = replace(backoff, max_tries=max(0, backoff.max_tries - self.retries))
         return await self._counted(messages, params, self.state.system, reserve, backoff, self.mode)
 

@@ -42,6 +42,7 @@ def call_from(value: Any) -> ToolCall:
 
 
 _NOTHING = Usage()
+_MEMBERS_OF_USAGE = tuple(Usage.model_fields)
 
 
 def usage_from(value: Any) -> Usage:
@@ -50,9 +51,9 @@ def usage_from(value: Any) -> Usage:
         return value
     if not value and (value is None or isinstance(value, Mapping)):
         return _NOTHING
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict | Mapping):
         raise ValueError(f"usage is a Usage, or its document; got {type(value).__name__}")
-    return Usage(**{name: value[name] for name in Usage.model_fields if name in value})
+    return Usage(**{name: value[name] for name in _MEMBERS_OF_USAGE if name in value})
 
 
 def usage_to_dict(usage: Usage) -> dict[str, Any]:

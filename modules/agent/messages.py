@@ -49,7 +49,7 @@ class Message(StateModel):
         body = _body(content)
         if cache_control is not None:
             body = _marked(_parts(body), EPHEMERAL if cache_control == "ephemeral" else cache_control) or ""
-        members: dict[str, Any] = {"role": role, "body": body}
+        members: dict[str, Any] = {"role": role, "body": body, "metadata": {}}
         if tool_calls:
             members["tool_calls"] = [ToolCall.from_openai(call) for call in tool_calls]
         if tool_call_id is not None:

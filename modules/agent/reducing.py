@@ -138,7 +138,8 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.tool_mode = turn.mode
     outcomes = [ToolOutcome.of_result(result) for result in results]
     answers = [outcome.message(result.id) for outcome, result in zip(outcomes, results, strict=True)]
-    new = turn_messages(turn, answers, state.tool_mode, state.params.tools or ())
+    tools = state.params.tools if turn.problems else None  # what is read of a draft is drafted
+    new = turn_messages(turn, answers, state.tool_mode, tools or ())
     found = consequences(turn, outcomes, value, lambda: [*state.messages, *new])
     if found.replaced is not None:
         systems = [m for m in found.replaced if m.role == "system"]
@@ -155,7 +156,8 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         if used:
             state.usage.count(used)
     for outcome in outcomes:
-        fold_kept(state.kept, outcome)
+        if outcome.signal is not None:
+            fold_kept(state.kept, outcome)
     memory = {**turn.memory, **((value or {}).get("memory") or {})}
     if memory:
         state.memory.update(memory)

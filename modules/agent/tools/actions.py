@@ -23,7 +23,7 @@ def action_for(call: ToolCall) -> Action:
     """
     name = call.name or UNNAMED
     try:
-        arguments = json.loads(call.arguments, parse_constant=_refuse, object_pairs_hook=_unique)
+        arguments = _decode(call.arguments)
         if isinstance(arguments, dict) and RAW_ARGUMENTS not in arguments:
             return Action(name, arguments, call.id or None)
     except (ValueError, RecursionError, DecisionError):
@@ -34,7 +34,7 @@ def action_for(call: ToolCall) -> Action:
 def text_of_args(args: Mapping[str, Any]) -> str:
     """The text of a call's arguments, from those of its action."""
     raw = args.get(RAW_ARGUMENTS)
-    return raw if isinstance(raw, str) else json.dumps(args, ensure_ascii=False)
+    return raw if isinstance(raw, str) else _encode(args)
 
 
 def _refuse(constant: str) -> Any:
@@ -46,3 +46,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name stands twice")
     return found
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique).decode
+_encode = json.JSONEncoder(ensure_ascii=False).encode
