@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, overload
 
 import anyio
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from .calls import Call, replayed, typed
 from .context import Frame, frame_or_none
 from .decision import check_wait, json_schema
 from .effects import started
-from .errors import DecisionError, EffectError, NoRunError, RunClosed
+from .errors import DecisionError, NoRunError, RunClosed
 from .journal import ASK
 from .jsonable import json_result
+from .leaves import first_problem
 from .live import LiveRun
 from .marks import EffectSpec, Marks
 from .result import WaitRequest
@@ -52,6 +53,9 @@ async def ask(
     Callable in `decide`, `act` and tools. Resuming enters the hook or tool again from its beginning: effects and
     answers that it had come from the journal, whatever else stands before the `ask` is done again.
 
+    An answer that fits the JSON Schema of a type, and that the type refuses nevertheless (a validator of its own does),
+    is asked for again, with what was wrong in the request's `details`.
+
     Args:
         prompt: what is asked.
         schema: what the answer must be: a JSON Schema, or a type, of which the answer then is. None takes any JSON.
@@ -63,22 +67,29 @@ async def ask(
     Raises:
         NoRunError: outside of a run.
         DecisionError: `prompt` is no text, `schema` no schema, or `seconds` no time.
-        EffectError: the answer fits the JSON Schema of a type, but the type refuses it.
     """
-    frame, spec, named, adapter = _prepared(prompt, schema, seconds, details)
-    call = frame.host.begin(frame, spec, named)
-    if call.recorded is None:
-        while not started(call, (), {}):
-            await anyio.sleep(0.005)
-        try:
-            value = await _live(call).waits.answer(_request(call, named), call, first=on_wait)
-        except BaseException:
-            call.cancelled("the run ended before there was an answer")
-            raise
-        call.finish(value)
-        return _typed(adapter, seconds, value)
-    await frame.host.turn(call)
-    return _typed(adapter, seconds, typed(spec, replayed(call)[1]))
+    question = _Question(prompt, schema, seconds, details)
+    while True:
+        answer = question.typed(await _asked(question, on_wait))
+        if answer is not ...:
+            return answer
+
+
+async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
+    """What is answered when it is asked once more."""
+    call = question.frame.host.begin(question.frame, _SPEC, question.named)
+    if call.recorded is not None:
+        await question.frame.host.turn(call)
+        return typed(_SPEC, replayed(call)[1])
+    while not started(call, (), {}):
+        await anyio.sleep(0.005)
+    try:
+        value = await _live(call).waits.answer(question.request(call), call, first=on_wait, refusal=question.refusal)
+    except BaseException:
+        call.cancelled("the run ended before there was an answer")
+        raise
+    call.finish(value)
+    return value
 
 
 @overload
@@ -102,17 +113,25 @@ def ask_sync(
     on_wait: OnWait | None = None,
 ) -> Any:
     """`ask` for sync code, which the engine runs in a worker thread. See `ask`."""
-    frame, spec, named, adapter = _prepared(prompt, schema, seconds, details)
-    call = frame.host.begin(frame, spec, named)
+    question = _Question(prompt, schema, seconds, details)
+    while True:
+        answer = question.typed(_asked_sync(question, on_wait))
+        if answer is not ...:
+            return answer
+
+
+def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
+    call = question.frame.host.begin(question.frame, _SPEC, question.named)
     if call.recorded is not None:
-        return _typed(adapter, seconds, typed(spec, replayed(call)[1]))
+        return typed(_SPEC, replayed(call)[1])
     while not started(call, (), {}):
         threading.Event().wait(0.005)
     run, answered, given = _live(call), threading.Event(), list[Any]()
+    request = question.request(call)
 
     async def wait() -> None:
         try:
-            given.append(await run.waits.answer(_request(call, named), call, first=on_wait))
+            given.append(await run.waits.answer(request, call, first=on_wait, refusal=question.refusal))
         except Exception as error:  # noqa: BLE001 - raised on in the thread that asked
             given.append(error)
         finally:
@@ -130,34 +149,77 @@ def ask_sync(
     if not given:
         call.cancelled("the run ended before there was an answer")
         if run.suspended:
-            raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {prompt!r}")
-        raise RunClosed(f"run {run.run_id} has ended; nobody answers {prompt!r} any more")
+            raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {request.prompt!r}")
+        raise RunClosed(f"run {run.run_id} has ended; nobody answers {request.prompt!r} any more")
     if isinstance(given[0], Exception):
         call.fail(given[0])
     call.finish(given[0])
-    return _typed(adapter, seconds, given[0])
+    return given[0]
 
 
 class _SuspendedError(BaseException):
     """Ends a thread that asked, when its run is suspended: like a cancellation, no `except Exception` stops it."""
 
 
-def _prepared(
-    prompt: str, schema: Any, seconds: float | None, details: Any
-) -> tuple[Frame, EffectSpec, dict[str, Any], TypeAdapter[Any] | None]:
-    frame = frame_or_none()
-    if frame is None:
-        raise NoRunError("ask() waits for somebody on behalf of a run; call it in decide(), act() or a tool of a run")
-    if not isinstance(cast(object, prompt), str):
-        raise DecisionError(f"ask() needs the question as text, got {type(prompt).__name__}")
-    check_wait(prompt, seconds)
-    form = json_schema(schema)
-    adapter = TypeAdapter(schema) if schema is not None and not isinstance(schema, Mapping) else None
-    named: dict[str, Any] = {"prompt": prompt}
-    named |= {name: value for name, value in (("schema", form), ("seconds", seconds)) if value is not None}
-    if details is not None:
-        named["details"] = json_result(details, None, "the details")
-    return frame, _SPEC, named, adapter
+class _Question:
+    """What is asked, checked; and what was wrong with the answer to it, if it was asked before."""
+
+    def __init__(self, prompt: str, schema: Any, seconds: float | None, details: Any) -> None:
+        frame = frame_or_none()
+        if frame is None:
+            raise NoRunError(
+                "ask() waits for somebody on behalf of a run; call it in decide(), act() or a tool of a run"
+            )
+        if not isinstance(cast(object, prompt), str):
+            raise DecisionError(f"ask() needs the question as text, got {type(prompt).__name__}")
+        check_wait(prompt, seconds)
+        form = json_schema(schema)
+        self.frame: Frame = frame
+        self._adapter = TypeAdapter(schema) if schema is not None and not isinstance(schema, Mapping) else None
+        named: dict[str, Any] = {"prompt": prompt}
+        named |= {name: value for name, value in (("schema", form), ("seconds", seconds)) if value is not None}
+        if details is not None:
+            named["details"] = json_result(details, None, "the details")
+        self.named = named
+        self._refused: str | None = None
+
+    def request(self, call: Call) -> WaitRequest:
+        """The request to show; a person who answers sees where it was asked, and what the asker gave to be shown."""
+        outer, seconds = call.frame.call, self.named.get("seconds")
+        shown = {"in": call.frame.phase if outer is None else outer.spec.name}
+        if "details" in self.named:
+            shown["details"] = self.named["details"]
+        if self._refused is not None:
+            shown["refused"] = self._refused
+        return WaitRequest(
+            id=call.key[:16],
+            prompt=self.named["prompt"],
+            schema=self.named.get("schema"),
+            deadline=None if seconds is None else _live(call).clock.time() + seconds,
+            kind="ask",
+            details=shown,
+        )
+
+    def refusal(self, value: Any) -> str | None:
+        """Why the type refuses an answer that fits its schema."""
+        try:
+            self._validated(value)
+        except ValidationError as error:
+            return first_problem(error)
+        return None
+
+    def typed(self, value: Any) -> Any:
+        """The answer as the type makes it, None where the time has passed; `...` where the type refuses it."""
+        if value is None and "seconds" in self.named:
+            return None
+        try:
+            return self._validated(value)
+        except ValidationError as error:
+            self._refused = first_problem(error)
+            return ...
+
+    def _validated(self, value: Any) -> Any:
+        return value if self._adapter is None else self._adapter.validate_json(dump(value))
 
 
 _SPEC = EffectSpec(ASK, _MARKS, True, (), None)
@@ -165,31 +227,3 @@ _SPEC = EffectSpec(ASK, _MARKS, True, (), None)
 
 def _live(call: Call) -> LiveRun:
     return cast(LiveRun, call.run)
-
-
-def _request(call: Call, named: Mapping[str, Any]) -> WaitRequest:
-    seconds = named.get("seconds")
-    return WaitRequest(
-        id=call.key[:16],
-        prompt=named["prompt"],
-        schema=named.get("schema"),
-        deadline=None if seconds is None else _live(call).clock.time() + seconds,
-        kind="ask",
-        details=_shown(call, named),
-    )
-
-
-def _shown(call: Call, named: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person who answers should see: where it was asked, and what the asker gave to be shown."""
-    outer = call.frame.call
-    where = call.frame.phase if outer is None else outer.spec.name
-    return {"in": where} | ({"details": named["details"]} if "details" in named else {})
-
-
-def _typed(adapter: TypeAdapter[Any] | None, seconds: float | None, value: Any) -> Any:
-    if adapter is None or (value is None and seconds is not None):
-        return value
-    try:
-        return adapter.validate_json(dump(value))
-    except ValueError as error:
-        raise EffectError(type(error).__name__, str(error)) from error

@@ -110,12 +110,13 @@ class Waits:
         first: OnWait | None = None,
         handled: bool = True,
         calls: "Sequence[Call]" = (),
+        refusal: Refusal | None = None,
     ) -> Any:
         """The answer to a request, None once its time has passed; written down before it is given.
 
         `call` is the ask that waits, if it is one; `calls` are those that wait for a child whose request it is. `first`
         is asked before the run's own handler; nobody is, where it is not to be `handled`. A `timer` is waited for in
-        this process, whoever else could answer.
+        this process, whoever else could answer. `refusal` says what else is wrong with a handler's answer.
         """
         if request.id in self.answers:
             return self.answers[request.id]
