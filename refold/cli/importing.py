@@ -12,6 +12,9 @@ from typing import Any
 from ..engine import AgentModule
 from .failures import InputError, one_line
 
+_AGENT = "refold.modules.agent.agent.Agent"
+"""Told by its name: loading its module takes a while, and where there is one it is loaded."""
+
 
 def load_module(path: str, why: str = "") -> AgentModule[Any]:
     """An instance of the class at `package.module:Class`, looked for in the current folder too.
@@ -21,6 +24,8 @@ def load_module(path: str, why: str = "") -> AgentModule[Any]:
     found = load_object(path, "CLASS", _offers, why)
     if isinstance(found, AgentModule):
         return found
+    if any(f"{cls.__module__}.{cls.__name__}" == _AGENT for cls in type(found).__mro__):
+        raise InputError(f"{path} is an Agent{why}; give it a goal with: refold agent --module {path} GOAL")
     if not isinstance(found, type) or not issubclass(found, AgentModule):
         name, _, qualname = path.partition(":")
         raise InputError(f"{path} is no AgentModule{why}; {_offers(sys.modules[name], qualname)}")

@@ -69,6 +69,7 @@ Capabilities = Annotated[
 AsAgent = Annotated[
     str | None, typer.Option("--as", metavar="NAME", help="Be this agent of a capability.", show_default=False)
 ]
+SubAgents = Annotated[bool, typer.Option("--subagents", help="Let it hand tasks to agents like itself.")]
 Policy = Annotated[
     str | None,
     typer.Option(
@@ -104,6 +105,7 @@ def agent(
     capability: Capabilities = None,
     as_agent: AsAgent = None,
     policy: Policy = None,
+    subagents: SubAgents = False,
     module: AgentModule = None,
     instructions: Annotated[
         str | None,
@@ -173,6 +175,7 @@ def tools(
     capability: Capabilities = None,
     as_agent: AsAgent = None,
     policy: Policy = None,
+    subagents: SubAgents = False,
     module: AgentModule = None,
     workspace: AgentWorkspace = None,
     sandbox: Sandbox = None,
@@ -207,7 +210,7 @@ def _config(given: dict[str, Any], text: str | None = None) -> Any:
         names = [*standard_names()]
     plain: dict[str, Any] = {
         key: given.get(key)
-        for key in ("module", "model", "api_base", "name", "tool_mode", "sandbox", "as_agent", "policy")
+        for key in ("module", "model", "api_base", "name", "tool_mode", "sandbox", "as_agent", "policy", "subagents")
     }
     return AgentConfig(
         **plain,

@@ -35,6 +35,7 @@ class AgentConfig:
         capabilities: folders of capabilities, or their names.
         as_agent: the agent of a capability that it is to be.
         policy: a policy and its settings, as a text.
+        subagents: whether it can hand tasks to agents like itself.
         sandbox: where commands run.
         workspace: the folder of file tools and commands; "." where none was named.
         folder: the current folder of the command.
@@ -53,6 +54,7 @@ class AgentConfig:
     capabilities: tuple[str, ...] = ()
     as_agent: str | None = None
     policy: str | None = None
+    subagents: bool = False
     sandbox: str | None = None
     workspace: str = "."
     folder: str = field(default_factory=lambda: str(Path.cwd()))
@@ -72,7 +74,7 @@ class AgentConfig:
         for name in ("model", "policy"):
             if doc[name] is not None:
                 doc[name] = without_keys(str(doc[name]))
-        return {name: value for name, value in doc.items() if value not in (None, [])}
+        return {name: value for name, value in doc.items() if value not in (None, [], False)}
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any], why: str = "") -> Self:

@@ -22,6 +22,7 @@ from ...modules.agent import (
     get_generator,
 )
 from ...modules.agent.generators import Capabilities
+from ...modules.agent.subagent import SubAgentToolset
 from ..failures import InputError, one_line
 from ..importing import load_object, made
 from .config import AgentConfig
@@ -175,6 +176,8 @@ def _equipped(agent: Agent, config: AgentConfig) -> Agent:
         agent = each.apply(agent, as_agent=config.as_agent if config.as_agent in each.agents else None)
     if config.policy is not None:
         agent.policy = policy_of(config.policy)
+    if config.subagents:
+        agent.tools = [*agent.tools, SubAgentToolset(parent_agent=agent)]
     return agent
 
 

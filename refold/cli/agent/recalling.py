@@ -35,6 +35,9 @@ def recalled(
         return None
     doc = (header["task"].get("metadata") or {}).get(KEY)
     if not isinstance(doc, Mapping):
+        parent = header.get("parent")
+        if isinstance(parent, Mapping) and "call" in parent:
+            raise InputError(f"{header['run_id']} is a sub-agent's run, part of {parent['run']}: name that one")
         raise InputError(
             f"the run {header['run_id']} is one of an Agent that was made in Python; say where that Agent is, or a "
             "function that gives it: --module mymodule:agent"

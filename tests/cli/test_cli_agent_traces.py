@@ -1,0 +1,204 @@
+"""Traces of Agents: `refold verify`, `resume` and `fork` make the Agent again, from the trace or from `--module`."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from refold import Trace
+
+Command = Callable[..., Any]
+
+MODULE = """
+import asyncio
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall, Toolset, tool, tool_method
+
+log = []
+
+@tool
+def add(a: int, b: int) -> int:
+    \"\"\"Adds.\"\"\"
+    return a + b
+
+class Scene(Toolset):
+    @tool_method
+    def look(self) -> str:
+        \"\"\"Looks.\"\"\"
+        return "seen"
+    async def __aenter__(self):
+        log.append("in")
+        return self
+    async def __aexit__(self, *raised):
+        log.append("out")
+
+def answers():
+    return [ToolCall.of("1", "add", {"a": 1, "b": 2}), ToolCall.of("2", "look", {}), "It is 3."]
+
+agent = Agent(name="adder", model=ScriptedGenerator(answers()), tools=[add, Scene()])
+other = Agent(name="other", model=ScriptedGenerator(answers()), tools=[add])
+
+def make():
+    return Agent(name="adder", model=ScriptedGenerator(answers()), tools=[add, Scene()])
+
+def broken():
+    raise RuntimeError("not today")
+
+if __name__ == "__main__":
+    asyncio.run(agent.with_(engine={"traces": "runs"}).run("add"))
+"""
+
+
+@pytest.fixture(autouse=True)
+def module(lab: Path) -> None:
+    (lab / "adding.py").write_text(MODULE)
+
+
+@pytest.fixture
+def scripted(lab: Path) -> Callable[..., str]:
+    """The identifier of a model that gives these answers."""
+
+    def write(*answers: Any) -> str:
+        (lab / "script.json").write_bytes(orjson.dumps(list(answers)))
+        return "scripted:script.json"
+
+    return write
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"calls": [{name: arguments}]}
+
+
+@pytest.fixture
+def adding(refold: Command, scripted: Command) -> Path:
+    """The trace of a run with one call and an answer."""
+    model = scripted(call("add", a=1, b=2), call("add", a=3, b=4), "It is 3.")
+    options = ("--tool", "adding:add", "--tools", "Memory", "--instructions", "Add.", "--tool-mode", "xml")
+    return Path(refold("agent", "add", "--model", model, *options, "--json").doc["trace"])
+
+
+def test_a_trace_tells_what_its_agent_is_made_of_and_no_key(refold: Command, scripted: Command) -> None:
+    model = f"{scripted('ok')}"
+    doc = refold("agent", "go", "--model", model, "--tool", "adding:add", "--policy", "headless", "--json").doc
+    config = Trace.load(Path(doc["trace"])).header["task"]["metadata"]["agent"]
+    assert config == {
+        "model": "scripted:script.json",
+        "tools": ["adding:add"],
+        "policy": "headless",
+        "workspace": ".",
+        "folder": os.getcwd(),
+    }
+
+
+def test_keys_are_left_out_of_models_and_policies() -> None:
+    from refold.cli.agent.config import AgentConfig, without_keys
+
+    config = AgentConfig(model="openai/x,api_key=sk-1234,temperature=0", policy="guard judge_model=m/y,api_key=sk-5")
+    assert config.to_dict()["model"] == "openai/x,temperature=0"
+    assert config.to_dict()["policy"] == "guard judge_model=m/y"
+    assert without_keys("openai/x, api_key='a b',seed=1") == "openai/x,seed=1"
+
+
+def test_verify_needs_no_model_no_option_and_not_even_the_folder(
+    refold: Command, adding: Path, lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refold("verify", adding).code == 0
+    (lab / "script.json").unlink()
+    assert refold("verify", adding).code == 0, "nobody asks the model"
+    path = adding.absolute()
+    (lab / "deep").mkdir()
+    monkeypatch.chdir(lab / "deep")
+    assert refold("verify", path).code == 0
+
+
+def test_verify_tells_where_a_tool_has_changed(refold: Command, adding: Path, lab: Path) -> None:
+    (lab / "adding.py").write_text(MODULE.replace('"""Adds."""', '"""Subtracts."""'))
+    import sys
+
+    del sys.modules["adding"]
+    ran = refold("verify", adding)
+    assert ran.code == 1
+    assert ran.lines[0] == "step 0, init"
+
+
+def test_fork_goes_on_from_a_state_and_resume_from_a_cut(refold: Command, adding: Path) -> None:
+    ran = refold("fork", adding, "--at", 1)
+    assert ran.code == 0
+    assert "  → 7" in ran.lines
+    assert "  → 3" not in ran.lines
+    lines = adding.read_bytes().splitlines(keepends=True)
+    commit = next(place for place, line in enumerate(lines) if line.startswith(b'{"kind":"commit"'))
+    cut = adding.with_name("cut.trace.jsonl")
+    cut.write_bytes(b"".join(lines[: commit + 1]) + b'{"kind":"torn')
+    ran = refold("resume", cut)
+    assert ran.code == 0
+    assert ran.lines[1].startswith("goes on at step 1, attempt 2; a torn last record")
+    assert "It is 3." in ran.lines
+    for trace in (adding, cut, *Path("runs").glob("add-*")):
+        assert refold("verify", trace).code == 0
+
+
+def test_a_trace_is_gone_on_with_in_its_own_folder(
+    process: Command, scripted: Command, lab: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    model = scripted(call("ask_user", question="Go on?"), call("write", file_path="a.txt", content="x"), "Written.")
+    ran = process("agent", "go", "--model", model, "--tools", "ask_user,write")
+    assert ran.returncode == 20
+    (trace,) = (lab / "runs").glob("*.trace.jsonl")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    ran = process("resume", trace, "--value", '"yes"', cwd=elsewhere)
+    assert ran.returncode == 0, ran.stderr
+    assert (lab / "a.txt").read_text() == "x"
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_run_begun_in_python_is_told_by_module(refold: Command, process: Command, lab: Path) -> None:
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "adding.py"], check=True, timeout=60)
+    (trace,) = (lab / "runs").glob("*.trace.jsonl")
+    for command in ("verify", "resume", "fork"):
+        ran = refold(command, trace)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert "--module mymodule:agent" in ran.err
+    for named in ("adding:agent", "adding:make"):
+        assert refold("verify", trace, "--module", named).code == 0
+    assert refold("verify", trace, "--module", "adding:other").code == 1
+    for named, said in (
+        ("adding:broken", "RuntimeError: not today"),
+        ("adding:log", "is no Agent, nor a function that gives one"),
+        ("adding:nothing", "adding has no 'nothing'"),
+    ):
+        ran = refold("verify", trace, "--module", named)
+        assert (ran.code, said in ran.err) == (2, True)
+    ran = refold("fork", trace, "--at", 1, "--module", "adding:agent")
+    assert "  → seen" in ran.lines
+    assert ran.code == 0
+    assert sys.modules["adding"].log == ["in", "out"], "verifying enters nothing, a fork does"
+
+
+def test_an_agent_of_a_module_runs_and_verifies_by_itself(refold: Command) -> None:
+    ran = refold("agent", "add", "--module", "adding:make")
+    assert (ran.code, "It is 3." in ran.lines) == (0, True)
+    assert refold("verify", "runs").code == 0
+    assert refold("resume", "runs").code == 0
+    doc = refold("agent", "add", "--module", "adding:agent", "--name", "kai", "--max-steps", 1, "--json").doc
+    assert (doc["stop_reason"], doc["exit_code"]) == ("budget_steps", 10)
+    assert Trace.load(Path(doc["trace"])).state(0)["agent"]["name"] == "kai"
+    assert refold("verify", doc["trace"]).code == 0
+
+
+def test_other_modules_are_as_they_were(refold: Command, trace: Path) -> None:
+    assert refold("verify", trace, "--module", "agents:Counter").code == 0
+    assert refold("run", "adding:agent", "go").err.startswith("refold: adding:agent is an Agent")
+
+
+def test_a_newer_config_is_refused(refold: Command, adding: Path) -> None:
+    from refold.cli.agent.config import AgentConfig
+    from refold.cli.failures import InputError
+
+    with pytest.raises(InputError, match="the agent's wings"):
+        AgentConfig.from_dict({"wings": 2})
