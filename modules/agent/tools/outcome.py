@@ -68,8 +68,10 @@ class ToolOutcome:
         return None if self.usage is None else self.usage.cost_usd
 
     def having_used(self, usage: Usage | None) -> "ToolOutcome":
-        """The same outcome of a call in which this was used."""
-        return self if usage is None else replace(self, metadata={**self.metadata, USED: usage_to_dict(usage)})
+        """The same outcome of a call in which this was used; what the tool's own result says of that goes first."""
+        if usage is None or self.usage is not None:
+            return self
+        return replace(self, metadata={**self.metadata, USED: usage_to_dict(usage)})
 
     @property
     def text(self) -> str:

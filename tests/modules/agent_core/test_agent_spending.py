@@ -162,3 +162,13 @@ async def test_hooks_that_stop_by_tokens_or_cost_count_what_tools_used() -> None
     for hook, calls in ((token_usage(35), 2), (estimated_cost(2.4), 2)):
         found = await ran([[call("dear")]] * 5, tools=[dear], hooks=[hook])
         assert len(found.get_events_by_type(ToolStep)) == calls
+
+
+async def test_what_a_result_says_of_its_usage_goes_before_what_was_seen() -> None:
+    @tool
+    async def knows() -> Message:
+        """Knows of more than can be seen from here, such as of a child's run before a crash."""
+        return Message("tool", "done", metadata={"used": {"total_tokens": 3}})
+
+    agent = Agent(name="t", model=ScriptedGenerator([[call("knows")], "done"]), tools=[knows])
+    assert (await agent.run("go")).usage.total_tokens == 3
