@@ -52,8 +52,10 @@ class AgentLoop(AgentModule[AgentState]):
         tools = [tool.definition for tool in setup.tools]
         system = Message("system", setup.instructions) if setup.instructions else None
         params = setup.params.model_copy(update={"tools": tools}) if tools else setup.params
+        policy = setup.policy.describe() if setup.policy is not None else None
+        model = setup.generator.model
         return AgentState(
-            agent=AgentFacts(name=setup.name, model=setup.generator.model, agent_id=agent_id, session_id=session_id),
+            agent=AgentFacts(name=setup.name, model=model, agent_id=agent_id, session_id=session_id, policy=policy),
             inputs=inputs,
             system=system,
             messages=messages,

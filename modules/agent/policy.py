@@ -26,6 +26,9 @@ class Policy(Protocol):
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
         """Those of the tools that the model is told of."""
 
+    def describe(self) -> dict[str, Any]:
+        """Its name and settings as JSON, without keys."""
+
     def surroundings(self) -> AbstractContextManager[None]:
         """What tools are called in."""
 

@@ -10,12 +10,17 @@ from .usage import Usage
 
 
 class AgentFacts(StateModel):
-    """Who runs: what events say of the agent. The ids are None where a module was run without its Agent."""
+    """Who runs: what events say of the agent. The ids are None where a module was run without its Agent.
+
+    `policy` is what stands over its calls, with its settings: a run that was begun under one is not resumed under
+    another, unless whoever resumes it says so (`on_divergence="ignore"`).
+    """
 
     name: str
     model: str
     agent_id: str | None = None
     session_id: str | None = None
+    policy: dict[str, Any] | None = None
 
 
 class AgentState(StateSchema):

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ..agent.generators import GenerateParams, Generator, get_generator
+from ..agent.generators import GenerateParams, Generator, get_generator, get_identifier
 from ..agent.hooks import Hook
 from ..agent.tools import Tool
 from .gate import AskBehavior, OnDeny, OnJudgeError, is_named, process_judge_hook
@@ -88,6 +88,10 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
             scope=self.scope,
             preset=self.preset,
         )
+
+    def describe(self) -> dict[str, Any]:
+        """Its name and settings as JSON; the judge by its identifier, without keys."""
+        return {**super().describe(), "judge_model": get_identifier(get_generator(self.judge_model))}
 
     def get_hooks(self) -> list[Hook]:
         """The hooks of a headless session, and the judge's."""

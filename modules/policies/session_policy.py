@@ -68,6 +68,11 @@ class SessionPolicy(BaseModel):
         rules = self.rules
         return [tool for tool in tools if rules is None or not rules.denies_whole(tool.wire_name)]
 
+    def describe(self) -> dict[str, Any]:
+        """Its name and settings as JSON, as the trace has them; what is no JSON stands by its class."""
+        settings = self.model_dump(mode="json", warnings=False, fallback=lambda value: type(value).__name__)
+        return {"name": self.name or type(self).__name__, **settings}
+
     def surroundings(self) -> AbstractContextManager[None]:
         """What tools are called in."""
         return nullcontext()

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from refold import Engine
+from refold import DivergenceError, Engine
 from refold.modules.agent import (
     Agent,
     CountingHook,
@@ -23,6 +23,7 @@ from refold.modules.agent import (
 )
 from refold.modules.agent.calls import ToolCall
 from refold.modules.policies import (
+    GuardSessionPolicy,
     HeadlessSessionPolicy,
     InteractiveSessionPolicy,
     SessionPolicy,
@@ -202,6 +203,37 @@ class TestRules:
             trajectory = await run(made([calls, "done"], policy))
         denied = [text.startswith("[POLICY DENIED]") for text in results(trajectory)]
         assert denied == [False, True, False, True, True, False, True, True]
+
+
+class TestResuming:
+    """What waits for an approval under one policy is not done by resuming it under another."""
+
+    async def test_a_run_stays_under_its_policy(self, tmp_path: Path) -> None:
+        rules = {"ask": "work(what=b*)"}
+
+        def agent(policy: Any) -> Agent:
+            return made([works("bob"), "done"], policy, engine={"traces": tmp_path})
+
+        ran.clear()
+        waiting = await agent({"name": "interactive", "rules": rules}).run("go")
+        assert waiting.trace is not None
+        run_id = waiting.trace.run_id
+        assert waiting.trace.final_state["agent"]["policy"]["rules"]["ask"] == ["work(what=b*)"]
+        for other in (None, "interactive", "headless", {"name": "interactive", "rules": {"ask": "work(what=c*)"}}):
+            with pytest.raises(DivergenceError, match="policy"):
+                await agent(other).resume(run_id)
+        assert ran == []
+        done = await agent({"name": "interactive", "rules": rules}).resume(run_id, "approve")
+        assert results(done) == ["did bob"]
+
+    def test_what_the_trace_says_of_a_policy_has_no_keys(self) -> None:
+        guard = GuardSessionPolicy(judge_model="openai/gpt-4o,api_key=sk-secret-secret,temperature=0.5")
+        told = guard.describe()
+        assert told["name"] == "guard"
+        assert told["judge_model"] == "litellm!openai/gpt-4o,temperature=0.5"
+        assert "secret" not in str(told)
+        model = FunctionGenerator(lambda messages, params: "x", model="mine")
+        assert GuardSessionPolicy(judge_model=model).describe()["judge_model"] == "mine"
 
 
 class TestSwapping:
