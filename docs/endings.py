@@ -3,21 +3,16 @@
 from pathlib import Path
 
 from refold import ENDINGS, RunStatus, StopReason
+from refold.modules.agent.stop_reasons import agent_stop_reason
 
 PAGE = Path(__file__).with_name("endings.md")
 BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
 
 
 def agent_reason(reason: StopReason) -> str:
-    """The Agent's word for a stop reason: it knows four, and gives none while it waits or when it was cancelled."""
+    """The Agent's word for a stop reason; it gives none while it waits."""
     status = ENDINGS[reason].status
-    if status in (RunStatus.waiting, RunStatus.cancelled):
-        return ""
-    if status is RunStatus.completed or reason is StopReason.critic_stop:
-        return "finished"
-    if reason is StopReason.stagnation:
-        return "stalled"
-    return "max_steps_reached" if reason in (StopReason.max_steps, StopReason.budget_steps) else "error"
+    return "" if status is RunStatus.waiting else agent_stop_reason(reason, status)
 
 
 def table() -> str:

@@ -19,7 +19,6 @@ from .events import (
     AgentStalled,
     AgentStart,
     AgentStep,
-    AgentStopReason,
     CompactionEvent,
     GenerationContent,
     GenerationEnd,
@@ -41,6 +40,7 @@ from .modes import feedback_on
 from .recorded_errors import recorded_error
 from .reducing import Consequences, consequences, error_of, turn_messages
 from .state import AgentFacts
+from .stop_reasons import agent_stop_reason
 from .tools import ToolOutcome
 from .turn import Turn
 
@@ -53,14 +53,6 @@ _PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)
 
 _DEFAULTS: dict[type[AgentEvent], list[tuple[str, Any, Any]]] = {}
 _NAMESPACE = UUID("0f3f7c0e-3a43-5f0b-9d38-6a2f6f0d4c11")
-_ENDS: dict[str, AgentStopReason] = {
-    "completed": "finished",
-    "budget_steps": "max_steps_reached",
-    "max_steps": "max_steps_reached",
-    "critic_stop": "finished",
-    "stagnation": "stalled",
-    "cancelled": "cancelled",
-}
 Resolve = Callable[[Any], Any]
 
 
@@ -182,7 +174,7 @@ class Projector:
             self._began = True
             yield self._make(AgentStart, inputs={"goal": self._header["task"]["objective"]})
         reason = record["stop_reason"]
-        stop: AgentStopReason = _ENDS.get(reason) or _ENDS.get(record["status"]) or "error"
+        stop = agent_stop_reason(reason, record["status"])
         error = self._error
         raised = record.get("error")
         if raised and stop == "error":
