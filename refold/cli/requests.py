@@ -24,6 +24,8 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
     elif details:
         if details.get("in"):
             yield "asked in", Text(clean(str(details["in"])), "dim")
+        if details.get("refused"):
+            yield "refused", Text(clean(f"the answer before: {details['refused']}"), "yellow")
         yield from _detail_rows(details.get("details"))
     if request.get("kind") != "unknown_effect":
         yield "takes", Text(described(request.get("schema")))

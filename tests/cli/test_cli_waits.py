@@ -20,7 +20,7 @@ from rich.console import Console
 from refold import Trace
 from refold.cli.forms import fill
 from refold.cli.progress import Progress
-from refold.cli.requests import deadline_text
+from refold.cli.requests import deadline_text, request_rows
 from refold.cli.schemas import described
 from refold.cli.wording import ASK, decision_text
 from refold.engine.answers import schema_problem
@@ -145,6 +145,12 @@ def test_several_requests_are_each_shown_with_what_to_type(refold: Command) -> N
     assert r"to: [bold]Ada[/bold] \u001b[31m" in ran.lines
     assert ran.lines[-1].startswith("resume: refold resume runs/wait-")
     assert "--value" not in ran.lines[-1]
+
+
+def test_an_answer_that_was_refused_is_told_with_the_question() -> None:
+    request = {"kind": "ask", "prompt": "?", "details": {"in": "pay", "refused": "Value error, odd"}}
+    rows = {label: text.plain for label, text in request_rows(request)}
+    assert rows["refused"] == "the answer before: Value error, odd"
 
 
 def test_quiet_says_so_in_a_line(refold: Command) -> None:

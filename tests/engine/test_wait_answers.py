@@ -25,6 +25,7 @@ from refold import (
     WaitAnsweredError,
     WaitRequest,
     ask,
+    ask_sync,
 )
 from refold.testing import scripted
 from refold.testing.strategies import JSON_VALUES
@@ -172,20 +173,50 @@ def test_a_refusal_says_which_place_does_not_fit() -> None:
         engine.resume(first.trace, [{"n": None}, {"n": 5}])
 
 
-def test_a_type_that_refuses_what_its_schema_takes_is_told_to_who_asked() -> None:
-    def even(value: int) -> int:
-        if value % 2:
-            raise ValueError("odd")
-        return value
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("odd")
+    return value
 
-    async def asks() -> Any:
-        return await ask("?", Annotated[int, AfterValidator(even)])
 
-    engine = Engine(scripted([Decision.act(Action("asks"))], tools={"asks": asks}))
-    result = lawful(engine, engine.resume(engine.run("t").trace, 3))
-    (seen,) = result.state.seen[0]
-    assert seen["error_type"] == "ValidationError"
-    assert "odd" in seen["error"]
+Even = Annotated[int, AfterValidator(even)]
+
+
+async def asks_for_even() -> Any:
+    return await ask("?", Even)
+
+
+def asks_for_even_sync() -> Any:
+    return ask_sync("?", Even)
+
+
+@pytest.mark.parametrize("tool", [asks_for_even, asks_for_even_sync])
+def test_an_answer_that_only_the_type_refuses_is_asked_for_again_with_what_was_wrong(tool: Any) -> None:
+    engine = Engine(scripted([Decision.act(Action("asks"))], tools={"asks": tool}))
+    first = engine.run("t")
+    second = lawful(engine, engine.resume(first.trace, 3))
+    third = lawful(engine, engine.resume(second.trace, 5))
+    asked = [result.waiting[0] for result in (first, second, third)]
+    assert len({request.id for request in asked}) == 3
+    assert [request.details.get("refused") for request in asked] == [None, *["Value error, odd"] * 2]
+    with pytest.raises(WaitAnsweredError, match="is not of type"):
+        engine.resume(third.trace, "four")
+    with pytest.raises(WaitAnsweredError):
+        engine.resume(third.trace, 4, request=asked[0].id)
+    last = lawful(engine, engine.resume(third.trace, 4))
+    assert last.state.seen[0][0]["output"] == 4
+
+
+def test_a_handler_whose_answer_only_the_type_refuses_leaves_the_request_open() -> None:
+    answers = iter([3, 4])
+    engine = Engine(
+        scripted([Decision.act(Action("asks"))], tools={"asks": asks_for_even}), on_wait=lambda _: next(answers)
+    )
+    first = engine.run("t")
+    (event,) = [record for record in first.trace.records if record.kind == "event"]
+    assert (event["name"], event["data"]["problem"]) == ("answer_refused", "Value error, odd")
+    last = lawful(engine, engine.resume(first.trace))
+    assert last.state.seen[0][0]["output"] == 4
 
 
 def test_a_schema_is_checked_when_it_is_given() -> None:
