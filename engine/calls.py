@@ -168,7 +168,7 @@ class Call:
             returns = self.spec.returns
             plain = type(value) is self.spec.model or (returns is None and type(value) is str and value.isascii())
             held = value if plain else json_result(value, returns, "the result")
-            data = dump(held)
+            data = self._json(held)
             if plain:
                 check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
@@ -182,6 +182,12 @@ class Call:
             orjson.Fragment(data) if len(data) < BLOB_FROM and not is_blob(held) else run.writer.put_blob(data)
         )
         return held, data, self._close({"result": result}, usage)
+
+    def _json(self, held: Any) -> bytes:
+        spec = self.spec
+        if spec.marks.brief and spec.returns is not None and type(held) is spec.model:
+            return spec.returns.dump_json(held, exclude_defaults=True)
+        return dump(held)
 
     def fail(self, error: Exception) -> NoReturn:
         """Writes the error as the outcome, and raises it as the EffectError that a replay would raise."""

@@ -26,6 +26,7 @@ class Marks:
     usage: Callable[[Any], Any] | None = None
     tokens: int | Callable[..., int] = 0
     name: str | None = None
+    brief: bool = False
 
 
 _UNMARKED = Marks()
@@ -41,6 +42,7 @@ def effect(
     usage: Callable[[Any], Any] | None = None,
     tokens: int | Callable[..., int] = 0,
     name: str | None = None,
+    brief: bool = False,
 ) -> Callable[[F], F]: ...
 
 
@@ -52,17 +54,19 @@ def effect(
     usage: Callable[[Any], Any] | None = None,
     tokens: int | Callable[..., int] = 0,
     name: str | None = None,
+    brief: bool = False,
 ) -> F | Callable[[F], F]:
     """Marks a function for `perform`, or as a tool.
 
     `idempotent`: it may be run again when a crash left its fate unknown. `timeout`: seconds it may take. `usage`:
     gives what a result has cost (anything that `Usage.of` takes). `tokens`: how many to reserve from the token budget
     before it starts, a number or a function of the call's arguments. `name`: its name in the trace, if not the
-    function's.
+    function's. `brief`: its result, of a state's model, is journaled without the fields that are at their defaults.
+    A replay fills them in: they may then never change, nor may a union be told apart by one of them.
     """
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
-    marks = Marks(idempotent, timeout, usage, tokens, name)
+    marks = Marks(idempotent, timeout, usage, tokens, name, brief)
 
     def mark(function: F) -> F:
         function.__refold_marks__ = marks  # type: ignore[attr-defined]

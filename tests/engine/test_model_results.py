@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from refold import Action, AgentModule, Decision, EffectError, Engine, Observation, StateModel, StateSchema, perform
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    EffectError,
+    Engine,
+    Observation,
+    StateModel,
+    StateSchema,
+    effect,
+    perform,
+)
 from refold.engine.state import json_value
 
 
@@ -31,6 +42,11 @@ async def make() -> Part:
     return MADE
 
 
+@effect(brief=True)
+async def make_briefly() -> Part:
+    return MADE.model_copy(update={"text": ""})
+
+
 def nest() -> Nested:
     nested = Nested()
     for _ in range(250):
@@ -50,6 +66,8 @@ class Makes(AgentModule[Seen]):
         part = await perform(make)
         GIVEN.append(part)
         told = ""
+        if state.task == "briefly":
+            assert await perform(make_briefly) == Part(more=MADE.more)
         if state.task == "nest":
             try:
                 await perform(nest)
@@ -86,6 +104,14 @@ def test_a_model_that_nests_too_deep_to_be_read_again_is_refused() -> None:
     engine = Engine(Makes())
     result = engine.run("nest")
     assert "nested deeper than 200 levels" in result.state.told
+    assert engine.verify(result.trace) == []
+
+
+def test_a_brief_result_leaves_out_what_is_at_its_default() -> None:
+    engine = Engine(Makes())
+    result = engine.run("briefly")
+    outcomes = [record["result"] for record in result.trace.records if record.kind == "outcome"]
+    assert outcomes[1] == {"more": MADE.to_dict()["more"]}
     assert engine.verify(result.trace) == []
 
 

@@ -53,7 +53,7 @@ class _Asked:
         self.generator = generator
         self.render = render
 
-    @effect(idempotent=True, usage=_usage, tokens=tokens_to_reserve, name="generate")
+    @effect(idempotent=True, usage=_usage, tokens=tokens_to_reserve, name="generate", brief=True)
     async def generate(
         self,
         *,
