@@ -11,14 +11,13 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from mcp import types
 
 from ...engine import NoRunError, ask, effect, perform
 from ..agent.tools import ErrorModel, ToolOutcome
 from .connection import Connection, NotSentError, Parked
 from .eliciting import answer_of, question_of, result_of, schema_of, text_of
-from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownFateError
+from .errors import MCPConnectionError, MCPProtocolError, MCPUnknownFateError
 from .listing import is_idempotent
 from .results import outcome_of
 
@@ -60,7 +59,7 @@ async def _sent(client: "MCPClient", tool: str, arguments: Mapping[str, Any], ag
     for attempt in (1, 2):
         connection = await client._connected()
         try:
-            return await _reply(client, connection, tool, connection.send(tool, arguments))
+            return await _reply(client, connection, tool, connection.send(tool, arguments, client.call_timeout))
         except NotSentError as error:
             if attempt == 2:
                 raise MCPConnectionError(client.server, f"the call could not be sent: {error}") from error
@@ -83,7 +82,9 @@ async def _gone_on(
     if call is None:
         connection = await client._connected()
         try:
-            return await _reply(client, connection, tool, connection.send(tool, arguments, given, state))
+            return await _reply(
+                client, connection, tool, connection.send(tool, arguments, client.call_timeout, given, state)
+            )
         except NotSentError as error:
             raise MCPConnectionError(client.server, f"the answer could not be sent: {error}") from error
     parked = client._parked.pop(call, None)
@@ -94,17 +95,14 @@ async def _gone_on(
             "out is not known. It was not sent again: call the tool once more if that does no harm",
         )
     connection, waiting = parked
-    waiting.questions.clear()
-    waiting.answers.update(given)
-    waiting.tell()
+    waiting.answer(given)
     return await _reply(client, connection, tool, waiting)
 
 
 async def _reply(client: "MCPClient", connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
     """What came of a call: its outcome, or the questions that come before it. One that takes too long is given up."""
     try:
-        with anyio.move_on_after(client.call_timeout):
-            await call.settled()
+        await call.settled()
     except BaseException:
         call.scope.cancel()
         raise
@@ -114,13 +112,7 @@ async def _reply(client: "MCPClient", connection: Connection, tool: str, call: P
         return {"questions": {name: question_of(asked) for name, asked in call.questions.items()}, "call": key}
     if call.error is not None:
         raise call.error
-    if call.result is None:
-        call.scope.cancel()
-        call.tell()
-        raise MCPTimeoutError(
-            f"MCP server {client.server!r} did not answer the call of {tool!r} within {client.call_timeout:g} s; "
-            "whether it was carried out is not known"
-        )
+    assert call.result is not None
     if isinstance(call.result, types.CallToolResult):
         return {"outcome": outcome_of(call.result).to_dict()}
     questions = {}

@@ -9,11 +9,11 @@ any form but an error of this package.
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import anyio
 import httpx2
-from anyio.abc import TaskGroup
 from mcp import Client, MCPError, types
 from pydantic import ValidationError
 
@@ -34,13 +34,14 @@ class NotSentError(Exception):
 class Parked:
     """A call under way: it ends with `result` or `error`, or has `questions` that the server wants answered first."""
 
-    def __init__(self) -> None:
-        self.scope = anyio.CancelScope()
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self.scope = anyio.CancelScope(deadline=anyio.current_time() + timeout)
         self.questions: dict[str, types.ElicitRequestParams] = {}
         self.answers: dict[str, types.ElicitResult] = {}
         self.result: types.CallToolResult | types.InputRequiredResult | None = None
         self.error: Exception | None = None
-        self._changed = anyio.Event()
+        self._changed: anyio.Event | None = None
 
     @property
     def ended(self) -> bool:
@@ -49,12 +50,28 @@ class Parked:
 
     def tell(self) -> None:
         """Wakes whoever waits for the call, or for an answer."""
-        self._changed.set()
-        self._changed = anyio.Event()
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
     async def changed(self) -> None:
         """Waits for the next `tell`."""
+        if self._changed is None:
+            self._changed = anyio.Event()
         await self._changed.wait()
+
+    def ask(self, name: str, params: types.ElicitRequestParams) -> None:
+        """Puts a question; the time that a person takes does not count."""
+        self.questions[name] = params
+        self.scope.deadline = math.inf
+        self.tell()
+
+    def answer(self, answers: Mapping[str, types.ElicitResult]) -> None:
+        """Goes on with answers."""
+        self.questions.clear()
+        self.answers.update(answers)
+        self.scope.deadline = anyio.current_time() + self.timeout
+        self.tell()
 
     async def settled(self) -> None:
         """Waits until the call has ended, or asks something."""
@@ -79,8 +96,10 @@ class Connection:
         self._streams = streams
         self._init_timeout = init_timeout
         self._on_end = on_end
-        self._calls: TaskGroup | None = None
         self._open: list[Parked] = []
+        self._carried = 0
+        self._drained: anyio.Event | None = None
+        self._ending = False
         self._scope = anyio.CancelScope()
         self._ready = anyio.Event()
         self._stop = anyio.Event()
@@ -129,10 +148,11 @@ class Connection:
                     self.tools = await listed(client, self.server)
                     self._scope.deadline = math.inf
                     self.client = client
-                    async with anyio.create_task_group() as self._calls:
-                        self._ready.set()
+                    self._ready.set()
+                    try:
                         await self._stop.wait()
-                        self._calls.cancel_scope.cancel()
+                    finally:
+                        await self._leave_calls()
             if self._scope.cancelled_caught and not self._ready.is_set():
                 self._error = MCPConnectionError(self.server, f"it was not ready within {self._init_timeout:g} s")
         except Exception as error:  # noqa: BLE001 - told to who connects, or to who calls
@@ -145,6 +165,16 @@ class Connection:
                 self._give_up(call)
             self._ready.set()
             self._on_end(self._error)
+
+    async def _leave_calls(self) -> None:
+        """Cancels the calls under way, and waits until none uses the session any more."""
+        self._ending = True
+        for call in list(self._open):
+            call.scope.cancel()
+        with anyio.CancelScope(shield=True):
+            while self._carried:
+                self._drained = anyio.Event()
+                await self._drained.wait()
 
     def _give_up(self, call: Parked) -> None:
         """Ends a call whose connection is gone."""
@@ -161,16 +191,40 @@ class Connection:
         self,
         tool: str,
         arguments: Mapping[str, Any],
+        timeout: float,
         answers: Mapping[str, types.ElicitResult] | None = None,
         state: str | None = None,
     ) -> Parked:
-        """Sends a call, which goes on until it ends or its scope is cancelled; NotSentError without a connection."""
-        if not self.usable or self._calls is None:
+        """Sends a call, which goes on until it ends, its scope is cancelled, or it has taken `timeout` seconds.
+
+        Raises NotSentError without a connection.
+        """
+        if not self.usable:
             raise NotSentError("there is no connection")
-        call = Parked()
+        call = Parked(timeout)
         self._open.append(call)
-        self._calls.start_soon(self._carry_out, call, tool, dict(arguments), dict(answers or {}), state)
+        self._carried += 1
+        spawn(partial(self._carried_out, call, tool, dict(arguments), dict(answers or {}), state))
         return call
+
+    async def _carried_out(self, call: Parked, tool: str, *rest: Any) -> None:
+        """Carries a call out; whatever happens, who waits for it is told."""
+        try:
+            await self._carry_out(call, tool, *rest)
+        except Exception as error:  # noqa: BLE001 - told to who calls
+            call.error = error
+        finally:
+            if call.scope.cancelled_caught and not call.ended and not self._ending:
+                call.error = MCPTimeoutError(
+                    f"MCP server {self.server!r} did not answer the call of {tool!r} within {call.timeout:g} s; "
+                    "whether it was carried out is not known"
+                )
+            if call.ended:
+                self._open.remove(call)
+            call.tell()
+            self._carried -= 1
+            if self._drained is not None and not self._carried:
+                self._drained.set()
 
     async def _carry_out(
         self,
@@ -197,10 +251,6 @@ class Connection:
                 call.error = MCPProtocolError(f"MCP server {self.server!r} answered what is no answer: {error}")
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.TransportError, OSError) as error:
                 call.error = MCPUnknownFateError(self.server, f"the connection was lost during the call: {error!r}")
-        if call.scope.cancelled_caught and not call.ended:
-            call.error = MCPTimeoutError(f"MCP server {self.server!r}: the call of {tool!r} was given up")
-        self._open.remove(call)
-        call.tell()
 
     def _told(self, error: MCPError) -> Exception:
         text = error.error.message
@@ -221,8 +271,7 @@ class Connection:
         if call is None:
             return types.ElicitResult(action="cancel")
         key = "question"
-        call.questions[key] = params
-        call.tell()
+        call.ask(key, params)
         while key not in call.answers and not call.scope.cancel_called:
             await call.changed()
         return call.answers.pop(key, types.ElicitResult(action="cancel"))
