@@ -95,9 +95,12 @@ class SubAgentToolset(Toolset):
     # sub-agents
 
     def child_module(self, name: str, task: Task, policy: Any = None) -> AgentModule[Any] | None:
-        """The module of a sub-agent in the background whose run is taken up again; None where it is none of these."""
+        """The module of a sub-agent whose run has this task, to take it up again or to verify it; None for any other.
+
+        Engine(toolset.child_module("", Task.from_dict(trace.header["task"]))).verify(trace)
+        """
         about = task.metadata.get(_OURS)
-        if about is None or not self.run_in_background:
+        if about is None:
             return None
         known, kind = type_named(about["type"])
         return self._module(known, kind, about["instructions"], policy)

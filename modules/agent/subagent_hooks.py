@@ -7,7 +7,7 @@ from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
-from .hooks import Hook
+from .hooks import CountingHook, Hook
 
 _CONTAINERS = (list, dict, set, deque, bytearray)
 
@@ -22,7 +22,10 @@ def hooks_apart(hooks: list[Hook]) -> list[Hook]:
 
 
 def _apart(hook: Hook) -> Hook:
-    made = copy(hook)
+    if isinstance(hook, CountingHook):
+        return hook  # what it remembers is in the state of each run
+    made: Hook = type(hook).__new__(type(hook))  # `copy` knows no properties
+    vars(made).update({name: _data_apart(held) for name, held in vars(hook).items()})
     made.func = _function_apart(hook.func)
     return made
 
