@@ -74,6 +74,8 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> tuple[tup
     """The positional and keyword arguments of a call, from a model's values by name and what the run fills in."""
     arguments: dict[str, Any] = {}
     others = dict(values)
+    if [parameter.kind for parameter in signature.parameters.values()] == [Parameter.VAR_KEYWORD]:
+        return (), others
     for name, parameter in signature.parameters.items():
         marker = marker_of(parameter)
         if parameter.kind is Parameter.VAR_KEYWORD:
