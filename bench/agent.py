@@ -20,7 +20,8 @@ from .figure import Figure, Sizes, paired, spread, trace_file
 from .limit import records
 from .steps import WINDOW, timed
 
-PEER = (("agent.peer.short", 100, 1 / 20), ("agent.peer.long", 500, 1 / 100))
+PEER = (("agent.peer.short", 100, 4, 1 / 20), ("agent.peer.long", 500, 1, 1 / 100))
+"""Figures beside dreadnode: the steps of a run, how many runs (the long one takes a minute), and the goal."""
 
 
 def agent(sizes: Sizes) -> Iterator[Figure]:
@@ -29,8 +30,8 @@ def agent(sizes: Sizes) -> Iterator[Figure]:
     yield _growth(sizes)
     yield _bytes(sizes)
     if sizes.peer is not None:
-        for key, steps, goal in PEER:
-            yield _beside_peer(key, min(steps, sizes.steps), goal, sizes)
+        for key, steps, runs, goal in PEER:
+            yield _beside_peer(key, min(steps, sizes.steps), runs, goal, sizes)
 
 
 def _steps(sizes: Sizes) -> Iterator[Figure]:
@@ -94,30 +95,30 @@ def _bytes(sizes: Sizes) -> Figure:
     return Figure("agent.bytes", title, whole / messages, 5.0, details=details)
 
 
-def _beside_peer(key: str, steps: int, goal: float, sizes: Sizes) -> Figure:
-    """A run, trace on disk, over one of dreadnode's Agent, which writes nothing: least times, as both are warm."""
+def _beside_peer(key: str, steps: int, runs: int, goal: float, sizes: Sizes) -> Figure:
+    """A run, trace on disk, over one of dreadnode's Agent, which writes nothing: the medians, both warm, ours around
+    theirs.
+    """
     assert sizes.peer is not None
-    ours, theirs, version = list[float](), list[float](), ""
     script(steps)
-    for _ in range(2):
-        ours += [timed(partial(run_agent, steps)) for _ in range(sizes.repeats)]
-        report = _peer(sizes.peer, steps)
-        theirs += report["seconds"]
-        version = report["version"]
+    ours = [timed(partial(run_agent, steps)) for _ in range(sizes.repeats)]
+    report = _peer(sizes.peer, steps, runs)
+    ours += [timed(partial(run_agent, steps)) for _ in range(sizes.repeats)]
+    theirs = report["seconds"]
     details = {
         "steps": steps,
-        "dreadnode": version,
+        "dreadnode": report["version"],
         "step_us": spread(ours, 1e6 / steps),
         "peer_us": spread(theirs, 1e6 / steps),
     }
     title = f"time for a step of an Agent over dreadnode's, N = {steps:,}"
-    return Figure(key, title, min(ours) / min(theirs), goal, details=details)
+    return Figure(key, title, median(ours) / median(theirs), goal, details=details)
 
 
-def _peer(python: str, steps: int) -> dict[str, Any]:
-    """What the same loop takes there, two runs after a short one."""
+def _peer(python: str, steps: int, runs: int) -> dict[str, Any]:
+    """What the same loop takes there, so many runs after a short one."""
     script = Path(__file__).with_name("dreadnode_loop.py")
-    arguments = [python, "-I", str(script), str(steps), "2", TEXT, RESULT]
+    arguments = [python, "-I", str(script), str(steps), str(runs), TEXT, RESULT]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{python} cannot run the loop of dreadnode; is it installed there?\n{done.stderr[-2000:]}")
