@@ -118,9 +118,11 @@ class Rule:
         if call.bare == "python" and self.name.casefold() == "bash":
             code = call.of(_CODES)
             return doubt_of_python(code) if isinstance(code, str) else "the code is not a text"
+        given = call.of(_COMMANDS)
         if pattern.startswith("domain:"):
-            return _host(call.args, pattern.removeprefix("domain:").strip())
-        if (given := call.of(_COMMANDS)) is not None:
+            domain = pattern.removeprefix("domain:").strip()
+            return _host(call.args, domain) if given is None else _text(given, f"*{domain}*")
+        if given is not None:
             return self._command(call, given, pattern)
         if call.bare == "apply_patch" or call.of(_PATHS) is not None or call.bare in READING:
             return _path(call, pattern)

@@ -4,18 +4,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .shell_words import SPACE, Doubt, Word, WordReader
+from .shell_text import ShellText
+from .shell_words import Doubt, Word, WordReader
 
 MOST_CHARACTERS = 20_000
 _DEEPEST = 30
-_OPERATORS = ("<<<", "<<-", "&>>", "&&", "||", "|&", ";;", "<<", ">>", "<&", ">&", "<>", ">|", "&>")
 _REDIRECTS = frozenset({"<<<", "<<-", "<<", "&>>", ">>", "<&", ">&", "<>", ">|", "&>", "<", ">"})
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
 _SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\[", re.ASCII)
 _UNREAD = frozenset({"case", "select", "function", "coproc", "((", "esac"})
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "}"})
 _CONDITION = re.compile(r"\[\[(?:[\w\s./=!*?~^+:,@%&|<>\"-]|\$\w|\$\{\w+\})*\s\]\](?=[\s;&|)]|$)", re.ASCII)
-_PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`]*")
 _NUMBER = re.compile(r"[0-9]+(?=[<>])")
 _EVALUATES = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge|v|R)\s")
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]")
@@ -46,76 +45,24 @@ def read_line(source: str, *, is_fed: bool = False, depth: int = 0) -> list[Simp
     reader.fed = is_fed
     reader.commands(())
     reader.skip()
+    reader.close()
     if reader.at < len(source):
         raise Doubt(f"{source[reader.at : reader.at + 10]!r} stands where no command can")
     return reader.found
 
 
-class _Reader:
+class _Reader(ShellText):
     def __init__(self, source: str, depth: int) -> None:
-        self.source = source
-        self.at = 0
+        super().__init__(source)
         self.depth = depth
         self.fed = False
         self.found: list[Simple] = []
-        self._heredocs: list[tuple[str, bool, bool]] = []
         self._counted: set[str] = set()
 
-    # characters
-
-    def skip(self, *, newlines: bool = False) -> None:
-        """Goes past blanks, comments and joined lines."""
-        while self.at < len(self.source):
-            char = self.source[self.at]
-            if char in SPACE:
-                self.at += 1
-            elif self.source.startswith("\\\n", self.at):
-                self.at += 2
-            elif char == "#":
-                end = self.source.find("\n", self.at)
-                self.at = len(self.source) if end < 0 else end
-            elif char == "\n" and newlines:
-                self._newline()
-            else:
-                return
-
-    def _newline(self) -> None:
-        self.at += 1
-        for delimiter, dashed, quoted in self._heredocs:
-            self._heredoc(delimiter, dashed, quoted)
-        self._heredocs = []
-
-    def _heredoc(self, delimiter: str, dashed: bool, quoted: bool) -> None:
-        body: list[str] = []
-        while True:
-            if self.at >= len(self.source):
-                raise Doubt("a here-document is not closed")
-            end = self.source.find("\n", self.at)
-            line = self.source[self.at :] if end < 0 else self.source[self.at : end]
-            self.at = len(self.source) if end < 0 else end + 1
-            if (line.lstrip("\t") if dashed else line) == delimiter:
-                break
-            body.append(line)
-        text = "\n".join(body)
-        if not quoted and ("`" in text or re.search(r"\$[({\[]", text) or "\\\n" in text):
-            raise Doubt("commands are substituted in a here-document")
-
-    def _operator(self) -> str:
-        """The operator here; an empty text where there is none."""
-        if self.source[self.at : self.at + 2] in ("<(", ">("):
-            return ""
-        for operator in _OPERATORS:
-            if self.source.startswith(operator, self.at):
-                return operator
-        char = self.source[self.at : self.at + 1]
-        return char if char and char in ";&|<>()\n" else ""
-
-    def _peek(self) -> str:
-        """The plain word here, without going past it; an empty text where there is none."""
-        end = _PLAIN.match(self.source, self.at)
-        assert end is not None
-        following = self.source[end.end() : end.end() + 1]
-        return end[0] if following == "" or following in " \t\n;&|<>()" else ""
+    def close(self) -> None:
+        """Keeps what no command has taken."""
+        if self._counted:
+            self.found.append(Simple(counted=self._counted))
 
     def _word(self) -> Word:
         if self.source[self.at : self.at + 2] in ("<(", ">("):
@@ -135,6 +82,7 @@ class _Reader:
         inner.at, inner.fed = at, self.fed
         inner.commands((")",))
         inner._expect(")")
+        inner.close()
         self.found += inner.found
         return inner.at
 
@@ -150,21 +98,21 @@ class _Reader:
             raise Doubt("it is nested too deeply")
         while True:
             self.skip(newlines=True)
-            if self.at >= len(self.source) or self._operator() == ")" or self._peek() in ends:
+            if self.at >= len(self.source) or self.operator() == ")" or self.peek() in ends:
                 break
-            if self._peek() in _CLOSERS:
-                raise Doubt(f"{self._peek()!r} closes nothing")
+            if self.peek() in _CLOSERS:
+                raise Doubt(f"{self.peek()!r} closes nothing")
             self._pipeline()
             self.skip()
-            operator = self._operator()
+            operator = self.operator()
             if operator in ("&&", "||", ";", "&", "\n"):
                 if operator == "\n":
-                    self._newline()
+                    self.newline()
                 else:
                     self.at += len(operator)
             elif operator not in ("", ")"):
                 raise Doubt(f"{operator!r} stands where no command ends")
-        if self._heredocs:
+        if self.heredocs:
             raise Doubt("a here-document is not closed")
         self.depth -= 1
 
@@ -172,22 +120,22 @@ class _Reader:
         before = self.fed
         while True:
             self.skip()
-            if self._peek() == "!":
+            if self.peek() == "!":
                 self.at += 1
                 continue
             self._command()
             self.skip()
-            if self._operator() not in ("|", "|&"):
+            if self.operator() not in ("|", "|&"):
                 break
-            self.at += len(self._operator())
+            self.at += len(self.operator())
             self.skip(newlines=True)
             self.fed = True
         self.fed = before
 
     def _command(self) -> None:
         self.skip()
-        word, begin = self._peek(), len(self.found)
-        if self._operator() == "(":
+        word, begin = self.peek(), len(self.found)
+        if self.operator() == "(":
             if self.source.startswith("((", self.at):
                 raise Doubt("it calculates with ((...))")
             self.at += 1
@@ -229,7 +177,7 @@ class _Reader:
         self._past("then")
         while True:
             self.commands(("elif", "else", "fi"))
-            word = self._peek()
+            word = self.peek()
             if word == "elif":
                 self._past("elif")
                 self.commands(("then",))
@@ -244,20 +192,20 @@ class _Reader:
     def _for(self) -> None:
         self._past("for")
         self.skip()
-        if not re.fullmatch(r"[A-Za-z_]\w*", name := self._peek()):
+        if not re.fullmatch(r"[A-Za-z_]\w*", name := self.peek()):
             raise Doubt("a loop that counts, or has no name")
         self._past(name)
         loop = Simple(sets=[(name, Word(None, ""))])
         self.skip(newlines=True)
-        if self._peek() == "in":
+        if self.peek() == "in":
             self._past("in")
             self.skip()
-            while not self._operator() and self.at < len(self.source):
+            while not self.operator() and self.at < len(self.source):
                 loop.sets.append((name, self._word()))
                 self.skip()
         self.found.append(loop)
         self.skip()
-        if self._operator() in (";", "\n"):
+        if self.operator() in (";", "\n"):
             self.at += 1
         self.skip(newlines=True)
         self._do()
@@ -269,7 +217,7 @@ class _Reader:
 
     def _past(self, word: str) -> None:
         self.skip(newlines=True)
-        if self._peek() != word:
+        if self.peek() != word:
             raise Doubt(f"{word!r} is missing")
         self.at += len(word)
 
@@ -289,7 +237,7 @@ class _Reader:
             if self._redirect(one):
                 is_empty = False
                 continue
-            operator = self._operator()
+            operator = self.operator()
             if operator == "(":
                 raise Doubt("a function or a list is defined")
             if operator:
@@ -322,7 +270,7 @@ class _Reader:
         begin = self.at
         if number is not None:
             self.at = number.end()
-        operator = self._operator()
+        operator = self.operator()
         if operator not in _REDIRECTS:
             self.at = begin
             if number is not None:
@@ -335,7 +283,7 @@ class _Reader:
             quoted = not word.is_plain
             if word.text is None:
                 raise Doubt("the end of a here-document is not written out")
-            self._heredocs.append((word.text, operator == "<<-", quoted))
+            self.heredocs.append((word.text, operator == "<<-", quoted))
             one.is_fed = True
             return True
         target = self._word()

@@ -201,6 +201,11 @@ class TestHosts:
         assert verdict(ToolRules(deny=["fetch(domain:example.org)"]), "fetch", url=url) == "allow"
         assert verdict(ToolRules(allow=["fetch(domain:example.org)"], otherwise="ask"), "fetch", url=url) == "ask"
 
+    def test_a_command_that_names_the_host(self) -> None:
+        rules = ToolRules(deny=["bash(domain:example.org)"])
+        assert verdict(rules, "bash", cmd="curl https://docs.Example.org/x") == "deny"
+        assert verdict(rules, "bash", cmd="curl https://example.com/x") == "allow"
+
     def test_what_is_allowed(self) -> None:
         rules = ToolRules(allow=["fetch(domain:*.example.org)"], otherwise="ask")
         assert verdict(rules, "fetch", url="https://docs.example.org/a?b") == "allow"

@@ -1,0 +1,76 @@
+"""The text of a shell command line as its grammar sees it: blanks, comments, here-documents, operators, plain words."""
+
+import re
+
+from .shell_words import SPACE, Doubt
+
+_OPERATORS = ("<<<", "<<-", "&>>", "&&", "||", "|&", ";;", "<<", ">>", "<&", ">&", "<>", ">|", "&>")
+_PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`]*")
+
+
+class ShellText:
+    """A text and the place up to which it was read.
+
+    `heredocs` are the here-documents that begin with the next line: each with its last line, whether tabs before that
+    do not count, and whether it is taken as it is.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.at = 0
+        self.heredocs: list[tuple[str, bool, bool]] = []
+
+    def skip(self, *, newlines: bool = False) -> None:
+        """Goes past blanks, comments and joined lines."""
+        while self.at < len(self.source):
+            char = self.source[self.at]
+            if char in SPACE:
+                self.at += 1
+            elif self.source.startswith("\\\n", self.at):
+                self.at += 2
+            elif char == "#":
+                end = self.source.find("\n", self.at)
+                self.at = len(self.source) if end < 0 else end
+            elif char == "\n" and newlines:
+                self.newline()
+            else:
+                return
+
+    def newline(self) -> None:
+        """Goes past the end of a line, and past the here-documents that begin there."""
+        self.at += 1
+        for delimiter, dashed, quoted in self.heredocs:
+            self._heredoc(delimiter, dashed, quoted)
+        self.heredocs = []
+
+    def _heredoc(self, delimiter: str, dashed: bool, quoted: bool) -> None:
+        body: list[str] = []
+        while True:
+            if self.at >= len(self.source):
+                raise Doubt("a here-document is not closed")
+            end = self.source.find("\n", self.at)
+            line = self.source[self.at :] if end < 0 else self.source[self.at : end]
+            self.at = len(self.source) if end < 0 else end + 1
+            if (line.lstrip("\t") if dashed else line) == delimiter:
+                break
+            body.append(line)
+        text = "\n".join(body)
+        if not quoted and ("`" in text or re.search(r"\$[({\[]", text) or "\\\n" in text):
+            raise Doubt("commands are substituted in a here-document")
+
+    def operator(self) -> str:
+        """The operator here; an empty text where there is none."""
+        if self.source[self.at : self.at + 2] in ("<(", ">("):
+            return ""
+        for operator in _OPERATORS:
+            if self.source.startswith(operator, self.at):
+                return operator
+        char = self.source[self.at : self.at + 1]
+        return char if char and char in ";&|<>()\n" else ""
+
+    def peek(self) -> str:
+        """The plain word here, without going past it; an empty text where there is none."""
+        end = _PLAIN.match(self.source, self.at)
+        assert end is not None
+        following = self.source[end.end() : end.end() + 1]
+        return end[0] if following == "" or following in " \t\n;&|<>()" else ""
