@@ -1,0 +1,98 @@
+"""An Agent with two sub-agents that have tools is killed at random moments, and resumed to the same trajectory."""
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import spawning
+from test_wait_kills import Nursery
+
+from refold import Engine, Task, Trace, family
+from refold.modules.agent import Trajectory
+from refold.modules.agent.subagent import SubAgentToolset
+
+ROUNDS = int(os.environ.get("REFOLD_KILLS", "10"))
+
+
+class Spawners(Nursery):
+    def __init__(self) -> None:
+        command = [sys.executable, spawning.__file__]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+        self.codes: dict[int, int] = {}
+
+
+@pytest.fixture(scope="module")
+def spawners() -> Iterator[Spawners]:
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    spawners = Spawners()
+    yield spawners
+    spawners.process.stdin.close()  # type: ignore[union-attr]
+    spawners.process.wait(30)
+    spawners.process.stdout.close()  # type: ignore[union-attr]
+
+
+def told(trajectory: Trajectory) -> list[Any]:
+    """The conversations of the parent and of its sub-agents."""
+    assert trajectory.trace is not None
+    runs = [trajectory.trace, *children(trajectory.trace)]
+    bodies = [[(m["role"], m["body"], m["tool_calls"]) for m in run.final_state["messages"]] for run in runs]
+    return [bodies[0], *sorted(bodies[1:], key=str), trajectory.usage.total_tokens]
+
+
+def children(trace: Trace) -> list[Trace]:
+    return [trace.relative(kin.run_id) for kin in family(trace).run.calls]
+
+
+def once(folder: Path) -> Counter[str]:
+    """How often each call was made that may be made once; each of them has a key of its own."""
+    path = folder / "world.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    calls = Counter(line for line in lines if line.startswith("once"))
+    assert set(calls.values()) <= {1}
+    return Counter(line.split()[0] for line in calls)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Counter[str]]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    trajectory = anyio.run(spawning.agent(folder).run, spawning.task(folder))
+    assert sum(once(folder).values()) == 5
+    return told(trajectory), once(folder)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_an_agent_killed_with_its_sub_agents_is_resumed_to_the_same_trajectory(
+    seed: int, tmp_path: Path, spawners: Spawners, undisturbed: tuple[list[Any], Counter[str]]
+) -> None:
+    chance = random.Random(seed)
+    spawners.kill_after(chance.uniform(0.02, 0.4), "start", tmp_path, seed)
+    for _ in range(chance.randint(0, 3)):
+        if list((tmp_path / "runs").glob("*.trace.jsonl")):
+            spawners.kill_after(chance.uniform(0.02, 0.3), "resume", tmp_path, chance.randrange(1 << 30))
+    paths = list((tmp_path / "runs").glob("*.trace.jsonl"))
+    if not paths or not Trace.load(paths[0]).size:
+        return  # killed before the header: there was no run yet
+
+    async def settled() -> Trajectory:
+        trajectory: Trajectory = await spawning.settle(tmp_path, chance)
+        agent = spawning.agent(tmp_path)
+        assert trajectory.trace is not None
+        assert await agent.make_engine().averify(trajectory.trace) == []
+        (toolset,) = [item for item in agent.tools if isinstance(item, SubAgentToolset)]
+        for child in children(trajectory.trace):
+            child.check()
+            module = toolset.child_module("", Task.from_dict(child.header["task"]))
+            assert module is not None
+            assert await Engine(module).averify(child) == []
+        return trajectory
+
+    assert (told(anyio.run(settled)), once(tmp_path)) == undisturbed
