@@ -139,6 +139,10 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 """What a decision says beside text and calls, by the turn's attributes."""
 
 
+_LONGEST_ID = 256
+"""Longer ids are replaced: they stand in many records, and small values are written where they stand."""
+
+
 def kind_of(decision: Decision) -> TurnKind:
     """What the turn came to that a decision carries."""
     kind: TurnKind = (decision.meta or {}).get("turn", "calls")
@@ -152,7 +156,7 @@ def named(calls: Sequence[ToolCall], number: int) -> tuple[ToolCall, ...]:
     good = []
     for i, call in enumerate(calls):
         id_, name = call.id, call.name if call.name.strip() else INVALID_NAME
-        if not id_ or id_ in seen:
+        if not id_ or id_ in seen or len(id_) > _LONGEST_ID:
             id_, salt = f"call_{number}_{i}", 0
             while id_ in taken or id_ in seen:
                 id_, salt = f"call_{number}_{i}_{salt}", salt + 1

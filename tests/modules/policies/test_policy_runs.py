@@ -297,6 +297,13 @@ async def test_other_hooks_cannot_take_a_denial_back() -> None:
     assert ran == []
 
 
+async def test_an_id_of_any_length_is_no_way_around_a_policy() -> None:
+    calls = [ToolCall.of("c" * 300_000, "work", {"what": "x"})]
+    trajectory = await run(made([calls, "done"], {"name": "interactive", "rules": {"deny": "work(what=x)"}}))
+    assert ran == []
+    assert results(trajectory)[0].startswith("[POLICY DENIED]")
+
+
 class TestHooks:
     def test_hooks_come_from_all_base_classes_and_subclasses_hide(self) -> None:
         class Base(SessionPolicy):
