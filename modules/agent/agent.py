@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 from uuid import UUID, uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 
 from ...engine import Engine, RuntimeBudget
 from ...tasks import Task
 from ...traces import Trace
 from .agent_task import AgentTask
 from .batching import Batch, run_batch, stream_batch
+from .documents import plain
 from .engine_options import checked_options, engine_for
 from .events import AgentEvent
 from .generators.backoff import Backoff
@@ -157,6 +158,14 @@ class Agent(BaseModel):
     @classmethod
     def _known_options(cls, options: dict[str, Any] | None) -> dict[str, Any] | None:
         return None if options is None else checked_options(options)
+
+    @field_serializer("model", when_used="json")
+    def _model_in_json(self, model: Any) -> str | None:
+        return model if model is None or isinstance(model, str) else model.model
+
+    @field_serializer("tools", "hooks", "stop_conditions", "judge", "policy", "engine", when_used="json")
+    def _in_json(self, value: Any) -> Any:
+        return plain(value)
 
     # what it is
 
