@@ -1,142 +1,42 @@
-"""`refold agent` and `refold tools`: their options."""
+"""`refold agent` and `refold tools`: from their options to what they do."""
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from .. import options as o
 from ..exits import CommandWithCodes
 from ..finding import RUNS
-
-STEPS = 50
-"""Steps that a run may take where nothing else is said."""
-
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        "-m",
-        envvar="REFOLD_MODEL",
-        help="The model: openai/gpt-4o, ollama_chat/qwen3, …, with parameters behind it (,temperature=0.2); "
-        "scripted:FILE plays a script of answers.",
-        show_default=False,
-    ),
-]
-ApiBase = Annotated[
-    str | None,
-    typer.Option("--api-base", metavar="URL", help="The server of an openai/NAME model that you run yourself."),
-]
-AgentModule = Annotated[
-    str | None,
-    typer.Option("--module", metavar="MODULE:NAME", help="An Agent made in Python, to begin with.", show_default=False),
-]
-Tools = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tool",
-        "-t",
-        metavar="MODULE:NAME",
-        help="A tool: a function, a Tool, a Toolset or its class. Repeatable.",
-        show_default=False,
-    ),
-]
-Standard = Annotated[
-    list[str] | None,
-    typer.Option("--tools", metavar="NAMES", help="Standard tools by name: read,write,bash. Repeatable."),
-]
-AllStandard = Annotated[bool, typer.Option("--default-tools", help="All standard tools.")]
-Mcp = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mcp", metavar="[NAME=]COMMAND|URL", help="An MCP server: what starts it, or its URL. Repeatable.",
-        show_default=False,
-    ),
-]  # fmt: skip
-Skills = Annotated[
-    list[Path] | None,
-    typer.Option("--skill", metavar="DIR", help="A skill, or a folder of skills. Repeatable.", show_default=False),
-]
-Capabilities = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--capability",
-        metavar="DIR|NAME",
-        help="A capability: all that its folder has. Repeatable.",
-        show_default=False,
-    ),
-]
-AsAgent = Annotated[
-    str | None, typer.Option("--as", metavar="NAME", help="Be this agent of a capability.", show_default=False)
-]
-SubAgents = Annotated[bool, typer.Option("--subagents", help="Let it hand tasks to agents like itself.")]
-Policy = Annotated[
-    str | None,
-    typer.Option(
-        "--policy",
-        metavar="NAME[:K=V,...]",
-        help="What stands over its calls: headless, guard:judge_model=..., …",
-        show_default=False,
-    ),
-]
-Sandbox = Annotated[
-    str | None, typer.Option("--sandbox", metavar="NAME", help="Where commands run: local, bubblewrap or docker.")
-]
-AgentWorkspace = Annotated[
-    Path | None,
-    typer.Option("--workspace", metavar="DIR", help="The folder of files and commands; else the current one."),
-]
-Mode = Annotated[
-    Literal["auto", "api", "xml", "json", "json-in-xml", "json-with-tag", "pythonic"] | None,
-    typer.Option("--tool-mode", help="How the model is told of tools.", show_default=False),
-]
+from . import options as a
 
 
 def agent(
     goal: Annotated[
         str | None, typer.Argument(help="What it is to do. Without it a chat begins.", show_default=False)
     ] = None,
-    model: Model = None,
-    tool: Tools = None,
-    tools: Standard = None,
-    default_tools: AllStandard = False,
-    mcp: Mcp = None,
-    skill: Skills = None,
-    capability: Capabilities = None,
-    as_agent: AsAgent = None,
-    policy: Policy = None,
-    subagents: SubAgents = False,
-    module: AgentModule = None,
-    instructions: Annotated[
-        str | None,
-        typer.Option("--instructions", "-i", metavar="TEXT|@FILE", help="What the system's message says."),
-    ] = None,
-    workspace: AgentWorkspace = None,
-    sandbox: Sandbox = None,
-    tool_mode: Mode = None,
-    api_base: ApiBase = None,
-    name: Annotated[str | None, typer.Option(help="What the agent is called.", show_default=False)] = None,
-    max_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help=f"Steps that a run may take: {STEPS}, or what the module's Agent says.", show_default=False
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--budget-tokens", "--max-tokens", min=1, help="Tokens that a run may use, in and out.", show_default=False
-        ),
-    ] = None,
-    max_cost: o.MaxCost = None,
-    max_seconds: o.MaxSeconds = None,
+    model: a.Model = None,
+    api_base: a.ApiBase = None,
+    instructions: a.Instructions = None,
+    name: a.Name = None,
+    tool_mode: a.Mode = None,
+    module: a.AgentModule = None,
+    as_agent: a.AsAgent = None,
+    tool: a.Tools = None,
+    tools: a.Standard = None,
+    default_tools: a.AllStandard = False,
+    mcp: a.Mcp = None,
+    skill: a.Skills = None,
+    capability: a.Capabilities = None,
+    subagents: a.SubAgents = False,
+    policy: a.Policy = None,
+    sandbox: a.Sandbox = None,
+    workspace: a.AgentWorkspace = None,
+    max_steps: a.MaxSteps = None,
+    max_tokens: a.MaxTokens = None,
+    max_cost: a.MaxCost = None,
+    max_seconds: a.MaxSeconds = None,
+    continued: a.Continued = None,
     traces: o.Traces = RUNS,
-    continued: Annotated[
-        str | None,
-        typer.Option(
-            "--continue", metavar="TRACE|FILE", help="Go on with the conversation of a run, or of a saved one."
-        ),
-    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of all randomness; else one is drawn.", show_default=False)] = None,
     durability: o.Durability = "process",
     quiet: o.Quiet = False,
@@ -157,7 +57,7 @@ def agent(
     config = _config(locals(), text=read_text_or_file(instructions, "--instructions"))
     made = make(config)
     if module is None and max_steps is None:
-        max_steps = STEPS
+        max_steps = a.STEPS
     limits = Limits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
     before = conversation(continued, traces) if continued is not None else None
     manner = Manner(quiet, json, traceback)
@@ -167,18 +67,18 @@ def agent(
 
 
 def tools(
-    tool: Tools = None,
-    tools: Standard = None,
-    default_tools: AllStandard = False,
-    mcp: Mcp = None,
-    skill: Skills = None,
-    capability: Capabilities = None,
-    as_agent: AsAgent = None,
-    policy: Policy = None,
-    subagents: SubAgents = False,
-    module: AgentModule = None,
-    workspace: AgentWorkspace = None,
-    sandbox: Sandbox = None,
+    module: a.AgentModule = None,
+    as_agent: a.AsAgent = None,
+    tool: a.Tools = None,
+    tools: a.Standard = None,
+    default_tools: a.AllStandard = False,
+    mcp: a.Mcp = None,
+    skill: a.Skills = None,
+    capability: a.Capabilities = None,
+    subagents: a.SubAgents = False,
+    policy: a.Policy = None,
+    sandbox: a.Sandbox = None,
+    workspace: a.AgentWorkspace = None,
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:

@@ -5,9 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
+from rich.console import Console
 from rich.text import Text
 
 from ...engine import NoRunError, call_info
@@ -30,6 +28,7 @@ from ..live import note
 from ..out import is_terminal, say
 from ..text import brief, clean
 from .lines import event_lines
+from .status import StatusLine
 from .words import rest_of, sure_words
 
 HEARTBEAT_SECONDS = 15.0
@@ -68,7 +67,7 @@ class AgentView:
         self._printed = False
         self._output = ""
         self._last = time.monotonic()
-        self._status = _Status(out, self._doing) if is_terminal() else None
+        self._status = StatusLine(out, self._doing) if is_terminal() else None
 
     @property
     def answer(self) -> str:
@@ -259,49 +258,3 @@ class AgentView:
     def _rest(self) -> None:
         if self._status is not None:
             self._status.hide()
-
-
-class _Status:
-    """A line that is there while nothing else is said: what goes on, and for how long."""
-
-    def __init__(self, out: Console, doing: Callable[[], str]) -> None:
-        self._out = out
-        self._doing = doing
-        self._more = ""
-        self._since = time.monotonic()
-        self._hiding = False
-        self._spinner = Spinner("dots", style="blue")
-        self._live: Live | None = None
-
-    def begin(self) -> None:
-        """Counts its seconds from now on."""
-        self._since = time.monotonic()
-
-    def show(self, more: str) -> None:
-        """Shows it, with a few words more."""
-        self._more = more
-        if self._live is None:
-            self._live = Live(
-                get_renderable=self._line, console=self._out, transient=True, refresh_per_second=8,
-                redirect_stdout=False, redirect_stderr=False,
-            )  # fmt: skip
-            self._live.start()
-
-    def hide(self) -> None:
-        """Takes it away."""
-        if self._live is not None:
-            self._hiding = True  # it is drawn once more when it stops
-            self._live.stop()
-            self._live, self._hiding = None, False
-            self._out.file.flush()
-
-    def _line(self) -> RenderableType:
-        if self._hiding:
-            return Text()
-        text = Text(f" {self._doing()} ", "dim", no_wrap=True, overflow="ellipsis")
-        passed = time.monotonic() - self._since
-        text.append(f"{int(passed):,} s" if passed >= 2 else "")
-        if self._more:
-            text.append(f"  {brief(self._more, 80)}", "dim")
-        self._spinner.update(text=text)
-        return self._spinner

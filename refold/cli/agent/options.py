@@ -1,0 +1,173 @@
+"""The options of `refold agent` and `refold tools`, as its help groups them."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+STEPS = 50
+"""Steps that a run may take where nothing else is said."""
+_AGENT = "The agent"
+_TOOLS = "What it has to work with"
+_LIMITS = "What a run may use"
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        envvar="REFOLD_MODEL",
+        help="The model: openai/gpt-4o, ollama_chat/qwen3, …, with parameters behind it (,temperature=0.2); "
+        "scripted:FILE plays a script of answers.",
+        show_default=False,
+        rich_help_panel=_AGENT,
+    ),
+]
+ApiBase = Annotated[
+    str | None,
+    typer.Option(
+        "--api-base",
+        metavar="URL",
+        help="The server of an openai/NAME model that you run yourself.",
+        rich_help_panel=_AGENT,
+    ),
+]
+AgentModule = Annotated[
+    str | None,
+    typer.Option(
+        "--module",
+        metavar="MODULE:NAME",
+        help="An Agent made in Python, to begin with.",
+        show_default=False,
+        rich_help_panel=_AGENT,
+    ),
+]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tool",
+        "-t",
+        metavar="MODULE:NAME",
+        help="A tool: a function, a Tool, a Toolset or its class. Repeatable.",
+        show_default=False,
+        rich_help_panel=_TOOLS,
+    ),
+]
+Standard = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools", metavar="NAMES", help="Standard tools by name: read,write,bash. Repeatable.", rich_help_panel=_TOOLS
+    ),
+]
+AllStandard = Annotated[bool, typer.Option("--default-tools", help="All standard tools.", rich_help_panel=_TOOLS)]
+Mcp = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mcp", metavar="[NAME=]COMMAND|URL", help="An MCP server: what starts it, or its URL. Repeatable.",
+        show_default=False, rich_help_panel=_TOOLS),
+]  # fmt: skip
+Skills = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--skill",
+        metavar="DIR",
+        help="A skill, or a folder of skills. Repeatable.",
+        show_default=False,
+        rich_help_panel=_TOOLS,
+    ),
+]
+Capabilities = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capability",
+        metavar="DIR|NAME",
+        help="A capability: all that its folder has. Repeatable.",
+        show_default=False,
+        rich_help_panel=_TOOLS,
+    ),
+]
+AsAgent = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="NAME", help="Be this agent of a capability.", show_default=False, rich_help_panel=_AGENT
+    ),
+]
+SubAgents = Annotated[
+    bool, typer.Option("--subagents", help="Let it hand tasks to agents like itself.", rich_help_panel=_TOOLS)
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME[:K=V,...]",
+        help="What stands over its calls: headless, guard:judge_model=..., …",
+        show_default=False,
+        rich_help_panel=_TOOLS,
+    ),
+]
+Sandbox = Annotated[
+    str | None,
+    typer.Option(
+        "--sandbox", metavar="NAME", help="Where commands run: local, bubblewrap or docker.", rich_help_panel=_TOOLS
+    ),
+]
+AgentWorkspace = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace",
+        metavar="DIR",
+        help="The folder of files and commands; else the current one.",
+        rich_help_panel=_TOOLS,
+    ),
+]
+Mode = Annotated[
+    Literal["auto", "api", "xml", "json", "json-in-xml", "json-with-tag", "pythonic"] | None,
+    typer.Option("--tool-mode", help="How the model is told of tools.", show_default=False, rich_help_panel=_AGENT),
+]
+Name = Annotated[str | None, typer.Option(help="What the agent is called.", show_default=False, rich_help_panel=_AGENT)]
+Instructions = Annotated[
+    str | None,
+    typer.Option(
+        "--instructions",
+        "-i",
+        metavar="TEXT|@FILE",
+        help="What the system's message says.",
+        show_default=False,
+        rich_help_panel=_AGENT,
+    ),
+]
+MaxSteps = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help=f"Steps that a run may take: {STEPS}, or what the module's Agent says.",
+        show_default=False,
+        rich_help_panel=_LIMITS,
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--budget-tokens",
+        "--max-tokens",
+        min=1,
+        help="Tokens that it may use, in and out.",
+        show_default=False,
+        rich_help_panel=_LIMITS,
+    ),
+]
+MaxCost = Annotated[
+    float | None, typer.Option(help="US dollars that it may spend.", show_default=False, rich_help_panel=_LIMITS)
+]
+MaxSeconds = Annotated[
+    float | None, typer.Option(help="Seconds that it may work.", show_default=False, rich_help_panel=_LIMITS)
+]
+Continued = Annotated[
+    str | None,
+    typer.Option(
+        "--continue",
+        metavar="TRACE|FILE",
+        show_default=False,
+        help="Go on with the conversation of a run, or of one that /save has written.",
+    ),
+]

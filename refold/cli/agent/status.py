@@ -1,0 +1,57 @@
+"""The line at the bottom of a terminal that tells what goes on while nothing else is said."""
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ..text import brief
+
+
+class StatusLine:
+    """A line that is there while nothing else is said: what goes on, and for how long."""
+
+    def __init__(self, out: Console, doing: Callable[[], str]) -> None:
+        self._out = out
+        self._doing = doing
+        self._more = ""
+        self._since = time.monotonic()
+        self._hiding = False
+        self._spinner = Spinner("dots", style="blue")
+        self._live: Live | None = None
+
+    def begin(self) -> None:
+        """Counts its seconds from now on."""
+        self._since = time.monotonic()
+
+    def show(self, more: str) -> None:
+        """Shows it, with a few words more."""
+        self._more = more
+        if self._live is None:
+            self._live = Live(
+                get_renderable=self._line, console=self._out, transient=True, refresh_per_second=8,
+                redirect_stdout=False, redirect_stderr=False,
+            )  # fmt: skip
+            self._live.start()
+
+    def hide(self) -> None:
+        """Takes it away."""
+        if self._live is not None:
+            self._hiding = True  # it is drawn once more when it stops
+            self._live.stop()
+            self._live, self._hiding = None, False
+            self._out.file.flush()
+
+    def _line(self) -> RenderableType:
+        if self._hiding:
+            return Text()
+        text = Text(f" {self._doing()} ", "dim", no_wrap=True, overflow="ellipsis")
+        passed = time.monotonic() - self._since
+        text.append(f"{int(passed):,} s" if passed >= 2 else "")
+        if self._more:
+            text.append(f"  {brief(self._more, 80)}", "dim")
+        self._spinner.update(text=text)
+        return self._spinner
