@@ -281,7 +281,7 @@ def check_wait(prompt: Any, seconds: Any) -> None:
     if seconds is not None and (
         isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e12
     ):
-        raise DecisionError(f"seconds must be a number of seconds, 0 or more, got {seconds!r}")
+        raise DecisionError(f"seconds must be a number of seconds, from 0 to 1e12, got {seconds!r}")
 
 
 def _check_candidates(candidates: Any) -> None:

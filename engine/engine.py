@@ -97,21 +97,21 @@ class Engine:
         check_tools(module.tools)
         self.module = module
         self.budget = budget or RuntimeBudget()
-        self.stop = tuple(stop)
+        self.stop = _several("stop", stop)
         if on_wait is not None and not callable(on_wait):
             raise EngineUsageError(f"on_wait must be a function of a WaitRequest, got {type(on_wait).__name__}")
         self.on_wait = on_wait
-        self.traces = Path(traces) if traces is not None else None
-        self.observers = tuple(observers)
+        self.traces = _folder("traces", traces)
+        self.observers = _several("observers", observers)
         self.durability: Literal["process", "power", "none"] = durability
         self.clock = clock or SystemClock()
         if seed is not None and not (type(seed) is int and -(2**63) <= seed < 2**64):
             raise EngineUsageError(f"seed must be a whole number of at most 64 bits, got {seed!r}")
         self.seed = seed
-        self.workspace = Path(workspace) if workspace is not None else None
+        self.workspace = _folder("workspace", workspace)
         branch = module.branch if branch is None else branch
         if isinstance(branch, type) or not callable(getattr(branch, "choose", None)):
-            given = branch.__name__ if isinstance(branch, type) else type(branch).__name__
+            given = f"the class; write {branch.__name__}()" if isinstance(branch, type) else type(branch).__name__
             raise EngineUsageError(f"branch must be a strategy, such as SelectFirst(), got {given}")
         self.branch = branch
         if type(max_children) is not int or max_children < 1:
@@ -299,6 +299,8 @@ class Engine:
     def _trace_source(self, trace: TraceLike) -> Trace | Path:
         if isinstance(trace, Trace):
             return trace if trace.path is None else trace.path
+        if not isinstance(cast(object, trace), Path | str):
+            raise EngineUsageError(f"a trace is a Trace, the path of its file, or a run's id, got {trace!r:.80}")
         path = Path(trace)
         if path.exists() or self.traces is None:
             return path
@@ -411,6 +413,18 @@ class Engine:
         else:
             raise EngineUsageError(f"an event loop is running in this thread; use `await engine.{twin}(...)`")
         return run_with_signals(work)
+
+
+def _folder(name: str, given: Any) -> Path | None:
+    if given is None or isinstance(given, Path | str):
+        return None if given is None else Path(given)
+    raise EngineUsageError(f"{name} must be the path of a folder, got {given!r:.80}")
+
+
+def _several(name: str, given: Any) -> tuple[Any, ...]:
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return tuple(given)
+    raise EngineUsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")
 
 
 AgentModule.make_engine = Engine

@@ -151,7 +151,7 @@ class ExplorationError(RefoldError, RuntimeError):
     """Every candidate of a branch failed; `lost` says why for each, by its place."""
 
     def __init__(self, lost: dict[str, str]) -> None:
-        why = "; ".join(f"candidate {place}: {reason}" for place, reason in lost.items())
+        why = "; ".join(f"candidate {place}: {reason:.300}" for place, reason in lost.items())
         super().__init__(f"all candidates failed: {why}")
         self.lost = lost
 

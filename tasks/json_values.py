@@ -32,12 +32,12 @@ def render_path(path: Sequence[str | int]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message: its repr in printable ASCII, clipped to 80 characters; long numbers by their size."""
+    """A value for a message: its repr, clipped to 80 characters; long numbers and lists by their size."""
     if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, str | bytes | list | tuple | dict | set) and len(value) > 1000:
         return f"a {type(value).__name__} of length {len(value)}"
-    text = repr(value).encode("ascii", "backslashreplace").decode("ascii")
+    text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

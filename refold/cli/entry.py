@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from errno import EIO, ENOSPC, EPIPE
 
 from typer import Exit, TyperException
 from typer.main import get_command
@@ -22,9 +23,18 @@ def main() -> None:
     code = cli(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:
+        code = _unwritable(error, code)
     sys.exit(code)
+
+
+def _unwritable(error: OSError, code: int) -> int:
+    """Says that what was printed could not be written, unless its reader has just gone; gives the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(error, BrokenPipeError):
+        return code
+    print(f"refold: the output can't be written: {error.strerror}", file=sys.stderr)
+    return failures.BAD_INPUT
 
 
 def _open_the_closed() -> None:
@@ -54,6 +64,7 @@ def cli(argv: Sequence[str]) -> int:
         return failures.tell(error, as_json=as_json, traceback=traceback, hint=failures.usage_hint(error))
     except KeyboardInterrupt:
         return failures.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return failures.BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in (EPIPE, ENOSPC, EIO) or error.filename is not None:
+            raise
+        return _unwritable(error, failures.BROKEN_PIPE)

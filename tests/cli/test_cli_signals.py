@@ -89,3 +89,15 @@ def without_reader(lab: Path) -> Command:
             )
 
     return run
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.usefixtures("trace")
+@pytest.mark.parametrize("argv", [["trace", "ls"], ["replay", "--json"], ["--help"]])
+def test_a_full_disk_below_stdout_is_told_in_a_line(argv: list[str], lab: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "refold.cli", *argv], cwd=lab, stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
+    assert ended.returncode == 2
+    assert ended.stderr == b"refold: the output can't be written: No space left on device\n"
