@@ -8,7 +8,6 @@ import pytest
 from refold import AgentModule, Decision, Engine, ExplorationError, Observation, SelectFirst, StateSchema
 from refold.engine.errors import EngineUsageError
 
-
 made: Any = Engine  # what is tested is wrong on purpose
 
 
