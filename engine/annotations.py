@@ -273,6 +273,15 @@ def holds_scalars(shape: Shape) -> bool:
     return isinstance(shape, ScalarShape)
 
 
+def plain_types(shape: Shape) -> frozenset[type]:
+    """The types of which a value that pydantic has accepted is held as it is; text, where it is ASCII."""
+    if isinstance(shape, UnionShape):
+        return frozenset().union(*map(plain_types, shape.branches.values()))
+    if isinstance(shape, ScalarShape) and shape.kind in (str, bool, type(None)):
+        return frozenset({shape.kind})
+    return frozenset({str}) if isinstance(shape, LeafShape) and shape.texts else frozenset()
+
+
 def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
     """Raises StateDefinitionError for the first field whose type cannot be held, where pydantic has given up."""
     builder = _Builder(model_base)
@@ -298,4 +307,4 @@ def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str,
     return shapes
 
 
-__all__ = ["ModelShape", "field_shapes", "holds_scalars", "refuse_types"]
+__all__ = ["ModelShape", "field_shapes", "holds_scalars", "plain_types", "refuse_types"]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
-from .annotations import field_shapes, holds_scalars, refuse_types
+from .annotations import field_shapes, holds_scalars, plain_types, refuse_types
 from .errors import FrozenStateError, StateDefinitionError, StateValueError
 from .frozen import thaw
 from .json_form import dump, json_default
@@ -77,8 +77,11 @@ def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
                 exact_scalar(value)
         if others:
             freezer = Freezer()
-            for name, shape in others:
-                values[name] = shape.freeze(values[name], freezer)
+            for name, shape, plain in others:
+                value = values[name]
+                kind = type(value)
+                if kind not in plain or (kind is str and not value.isascii()):
+                    values[name] = shape.freeze(value, freezer)
     except StateValueError as error:
         raise error.under(name) from None
     if check is not None:
@@ -116,7 +119,7 @@ class StateModel(BaseModel):
             return
         shapes = cls.__refold_shapes__ = field_shapes(cls, StateModel)
         scalars = tuple(name for name, shape in shapes.items() if holds_scalars(shape))
-        others = tuple(item for item in shapes.items() if not holds_scalars(item[1]))
+        others = tuple((name, shape, plain_types(shape)) for name, shape in shapes.items() if not holds_scalars(shape))
         modes = {v.info.mode for v in cls.__pydantic_decorators__.model_validators.values()}
         validators = "" if not modes else "after" if modes == {"after"} else "whole"
         cls.__refold_plan__ = scalars, others, cls.__refold_check__, set(shapes), validators

@@ -188,9 +188,10 @@ class Projector:
 
     def _on_intent(self, record: Record) -> Iterator[AgentEvent | None]:
         name = record["name"]
-        if "action" in record:
+        action = record.get("action")
+        if action is not None:
             yield from self._start_tools()
-            self._calls[record.seq] = record["action"]
+            self._calls[record.seq] = action
         elif name == "hooks":
             arguments = record["args"]
             self._tellings[record.seq] = (arguments["event"], arguments.get("call"))

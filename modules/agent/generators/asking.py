@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from ..within import Within
 from .generation import Delta
 
 Listener = Callable[[Delta], None]
@@ -17,14 +18,9 @@ def generation_number() -> int | None:
     return _number.get()
 
 
-@contextmanager
-def numbered(number: int | None) -> Iterator[None]:
+def numbered(number: int | None) -> Within[int | None]:
     """Says which request of its run is made inside."""
-    token = _number.set(number)
-    try:
-        yield
-    finally:
-        _number.reset(token)
+    return Within(_number, number)
 
 
 @contextmanager

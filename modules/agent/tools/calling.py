@@ -11,7 +11,8 @@ from ....engine import NoRunError, Usage, call_info, charge
 from ..calls import ToolCall
 from ..generators.spending import Spending, spending
 from ..usage import Usage as AgentUsage
-from .context import Within, current_tool_call
+from ..within import Within
+from .context import current_tool_call
 from .errors import (
     ArgumentsRefused,
     ErrorModel,

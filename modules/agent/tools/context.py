@@ -4,12 +4,12 @@ import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ....errors import RefoldError
 from ..calls import ToolCall
+from ..within import Within
 
-T = TypeVar("T")
 _NONE: Any = object()
 
 
@@ -40,23 +40,6 @@ class ToolContext:
 _context: ContextVar[ToolContext | None] = ContextVar("refold_tool_context", default=None)
 current_tool_call: ContextVar[ToolCall | None] = ContextVar("refold_current_tool_call", default=None)
 """The call that the running tool answers."""
-
-
-class Within(Generic[T]):
-    """Gives a context variable a value inside of a `with`."""
-
-    __slots__ = ("_token", "_value", "_variable")
-
-    def __init__(self, variable: ContextVar[T], value: T) -> None:
-        self._variable = variable
-        self._value = value
-
-    def __enter__(self) -> T:
-        self._token = self._variable.set(self._value)
-        return self._value
-
-    def __exit__(self, *raised: object) -> None:
-        self._variable.reset(self._token)
 
 
 def tool_context(context: ToolContext) -> Within[ToolContext | None]:
