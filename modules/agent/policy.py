@@ -49,7 +49,14 @@ def hooks_of(policy: Policy | None) -> list[Hook]:
     """A policy's hooks, each so that a call is denied where the hook fails."""
     if policy is None:
         return []
-    return [ClosedCount(hook) if isinstance(hook, CountingHook) else ClosedHook(hook) for hook in policy.get_hooks()]
+    given = getattr(policy, "hooks", ()) if _is_overridden_later(policy) else policy.get_hooks()
+    return [ClosedCount(hook) if isinstance(hook, CountingHook) else ClosedHook(hook) for hook in given]
+
+
+def _is_overridden_later(policy: Policy) -> bool:
+    """Whether `hooks` was overridden by a class further down than the one that has `get_hooks`."""
+    places = {name: i for i, cls in reversed(list(enumerate(type(policy).__mro__))) for name in vars(cls)}
+    return "hooks" in places and places["hooks"] < places["get_hooks"]
 
 
 class ClosedHook(Hook):

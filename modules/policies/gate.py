@@ -104,7 +104,8 @@ class _Gate:
         shown, dropped = trimmed(shown, room, turn.goal if turn is not None else None)
         if dropped:
             _count("intent_trimmed", dropped_messages=dropped, strategy=self.strategy)
-        return await self.judge.evaluate(shown, event.tool_call)
+        chat = turn.messages if turn is not None else None
+        return await self.judge.evaluate(shown, event.tool_call, chat=chat)
 
     async def _obey(self, case: "_Case", decision: ProcessDecision) -> Reaction | None:
         told: dict[str, Any] = {"source": "judge", "judge_action": decision.action}

@@ -93,7 +93,8 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
         """Its name and settings as JSON; the judge by its identifier, without keys."""
         return {**super().describe(), "judge_model": get_identifier(get_generator(self.judge_model))}
 
-    def get_hooks(self) -> list[Hook]:
+    @property
+    def hooks(self) -> list[Hook]:
         """The hooks of a headless session, and the judge's."""
         gate = process_judge_hook(
             self.judge(),
@@ -105,7 +106,7 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
             ask_behavior=self.ask_behavior,
             rules=self.rules,
         )
-        return [*super().get_hooks(), gate]
+        return [*self.declared_hooks(), gate]
 
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
         """Those of the tools that neither the rules nor `always_deny` deny whatever the arguments."""

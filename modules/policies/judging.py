@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 from ...errors import RefoldError
 from ..agent.calls import ToolCall
 from ..agent.compacting import capabilities_of
-from ..agent.generators import GenerateParams, Generator, generate, get_generator
+from ..agent.generators import GenerateParams, Generator, estimate_tokens, generate, get_generator, listening
 from ..agent.generators.backoff import Backoff
 from ..agent.messages import Message
 from .rubrics import SYSTEM, composed
@@ -81,20 +82,32 @@ class ProcessJudge:
         self.backoff = backoff if backoff is not None else Backoff(max_tries=2)
 
     async def evaluate(
-        self, intent: Sequence[Message], proposed_call: ToolCall, context: str | None = None
+        self,
+        intent: Sequence[Message],
+        proposed_call: ToolCall,
+        context: str | None = None,
+        *,
+        chat: Sequence[Message] | None = None,
     ) -> ProcessDecision:
         """What the judge says of a call, after these messages; `context` is anything else that it should know.
 
-        In a run this is a journaled effect, with its usage. A reply that cannot be read is a denial. Raises
-        GeneratorError where the judge cannot be asked.
+        In a run this is a journaled effect, with its usage. Where `intent` was made from the messages of the run's
+        state, these are `chat`: the trace then refers to them, and has of the judge's own prompt a digest. A reply that
+        cannot be read is a denial. Raises GeneratorError where the judge cannot be asked.
         """
-        generation = await generate(
-            self.generator,
-            self.prompt(intent, proposed_call, context),
-            self.params,
-            system=Message("system", f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>"),
-            backoff=self.backoff,
-        )
+        system = Message("system", f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>")
+        sent = [system, *self.prompt(intent, proposed_call, context)]
+
+        def render(_: Sequence[Message], params: GenerateParams) -> tuple[Sequence[Message], GenerateParams]:
+            return sent, params
+
+        more: dict[str, Any] = {}
+        if chat is not None:
+            more = {"render": render, "mode": f"judge:{_digest(sent)}", "reserve": estimate_tokens(sent)}
+        with listening(None):
+            generation = await generate(
+                self.generator, sent if chat is None else chat, self.params, backoff=self.backoff, **more
+            )
         return read_decision(generation.message.content, cut_off=generation.stop_reason in ("length", "max_tokens"))
 
     def prompt(self, intent: Sequence[Message], call: ToolCall, context: str | None = None) -> list[Message]:
@@ -119,6 +132,11 @@ class ProcessJudge:
                 f"the judge {self.generator.model} can be shown"
             )
         return room
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    text = "\0".join(message.content for message in messages)
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:

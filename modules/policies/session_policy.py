@@ -49,11 +49,17 @@ class SessionPolicy(BaseModel):
 
     @property
     def hooks(self) -> list[Hook]:
-        """All hooks of the policy, bound to it."""
-        return self.get_hooks()
+        """All hooks of the policy, bound to it. A subclass may override this or `get_hooks`; the last one counts."""
+        if type(self).hooks is SessionPolicy.hooks and type(self).get_hooks is not SessionPolicy.get_hooks:
+            return self.get_hooks()
+        return self.declared_hooks()
 
     def get_hooks(self) -> list[Hook]:
         """`hooks`, as a method."""
+        return self.declared_hooks() if type(self).hooks is SessionPolicy.hooks else self.hooks
+
+    def declared_hooks(self) -> list[Hook]:
+        """The hooks that are members of the class and its bases, each name once; without rules, none for rules."""
         found: dict[str, Any] = {}
         for cls in type(self).__mro__:
             for name, member in vars(cls).items():

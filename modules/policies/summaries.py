@@ -5,7 +5,7 @@ from hashlib import blake2b
 from xml.sax.saxutils import escape
 
 from ...engine import emit
-from ..agent.generators import GeneratorError, generate
+from ..agent.generators import GeneratorError, generate, listening
 from ..agent.messages import Message
 from ..agent.tools.truncation import cut_middle
 from .judging import ProcessJudge
@@ -42,9 +42,10 @@ async def _summary(judge: ProcessJudge, message: Message, session: str) -> str:
         return known
     shown = Message("user", f"<result>{escape(cut_middle(message.content, _LONGEST))}</result>")
     try:
-        generation = await generate(
-            judge.generator, [shown], judge.params, system=Message("system", _PROMPT), backoff=judge.backoff
-        )
+        with listening(None):
+            generation = await generate(
+                judge.generator, [shown], judge.params, system=Message("system", _PROMPT), backoff=judge.backoff
+            )
     except GeneratorError as error:
         emit("metric", metric="process_judge.summary_error", value=1, mode="count", error=str(error)[:200])
         return UNAVAILABLE

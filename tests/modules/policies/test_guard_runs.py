@@ -28,6 +28,7 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.generators import listening
 from refold.modules.policies import GuardSessionPolicy, ProcessJudge, process_judge_hook
 from refold.testing import check_resume
 
@@ -247,6 +248,24 @@ async def test_the_steps_of_a_run_are_bounded_and_counted_anew() -> None:
         trajectory = await run(agent)
         assert ran == ["a", "b"]
         assert ended(trajectory)[0] == "finished"
+
+
+async def test_what_the_judge_says_is_not_shown_as_the_agents_words() -> None:
+    pieces: list[str] = []
+    with listening(lambda piece: pieces.append(piece.text or "")):
+        await guarded(Judge("<passing>yes</passing>"), [sends("ada"), "all is done"]).run("go")
+    assert "".join(pieces) == "all is done"
+
+
+async def test_a_judged_step_costs_the_trace_no_more_late_than_early() -> None:
+    agent = guarded(Judge(), [*(sends(f"to-{n:03}") for n in range(30)), "done"])
+    trajectory = await run(agent)
+    assert trajectory.trace is not None
+    asked = [r for r in trajectory.trace.records if r.kind == "intent" and r["name"] == "generate" and "parent" in r]
+    sizes = [len(str(record["args"])) for record in asked]
+    assert len(sizes) == 30
+    assert max(sizes) - min(sizes) < 20
+    assert all(record["args"]["messages"] == {"$state": "/messages"} for record in asked)
 
 
 async def test_a_hook_of_the_judge_stands_alone() -> None:

