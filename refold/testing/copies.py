@@ -74,6 +74,7 @@ class FileCopies:
 def _there(trace: Trace, relatives: dict[str, Trace]) -> list[Trace]:
     """Those of the relatives that were there when the trace was as it is: all but children it has not opened yet."""
     opened = {child for record in trace.records for child in (record.get("opened") or {}).get("children", ())}
+    opened |= {record["child"] for record in trace.records if record.kind == "intent" and "child" in record}
 
     def there(relative: Trace) -> bool:
         parent = (relative.header.get("parent") or {}).get("run")

@@ -25,6 +25,7 @@ from refold import (
     wait_child,
 )
 from refold.engine.resume import used_so_far
+from refold.testing import check_resume
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -260,6 +261,11 @@ def test_two_waits_for_one_child_are_both_answered() -> None:
     (request,) = result.waiting
     result = Engine(Twice()).resume(result.trace, "B", request=request.id)
     assert result.state.said[1:] == ["completed thought of a B ['B']"] * 2
+
+
+@pytest.mark.parametrize("plan", ["start note:a ask:b\nmoment 0\nwait", "start note:a ask:b note:c\nmoment 0"])
+def test_the_resume_contract_holds(plan: str) -> None:
+    check_resume(Chief(), plan, {"b": "B"})
 
 
 def test_misuse_is_told() -> None:

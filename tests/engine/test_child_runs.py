@@ -22,10 +22,11 @@ from refold import (
     StopReason,
     Task,
     call_info,
+    current_environment,
     family,
     run_child,
 )
-from refold.testing import assert_replays
+from refold.testing import assert_replays, check_resume
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -308,3 +309,34 @@ def test_the_calls_key_is_the_same_in_every_attempt(tmp_path: Path) -> None:
     result = engine.resume(result.trace, "yes")
     assert result.state.said == ["completed: a yes"]
     assert len(keys) == 1
+
+
+@pytest.mark.parametrize("task", ["note:a ask:b note:c\nask:d", "note:a\nchance"])
+def test_the_resume_contract_holds(task: str) -> None:
+    check_resume(Boss(), task, {"b": "B", "d": "D"})
+
+
+def test_secrets_of_the_run_are_kept_out_of_its_children(tmp_path: Path) -> None:
+    secret = "hunter2-hunter2"
+    engine = Engine(Boss(), traces=tmp_path, redact={"PIN": secret})
+    result = engine.run(f"note:{secret} ask:{secret}")
+    assert result.waiting[0].prompt == "<redacted:PIN>"
+    result = engine.resume(result.trace, secret)
+    assert result.state.said == ["completed: thought of <redacted:PIN> <redacted:PIN>"]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert engine.verify(result.trace) == []
+
+
+def test_children_work_in_the_environment_of_their_run(tmp_path: Path) -> None:
+    class Writing(Worker):
+        async def write(self, text: str) -> str:
+            environment = current_environment()
+            environment.write_text(f"{text}.txt", text)
+            return " ".join(sorted(environment.list()))
+
+        def __init__(self) -> None:
+            self.tools = {**Worker.tools, "write": self.write}
+
+    task = Task(objective="write:a\nnote:b", env_spec={"type": "scratch", "config": {"source": str(tmp_path)}})
+    result = Engine(Boss(Writing())).run(task)
+    assert result.state.said[0] == "completed: a.txt"
