@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....errors import RefoldError
 from ..calls import ToolCall
@@ -51,7 +51,8 @@ class Context:
     """Marks a parameter that the run fills: as its default, or in its `Annotated`.
 
     Such a parameter is not in the tool's schema, and a model that passes it is told that there is none of the name.
-    Who calls the function from Python may pass it. Subclass it and write `resolve` for a marker of your own.
+    Who calls the function from Python may pass it. Subclass it and write `resolve` for a marker of your own. To type
+    checkers the markers below are of any type, so that they can be the default of a parameter of whatever type.
     """
 
     def __init__(self, *, default: Any = _NONE) -> None:
@@ -73,9 +74,15 @@ class Context:
 class AgentInput(Context):
     """One of the run's inputs by its name, such as `AgentInput("goal")`."""
 
-    def __init__(self, name: str, *, default: Any = _NONE) -> None:
-        super().__init__(default=default)
-        self.name = name
+    if TYPE_CHECKING:
+        name: str
+
+        def __new__(cls, name: str, *, default: Any = ...) -> Any: ...  # noqa: D102
+    else:
+
+        def __init__(self, name, *, default=_NONE):
+            super().__init__(default=default)
+            self.name = name
 
     def resolve(self) -> Any:
         """The input; raises NoContextError where the run has none of that name."""
@@ -93,6 +100,10 @@ class AgentInput(Context):
 class CurrentTask(Context):
     """The task that the run works on."""
 
+    if TYPE_CHECKING:
+
+        def __new__(cls, *, default: Any = ...) -> Any: ...  # noqa: D102
+
     def resolve(self) -> Any:
         """The task; raises NoContextError outside of a run."""
         context = _context.get()
@@ -104,6 +115,10 @@ class CurrentTask(Context):
 class CurrentToolCall(Context):
     """The ToolCall that is being answered."""
 
+    if TYPE_CHECKING:
+
+        def __new__(cls, *, default: Any = ...) -> Any: ...  # noqa: D102
+
     def resolve(self) -> Any:
         """The call; raises NoContextError where the function was called from Python."""
         call = current_tool_call.get()
@@ -113,9 +128,15 @@ class CurrentToolCall(Context):
 class ContextFact(Context):
     """A fact of the run by its name, as whoever runs the tools has put it there."""
 
-    def __init__(self, name: str, *, default: Any = _NONE) -> None:
-        super().__init__(default=default)
-        self.name = name
+    if TYPE_CHECKING:
+        name: str
+
+        def __new__(cls, name: str, *, default: Any = ...) -> Any: ...  # noqa: D102
+    else:
+
+        def __init__(self, name, *, default=_NONE):
+            super().__init__(default=default)
+            self.name = name
 
     def resolve(self) -> Any:
         """The fact; raises NoContextError where there is none of that name."""
@@ -131,9 +152,15 @@ class ContextFact(Context):
 class EnvVar(Context):
     """An environment variable, read when the tool is called."""
 
-    def __init__(self, name: str, *, default: Any = _NONE) -> None:
-        super().__init__(default=default)
-        self.name = name
+    if TYPE_CHECKING:
+        name: str
+
+        def __new__(cls, name: str, *, default: Any = ...) -> Any: ...  # noqa: D102
+    else:
+
+        def __init__(self, name, *, default=_NONE):
+            super().__init__(default=default)
+            self.name = name
 
     def resolve(self) -> Any:
         """Its text; raises NoContextError where it is not set."""
@@ -147,9 +174,15 @@ class EnvVar(Context):
 class Config(Context):
     """A setting of the tool's author: hidden from the model, and always its default."""
 
-    def __init__(self, default: Any = _NONE, *, default_factory: Callable[[], Any] | None = None) -> None:
-        super().__init__(default=default)
-        self.default_factory = default_factory
+    if TYPE_CHECKING:
+        default_factory: Callable[[], Any] | None
+
+        def __new__(cls, default: Any = ..., *, default_factory: Callable[[], Any] | None = None) -> Any: ...  # noqa: D102
+    else:
+
+        def __init__(self, default=_NONE, *, default_factory=None):
+            super().__init__(default=default)
+            self.default_factory = default_factory
 
     def resolve(self) -> Any:
         """The default, or what the factory makes."""

@@ -39,7 +39,7 @@ def touch(folder: str, what: str) -> None:
 
 
 @tool
-async def once(what: str, folder: str = AgentInput("folder")) -> str:  # type: ignore[assignment]
+async def once(what: str, folder: str = AgentInput("folder")) -> str:
     """Does something that must not be done twice."""
     touch(folder, f"once:{what}")
     await anyio.sleep(0.001)
@@ -48,7 +48,7 @@ async def once(what: str, folder: str = AgentInput("folder")) -> str:  # type: i
 
 @tool
 @effect(idempotent=True)
-async def again(what: str, folder: str = AgentInput("folder")) -> str:  # type: ignore[assignment]
+async def again(what: str, folder: str = AgentInput("folder")) -> str:
     """Does something that may be done twice."""
     touch(folder, f"again:{what}")
     await anyio.sleep(0.001)

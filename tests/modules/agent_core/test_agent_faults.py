@@ -177,7 +177,7 @@ async def test_b9_one_agent_runs_many_goals_at_once() -> None:
             pass
 
         @tool_method
-        async def echo(self, goal: str = AgentInput("goal")) -> str:  # type: ignore[assignment]
+        async def echo(self, goal: str = AgentInput("goal")) -> str:
             """Says the goal."""
             await anyio.sleep(0.001)
             return goal
@@ -220,7 +220,7 @@ async def test_b11_usage_is_added_up_once_and_has_its_cost() -> None:
 
 async def test_b12_context_is_filled_in_and_hidden() -> None:
     @tool
-    def about(goal: str = AgentInput("goal"), task: Any = CurrentTask()) -> str:  # type: ignore[assignment]  # noqa: B008
+    def about(goal: str = AgentInput("goal"), task: Any = CurrentTask()) -> str:  # noqa: B008
         """Says what is worked on."""
         return f"{goal} / {task.objective}"
 

@@ -264,7 +264,7 @@ async def test_single_tools_of_the_toolset_are_left_out_too() -> None:
 
 async def test_inputs_and_constraints_go_along() -> None:
     @tool
-    async def target(place: str = AgentInput("target")) -> str:  # type: ignore[assignment]
+    async def target(place: str = AgentInput("target")) -> str:
         """Tells the target."""
         return place
 

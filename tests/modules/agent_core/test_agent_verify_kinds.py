@@ -77,7 +77,7 @@ async def stop() -> Any:
 
 
 @tool
-async def worldly(goal: str = AgentInput("goal")) -> str:  # type: ignore[assignment]
+async def worldly(goal: str = AgentInput("goal")) -> str:
     """Uses the world in every way."""
 
     async def looked() -> str:

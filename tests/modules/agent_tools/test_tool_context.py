@@ -26,9 +26,9 @@ from refold.modules.agent.calls import ToolCall
 @tool
 def search(
     q: str,
-    goal: str = AgentInput("goal"),  # type: ignore[assignment]
+    goal: str = AgentInput("goal"),
     site: Annotated[str, ContextFact("site", default="here")] = "never",
-    limit: int = Config(10),  # type: ignore[assignment]
+    limit: int = Config(10),
     mode: str = "fast",
 ) -> str:
     """Searches.
@@ -77,7 +77,7 @@ async def test_what_is_not_known_says_what_is() -> None:
 async def test_tool_methods_have_them_too() -> None:
     class Desk(Toolset):
         @tool_method
-        async def file(self, text: str, call: ToolCall = CurrentToolCall(), size: int = Config(3)) -> str:  # type: ignore[assignment]  # noqa: B008
+        async def file(self, text: str, call: ToolCall = CurrentToolCall(), size: int = Config(3)) -> str:  # noqa: B008
             return f"{text} {call.id} {size}"
 
     desk = Desk()

@@ -56,12 +56,12 @@ print(ledger.enter(name="a"), ledger.get_tools()[0].wire_name)
 
 async def test_b12_context_is_hidden_and_the_tool_is_given_its_value() -> None:
     @tool
-    def work(step: int, goal: str = AgentInput("goal"), limit: int = Config(5)) -> str:  # type: ignore[assignment]
+    def work(step: int, goal: str = AgentInput("goal"), limit: int = Config(5)) -> str:
         return f"{step} {goal} {limit}"
 
     class Desk(Toolset):
         @tool_method
-        def work(self, step: int, goal: str = AgentInput("goal"), limit: int = Config(5)) -> str:  # type: ignore[assignment]
+        def work(self, step: int, goal: str = AgentInput("goal"), limit: int = Config(5)) -> str:
             return f"{step} {goal} {limit}"
 
     for made in (work, Desk().work):

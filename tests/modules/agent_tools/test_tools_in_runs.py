@@ -96,7 +96,7 @@ def divide(a: int, b: int) -> float:
 
 
 @tool
-async def greet(name: str, goal: str = AgentInput("goal")) -> str:  # type: ignore[assignment]
+async def greet(name: str, goal: str = AgentInput("goal")) -> str:
     return f"{name}: {goal}"
 
 
