@@ -18,6 +18,7 @@ from .fork import forks
 from .game import game
 from .imports import imports
 from .load import loads
+from .mcp_calls import mcp_calls
 from .memory import memory
 from .report import as_json, show
 from .size import trace_bytes
@@ -34,6 +35,7 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "memory": memory,
     "explore": explore,
     "game": game,
+    "mcp": mcp_calls,
     "agent": agent,
 }
 

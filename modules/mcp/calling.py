@@ -59,7 +59,8 @@ async def _sent(client: "MCPClient", tool: str, arguments: Mapping[str, Any], ag
     for attempt in (1, 2):
         connection = await client._connected()
         try:
-            return await _reply(client, connection, tool, connection.send(tool, arguments, client.call_timeout))
+            sent = await connection.send(tool, arguments, client.call_timeout)
+            return await _reply(client, connection, tool, sent)
         except NotSentError as error:
             if attempt == 2:
                 raise MCPConnectionError(client.server, f"the call could not be sent: {error}") from error
@@ -82,9 +83,8 @@ async def _gone_on(
     if call is None:
         connection = await client._connected()
         try:
-            return await _reply(
-                client, connection, tool, connection.send(tool, arguments, client.call_timeout, given, state)
-            )
+            sent = await connection.send(tool, arguments, client.call_timeout, given, state)
+            return await _reply(client, connection, tool, sent)
         except NotSentError as error:
             raise MCPConnectionError(client.server, f"the answer could not be sent: {error}") from error
     parked = client._parked.pop(call, None)

@@ -23,6 +23,7 @@ from .tasks_of_loops import loop_token, spawn
 from .transports import Streams
 
 _CLOSED = -32000
+_ASKS_BETWEEN_CALLS = "2026-07-28"
 _SESSION_GONE = ("session not found", "session terminated")
 _CLOSING_SECONDS = 10.0
 
@@ -100,6 +101,7 @@ class Connection:
         self._carried = 0
         self._drained: anyio.Event | None = None
         self._ending = False
+        self._asks_during_calls = True
         self._scope = anyio.CancelScope()
         self._ready = anyio.Event()
         self._stop = anyio.Event()
@@ -148,6 +150,7 @@ class Connection:
                     self.tools = await listed(client, self.server)
                     self._scope.deadline = math.inf
                     self.client = client
+                    self._asks_during_calls = client.protocol_version < _ASKS_BETWEEN_CALLS
                     self._ready.set()
                     try:
                         await self._stop.wait()
@@ -187,7 +190,7 @@ class Connection:
             call.error = MCPUnknownFateError(self.server, f"{why}; whether it was carried out is not known")
         call.tell()
 
-    def send(
+    async def send(
         self,
         tool: str,
         arguments: Mapping[str, Any],
@@ -197,6 +200,7 @@ class Connection:
     ) -> Parked:
         """Sends a call, which goes on until it ends, its scope is cancelled, or it has taken `timeout` seconds.
 
+        Where servers don't ask during a call (since 2026), it is carried out here, else in a task that can stand still.
         Raises NotSentError without a connection.
         """
         if not self.usable:
@@ -204,7 +208,11 @@ class Connection:
         call = Parked(timeout)
         self._open.append(call)
         self._carried += 1
-        spawn(partial(self._carried_out, call, tool, dict(arguments), dict(answers or {}), state))
+        carry_out = partial(self._carried_out, call, tool, dict(arguments), dict(answers or {}), state)
+        if self._asks_during_calls:
+            spawn(carry_out)
+        else:
+            await carry_out()
         return call
 
     async def _carried_out(self, call: Parked, tool: str, *rest: Any) -> None:
@@ -219,7 +227,7 @@ class Connection:
                     f"MCP server {self.server!r} did not answer the call of {tool!r} within {call.timeout:g} s; "
                     "whether it was carried out is not known"
                 )
-            if call.ended:
+            if call.ended or not self._ending:
                 self._open.remove(call)
             call.tell()
             self._carried -= 1

@@ -20,6 +20,7 @@ KEYS = {
     "memory": {"memory"},
     "explore": {"explore.time", "explore.memory"},
     "game": {"game"},
+    "mcp": {"mcp.calls", "mcp.calls.null"},
     "agent": {"agent.step.async", "agent.step.sync", "agent.growth", "agent.bytes"},
 }
 
