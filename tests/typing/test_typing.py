@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
@@ -22,12 +24,14 @@ def mypy(name: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False).stdout
 
 
-def test_what_users_write_is_accepted() -> None:
-    assert mypy("accepted.py") == ""
+@pytest.mark.parametrize("name", ["accepted.py", "accepted_agent.py"])
+def test_what_users_write_is_accepted(name: str) -> None:
+    assert mypy(name) == ""
 
 
-def test_mistakes_are_refused_where_they_are_made() -> None:
-    lines = (HERE / "rejected.py").read_text().splitlines()
+@pytest.mark.parametrize("name", ["rejected.py", "rejected_agent.py"])
+def test_mistakes_are_refused_where_they_are_made(name: str) -> None:
+    lines = (HERE / name).read_text().splitlines()
     expected = {(i, m[1]) for i, line in enumerate(lines, 1) if (m := re.search(r"# expect: (\S+)", line))}
-    found = {(int(m[1]), m[2]) for m in re.finditer(r"rejected\.py:(\d+): error: .*\[([a-z-]+)\]", mypy("rejected.py"))}
-    assert found == expected
+    errors = re.finditer(rf"{re.escape(name)}:(\d+): error: .*\[([a-z-]+)\]", mypy(name))
+    assert {(int(m[1]), m[2]) for m in errors} == expected

@@ -1,0 +1,116 @@
+"""What users of an Agent write, as the type checker sees it; checked and never run."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, assert_type
+
+from refold import Task
+from refold.modules.agent import (
+    Agent,
+    AgentEvent,
+    AgentInput,
+    AgentJudge,
+    AgentTask,
+    Continue,
+    Finish,
+    Hook,
+    JudgeResult,
+    Message,
+    Reaction,
+    RetryWithFeedback,
+    ScriptedGenerator,
+    ToolEnd,
+    Toolset,
+    ToolStart,
+    Trajectory,
+    Usage,
+    hook,
+    tool,
+    tool_method,
+)
+from refold.modules.agent.events import GenerationStep
+from refold.modules.agent.stopping import output, step_count, token_usage
+
+
+@tool
+def double(n: Annotated[int, "what to double"]) -> int:
+    """Doubles."""
+    return 2 * n
+
+
+@tool(name="other", catch=[OSError], truncate=100)
+async def read(path: str, goal: str = AgentInput("goal")) -> str:
+    """Reads."""
+    return path + goal
+
+
+class Desk(Toolset):
+    """Holds papers."""
+
+    drawer: str = "top"
+
+    def __init__(self) -> None:
+        self.papers: list[str] = []
+
+    @tool_method
+    def file(self, paper: str) -> int:
+        """Files a paper."""
+        self.papers.append(paper)
+        return len(self.papers)
+
+    @tool_method(variants=["all"], catch=False)
+    async def find(self, paper: str) -> bool:
+        """Finds a paper."""
+        return paper in self.papers
+
+
+@hook(ToolStart)
+def deny(event: ToolStart) -> Reaction | None:
+    return RetryWithFeedback("no", tool_call_id=event.tool_call.id) if event.tool_call.name == "read" else None
+
+
+@hook(ToolEnd, when=lambda event: event.error is None)
+async def finish(event: ToolEnd) -> Finish | None:
+    return Finish(event.result)
+
+
+class Watcher:
+    @hook(GenerationStep)
+    def more(self, event: GenerationStep) -> Continue:
+        return Continue([Message("user", "see")], feedback="more")
+
+
+assert_type(double(3), int)
+assert_type(Desk().file("x"), int)
+assert_type(Watcher().more, Hook)
+agent = Agent(
+    name="clerk",
+    model=ScriptedGenerator(["done"], usage=Usage(total_tokens=1)),
+    tools=[double, read, Desk(), len],
+    hooks=[deny, finish, Watcher().more, step_count(3), output("done"), token_usage(9, mode="out")],
+    stop_conditions=[],
+    judge=AgentJudge(model="openai/gpt-4o", rubric="good", passing=0.5),
+    engine={"traces": "runs", "budget": {"max_steps": 3}},
+)
+assert_type(agent.with_(max_steps=3), Agent)
+assert_type(agent.history, list[Message])
+assert_type(agent.reset(), Trajectory)
+assert_type(agent.as_task(), AgentTask)
+
+
+async def run() -> AsyncIterator[AgentEvent]:
+    assert_type(await agent.run("go"), Trajectory)
+    assert_type(await agent.run(Task(objective="go"), reset=False), Trajectory)
+    assert_type(await agent.task()("go"), Trajectory)
+    assert_type(await agent.batch(["one", Task(objective="two")], concurrency=2), list[Trajectory])
+    if isinstance(agent.judge, AgentJudge):
+        assert_type(await agent.judge.evaluate("x"), JudgeResult)
+    async with agent.stream("go") as events:
+        async for event in events:
+            yield event
+    async with agent.stream_batch(["one", "two"]) as runs:
+        async for place, event in runs:
+            assert_type(place, int)
+            yield event
+    assert_type(runs.trajectories[0].usage.cost_usd, float | None)
+    for step in agent.trajectory.get_events_by_type(GenerationStep):
+        assert_type(step, GenerationStep)
