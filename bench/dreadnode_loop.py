@@ -1,6 +1,6 @@
 """The Agent's loop in dreadnode, run by an interpreter that has it: nothing of refold is imported here.
 
-`PYTHON dreadnode_loop.py STEPS REPEATS TEXT RESULT` prints a line of JSON: its version, and the seconds of each run.
+`PYTHON dreadnode_loop.py STEPS REPEATS TEXT RESULT` prints its version, and the seconds of CPU of each run, as JSON.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 from importlib import metadata
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from dreadnode.agents import Agent  # type: ignore[import-not-found]
@@ -52,12 +52,12 @@ async def look(place: int) -> str:
 
 
 async def run(steps: int) -> float:
-    """Seconds of a run of so many steps."""
+    """Seconds of CPU that a run of so many steps takes."""
     model = Scripted(model="scripted", params=GenerateParams(), steps=steps)
     agent = Agent(name="bench", model=model, instructions="Go on.", tools=[look], max_steps=steps + 1)
-    began = perf_counter()
+    began = process_time()
     trajectory = await agent.run("work")
-    taken = perf_counter() - began
+    taken = process_time() - began
     said = [message for message in trajectory.messages if message.role == "assistant"]
     results = [message for message in trajectory.messages if message.role == "tool"]
     assert (len(said), len(results)) == (steps, steps - 1), (len(said), len(results))
