@@ -1,6 +1,8 @@
 """Traces of Agents: `refold verify`, `resume` and `fork` make the Agent again, from the trace or from `--module`."""
 
 import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +154,38 @@ def test_a_trace_is_gone_on_with_in_its_own_folder(
     assert ran.returncode == 0, ran.stderr
     assert (lab / "a.txt").read_text() == "x"
     assert not list(elsewhere.iterdir())
+
+
+@pytest.fixture
+def killed(start: Command, scripted: Command, lab: Path) -> Path:
+    """The trace of a run that was killed in the middle of a command."""
+    once = "test -e been || { touch been; sleep 60; }; echo over"
+    run = start("agent", "go", "--model", scripted(call("bash", cmd=once), "The end."), "--tools", "bash")
+    while not (lab / "been").exists():
+        assert run.poll() is None
+        time.sleep(0.05)
+    run.send_signal(signal.SIGKILL)
+    run.wait(timeout=60)
+    (trace,) = (lab / "runs").glob("*.trace.jsonl")
+    return trace
+
+
+def test_what_became_of_a_call_is_told_in_plain_words(refold: Command, killed: Path) -> None:
+    ran = refold("resume", killed)
+    assert (ran.code, "bash was begun and nobody knows whether it happened" in ran.out) == (20, True)
+    ran = refold("resume", killed, "--value", '{"ran": "it was done"}')
+    assert ran.code == 0, ran.err
+    assert "  → it was done" in ran.lines
+    assert refold("verify", killed).code == 0
+
+
+def test_or_at_the_terminal(terminal: Command, refold: Command, killed: Path) -> None:
+    screen = terminal("resume", killed)
+    screen.wait_for("leave it open: ")
+    screen.type("t\n")
+    assert "→ over" in screen.wait_for("completed")
+    assert screen.end() == 0
+    assert refold("verify", killed).code == 0
 
 
 def test_a_run_begun_in_python_is_told_by_module(refold: Command, process: Command, lab: Path) -> None:

@@ -71,7 +71,11 @@ class _Talk:
         try:
             line = self.lines.next(_label(self.chat.session))
             turn = self._turn(line) if line else None
-        except (EOFError, Leave):
+        except Leave:
+            return False
+        except EOFError:
+            if self.lines.interactive:
+                print()
             return False
         except KeyboardInterrupt:
             print()
@@ -85,6 +89,8 @@ class _Talk:
             self.turns.append(turn.summary)
             self.ended.append((turn.summary.status, turn.code))
             _tell(turn, self.chat.manner)
+            if self.lines.interactive and not self.chat.manner.mute:
+                print()
         return True
 
     def _turn(self, line: str) -> Turn | None:

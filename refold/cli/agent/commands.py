@@ -14,6 +14,7 @@ from ..running import Manner
 from ..text import brief, clean, count_text
 from .continuing import save
 from .goal import Limits
+from .going_on import settled
 from .listing import offered, tool_lines
 from .making import policy_of
 from .session import Session, Turn
@@ -130,7 +131,8 @@ def _resume(chat: Chat, rest: str) -> Turn:
         raise InputError("the last turn is completed; say what is to be done next")
     session = chat.session
     view = None if chat.manner.mute else AgentView(console(), earlier.records, session.asks)
-    return session.turn(lambda agent: agent.resume(path), view, **chat.limits.options(session.made))
+    options = chat.limits.options(session.made)
+    return settled(session, session.turn(lambda agent: agent.resume(path), view, **options), **options)
 
 
 COMMANDS: dict[str, Callable[[Chat, str], Turn | None]] = {

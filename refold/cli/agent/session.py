@@ -73,15 +73,15 @@ class Session:
     """Use it in a `with`, in the main thread: its tools are entered as long, and so are the servers behind them.
 
     `asks` says whether the person is asked what a run waits for; else, and where they leave it open, the run is
-    suspended. With `only`, the person is asked the request of this id alone.
+    suspended. An Agent's own `on_wait` goes before the person. With `only`, they are asked this request alone.
     """
 
     def __init__(self, made: Made, asks: bool | None = None, only: str | None = None) -> None:
         self.made = made
+        self.only = only
         self.agent = made.agent
         self._options = dict(made.agent.engine or {})
         self.asks = can_ask() if asks is None else asks
-        self._only = only
         self._inbox: SimpleQueue[Any] = SimpleQueue()
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -108,7 +108,7 @@ class Session:
         engine = {**self._options, **options}
         if view is not None:
             engine["observers"] = (*engine.get("observers", ()), view)
-        if self.asks:
+        if self.asks and engine.get("on_wait") is None:
             engine["on_wait"] = self._ask
         agent = self.agent
         agent.engine = engine
@@ -148,7 +148,7 @@ class Session:
                 self._inbox.put(_ENDED)
 
     async def _ask(self, request: WaitRequest) -> Any:
-        if self._only not in (None, request.id):
+        if self.only not in (None, request.id):
             return ...
         loop = asyncio.get_running_loop()
         question = Question(request, loop.create_future(), loop)
@@ -214,6 +214,8 @@ def _turn(state: _Work, stop: int) -> Turn:
 def summary_of(trace: Trace) -> Summary:
     """How a run stands that has just ended, by its trace, with its exit code."""
     summary = Summary.of_trace(trace)
+    if summary.stop_reason is None and summary.status == "waiting":
+        summary.stop_reason = "waiting"  # a resume that could not go on has written no end
     summary.exit_code = exit_code(summary.stop_reason) if summary.stop_reason is not None else None
     return summary
 

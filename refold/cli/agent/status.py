@@ -33,7 +33,6 @@ class StatusLine:
         if self._live is None:
             self._live = Live(
                 get_renderable=self._line, console=self._out, transient=True, refresh_per_second=8,
-                redirect_stdout=False, redirect_stderr=False,
             )  # fmt: skip
             self._live.start()
 
