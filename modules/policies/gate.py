@@ -14,7 +14,7 @@ from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
 from ..agent.recorded_errors import error_text, error_type
 from .approving import asked
 from .judging import ProcessDecision, ProcessJudge
-from .rules import ToolRules
+from .rules import ToolRules, verdict_of
 from .summaries import with_summaries
 from .transcripts import STRATEGIES, TranscriptStrategy, transcript, trimmed
 
@@ -84,7 +84,7 @@ class _Gate:
         if any(fnmatchcase(call.name, name) for name in self.always_allow):
             case.allow(f"{call.name} is always allowed", source="always_allow")
             return None
-        verdict = self.rules.verdict(call) if self.rules is not None else None
+        verdict = await verdict_of(self.rules, call) if self.rules is not None else None
         if verdict is not None and (verdict.rule is not None or verdict.action == "deny"):
             return None  # the rules' own hook does what they say
         try:

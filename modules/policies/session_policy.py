@@ -11,7 +11,7 @@ from ..agent.hooks import Hook, hook
 from ..agent.reactions import Reaction
 from ..agent.tools import Tool
 from .approving import asked, denied
-from .rules import ToolRules
+from .rules import ToolRules, verdict_of
 
 
 class SessionPolicy(BaseModel):
@@ -86,7 +86,7 @@ class SessionPolicy(BaseModel):
     @hook(ToolStart)
     async def check_rules(self, event: ToolStart) -> Reaction | None:
         """Denies a call, or asks for it, as the rules say."""
-        verdict = self.rules.verdict(event.tool_call) if self.rules is not None else None
+        verdict = await verdict_of(self.rules, event.tool_call) if self.rules is not None else None
         if verdict is None or (verdict.rule is None and verdict.action == "allow"):
             return None
         if verdict.action == "deny":

@@ -72,28 +72,35 @@ class CommandPattern:
 
 
 def _follow(pattern: Sequence[str], args: Sequence[Word], is_open: bool) -> bool:
-    """Whether the arguments may begin with the pattern's words, but for options and their values."""
-    if not pattern or (pattern[0] == _REST and len(pattern) == 1):
-        return True
-    if pattern[0] == _REST:
-        return any(_follow(pattern[1:], args[i:], is_open) for i in range(len(args) + 1))
-    if not args:
-        return is_open
-    word, rest = args[0], args[1:]
-    if word.many:
-        return True
-    if word.text is None:
-        fits = pattern[0].startswith(word.prefix.casefold()) or re.search(r"[*?\[]", pattern[0]) is not None
-        may_be_option = not word.prefix or word.prefix.startswith("-")
-        return (fits and _follow(pattern[1:], rest, is_open)) or (may_be_option and _past(pattern, rest, is_open))
-    if fnmatchcase(word.text.casefold(), pattern[0]) and _follow(pattern[1:], rest, is_open):
-        return True
-    return word.text.startswith("-") and _past(pattern, rest, is_open)
+    """Whether the arguments may begin with the pattern's words, but for options and their values.
+
+    An option may have a value or not, so there are many readings: they are looked at from the end, each once.
+    """
+    whole, count = len(pattern), len(args)
+    fits = [[True] * (count + 2) for _ in range(whole + 1)]  # [i][j]: args[j:] may begin with pattern[i:]
+    for i in reversed(range(whole)):
+        for j in reversed(range(count + 1)):
+            if pattern[i] == _REST:
+                fits[i][j] = i == whole - 1 or fits[i + 1][j] or (j < count and fits[i][j + 1])
+            elif j == count:
+                fits[i][j] = is_open
+            elif args[j].many:
+                fits[i][j] = True
+            else:
+                past = fits[i][j + 1] or (j + 1 < count and fits[i][j + 2])
+                fits[i][j] = (_is(args[j], pattern[i]) and fits[i + 1][j + 1]) or (_may_be_option(args[j]) and past)
+    return fits[0][0]
 
 
-def _past(pattern: Sequence[str], rest: Sequence[Word], is_open: bool) -> bool:
-    """Goes past an option, with or without a value."""
-    return _follow(pattern, rest, is_open) or (bool(rest) and _follow(pattern, rest[1:], is_open))
+def _is(word: Word, pattern: str) -> bool:
+    """Whether a word may be what the pattern's word says."""
+    if word.text is not None:
+        return fnmatchcase(word.text.casefold(), pattern)
+    return pattern.startswith(word.prefix.casefold()) or re.search(r"[*?\[]", pattern) is not None
+
+
+def _may_be_option(word: Word) -> bool:
+    return word.prefix.startswith("-") or (word.text is None and not word.prefix)
 
 
 def _has_flag(flag: str, command: Command) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from . import programs
 from .programs import EVALUATE, UNLESS, WRAPPERS
-from .reading import Command, Reading, holds_commands, is_name
+from .reading import MOST_COMMANDS, Command, Reading, holds_commands, is_name
 from .shell_words import Word
 
 _PLAIN = re.compile(r"[\w./:=@,+%~^-]*", re.ASCII)
@@ -88,7 +88,9 @@ def _is_wrapper(word: Word) -> bool:
 def _guess(reading: Reading, words: Sequence[Word], is_open: bool) -> None:
     """A command that may stand in the arguments of another: it counts if a rule denies it, and for nothing else."""
     head = words[0].text
-    if head and not words[0].many:
+    if len(reading.line.commands) >= MOST_COMMANDS:
+        reading.doubt("it has too many words")
+    elif head and not words[0].many:
         reading.line.commands.append(Command(head.rsplit("/", 1)[-1], tuple(words[1:]), is_open, is_guess=True))
 
 

@@ -12,6 +12,9 @@ from .shell_words import Doubt, Word
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _CALCULATED = re.compile(r"[A-Za-z_]\w*\+?=\"?\$\(\([^()]*\)\)\"?", re.ASCII)
+_DEEPEST = 12
+MOST_COMMANDS = 1_000
+_MOST_WORDS = 2_000
 _HEAD = re.compile(r"[\w./+@:%^~-]+|\[", re.ASCII)
 
 
@@ -63,6 +66,7 @@ class Reading:
         self.line = Line()
         self._trusted = trusted
         self._depth = 0
+        self._nested = 0
         self.writes = False
         self._written: list[str | None] = []
         self._copied: set[str] = set()
@@ -142,6 +146,9 @@ class Reading:
         self, words: Sequence[Word], is_fed: bool, *, is_open: bool = False, guess: bool = False, writes: bool = False
     ) -> None:
         """Reads one command, its program and arguments."""
+        if self._nested >= _DEEPEST or len(self.line.commands) >= MOST_COMMANDS or len(words) > _MOST_WORDS:
+            self.doubt("it has too many words, or too many commands in one another")
+            return
         head = words[0]
         if head.text is None or head.many or not head.text:
             self.doubt(f"which program {head.raw or 'this'} is, is known when it runs")
@@ -160,7 +167,9 @@ class Reading:
             self._copied |= {re.split(r"[/=]", word.text or word.prefix)[-1] for word in args}
             for word in _targets(name, args):
                 self._check_target(word)
+        self._nested += 1
         (kind or self._unknown)(self, name, args, is_fed, is_open)
+        self._nested -= 1
 
     def _name(self, text: str) -> str:
         """A program's name without its folder; one in a folder of the agent's making is doubted."""

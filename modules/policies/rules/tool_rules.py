@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from ...agent.calls import ToolCall
@@ -80,6 +81,11 @@ class ToolRules(BaseModel):
         if is_command(made) and covers_line(allowing, made):
             return Verdict("allow", "the rules that allow cover each part", "allow")
         return Verdict(self.otherwise, "no rule is about this call")
+
+
+async def verdict_of(rules: ToolRules, call: ToolCall) -> Verdict:
+    """What the rules say of a call, found in a thread, as it may look at files."""
+    return await to_thread.run_sync(rules.verdict, call)
 
 
 def call_text(call: ToolCall) -> str:

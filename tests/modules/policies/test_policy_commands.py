@@ -327,6 +327,21 @@ def _line(rng: random.Random) -> str:
     return line[:place] + rng.choice(["git push", " git push ", ";git push\n", "git\tpush", ""]) + line[place:]
 
 
+@pytest.mark.parametrize("piece", ["env ", "timeout 1 ", "xargs -I{} ", "a ", "-x ", "sh -c ", "x=1 ", "find -exec "])
+def test_long_lines_are_read_in_no_time(piece: str) -> None:
+    for head in ("", "env ", "find . -exec ", "xargs "):
+        line = line_of((head + piece * 4_000)[:19_990])
+        assert len(line.commands) <= 1_001
+        assert line.doubts or piece in ("a ", "-x ", "x=1 ")
+
+
+def test_many_options_are_no_maze() -> None:
+    options = "-x " * 900
+    assert verdict(NO_PUSH, f"git {options} push") == "deny"
+    assert verdict(NO_PUSH, f"git {options} {options}") == "allow"
+    assert verdict(ToolRules(deny=["bash(tool * x * y * push *)"]), f"tool {options} x a y b") == "allow"
+
+
 def test_reading_a_line_is_quick_the_second_time() -> None:
     before = line_of.cache_info().hits
     for _ in range(5):
