@@ -1,9 +1,10 @@
 """Sub-agents: a tool with which a model hands a task to another agent, whose run is a child of its own run."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from ...engine import AgentModule, RuntimeBudget, child_state, effect, new_id, run_child, start_child, wait_child
 from ...tasks import Task
+from .agent import Agent
 from .messages import Message
 from .subagent_hooks import hooks_apart
 from .subagent_report import last_words, report
@@ -12,9 +13,6 @@ from .tools import Tool, Toolset, tool_method
 from .tools.context import ContextFact, CurrentTask
 from .tools.kept import keeping, kept
 from .trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 _OURS = "subagent"
 _KEPT = "subagents"
@@ -142,7 +140,7 @@ class SubAgentToolset(Toolset):
         return keeping(message, {_KEPT: {agent_id: {"counted": True}}})
 
 
-def create_subagent_tool(parent_agent: "Agent") -> SubAgentToolset:
+def create_subagent_tool(parent_agent: Agent) -> SubAgentToolset:
     """The tools with which sub-agents of an agent are spawned, to be added to its tools:
 
     agent.tools.append(create_subagent_tool(agent))
