@@ -112,6 +112,10 @@ class Hook(property):
             answer = await to_thread.run_sync(self.func, event, abandon_on_cancel=True)
         return await answer if inspect.isawaitable(answer) else answer
 
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Hook":
+        """Itself, as a function's copy is: it holds no state of its own."""
+        return self
+
     def __repr__(self) -> str:
         types = self.event_type if isinstance(self.event_type, tuple) else (self.event_type,)
         return f"<{type(self).__name__} {self.name} on {', '.join(cls.__name__ for cls in types)}>"

@@ -159,6 +159,16 @@ class Trajectory(BaseModel):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Trajectory":
+        """A trajectory of its own, which leads to the same trace; generators stand as the names of their models."""
+        copy = self.from_dict(self.to_dict())
+        copy.trace = self.trace
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is saved: without the trace."""
+        return type(self).from_dict, (self.to_dict(),)
+
     def __repr__(self) -> str:
         steps, last = len(self.steps), type(self.events[-1]).__name__ if self.events else None
         return f"Trajectory(session_id={str(self.session_id)!r}, events={len(self.events)}, steps={steps}, last={last})"

@@ -1,13 +1,26 @@
 """An Agent's configuration as JSON: whatever it holds, to be logged and compared."""
 
 import json
+import pickle
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
 from refold import RuntimeBudget
-from refold.modules.agent import Agent, AgentJudge, Hook, ScriptedGenerator, StopCondition, Toolset, tool, tool_method
-from refold.modules.agent.events import ToolEnd
+from refold.modules.agent import (
+    Agent,
+    AgentJudge,
+    Hook,
+    ScriptedGenerator,
+    StopCondition,
+    ToolCall,
+    Toolset,
+    tool,
+    tool_method,
+)
+from refold.modules.agent.events import AgentStart, ToolEnd
+from refold.modules.agent.stopping import step_count
 
 
 class Counter(Toolset):
@@ -51,3 +64,25 @@ def test_one_whose_parts_are_json_comes_back(model: str | None) -> None:
     agent = Agent(name="t", model=model, instructions="Be brief.", max_steps=7, generate_params_extra={"a": 1})
     document = agent.model_dump(mode="json")
     assert Agent(**document).model_dump(mode="json") == document
+
+
+async def test_trajectories_and_agents_are_copied_and_trajectories_pickled() -> None:
+    agent = Agent(
+        name="t",
+        model=ScriptedGenerator([ToolCall.of("c", "double", {"x": 2}), "done"]),
+        tools=[double, Counter()],
+        hooks=[Hook(print, AgentStart, name="shows"), step_count(9)],
+    )
+    trajectory = await agent.run("go")
+    copy = deepcopy(trajectory)
+    assert copy == trajectory
+    assert copy.trace is trajectory.trace
+    copy.events.clear()
+    assert len(trajectory.messages) == 4
+    loaded = pickle.loads(pickle.dumps(trajectory))
+    assert loaded == trajectory
+    assert loaded.trace is None
+    other = deepcopy(agent)
+    assert (await other.run("go")).messages == trajectory.messages
+    assert agent.trajectory is trajectory
+    assert other.hooks == agent.hooks
