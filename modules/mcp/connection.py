@@ -121,6 +121,8 @@ class Connection:
             await self._ready.wait()
         except BaseException:
             self._scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._ended.wait()  # else the loop may be gone before the child process is
             raise
         if self._error is not None:
             raise self._error
