@@ -14,6 +14,7 @@ from refold.modules.agent import (
     Agent,
     Fail,
     Finish,
+    FunctionGenerator,
     Generation,
     Hook,
     Message,
@@ -26,6 +27,7 @@ from refold.modules.agent import (
     Trajectory,
     Usage,
     chat_problems,
+    summarize_conversation,
     tool,
     trajectory_from_openai_format,
 )
@@ -84,11 +86,14 @@ async def stop() -> str:
     raise Stop("enough")
 
 
+PAID = Usage(input_tokens=2, output_tokens=1, total_tokens=3, cost_usd=0.25)
+
+
 @tool
 @effect(idempotent=True)
 def dear(n: int = 0) -> str:
     """Costs something, and may fail."""
-    charge(2, 1, 0.25)
+    charge(PAID.input_tokens, PAID.output_tokens, PAID.cost_usd)
     if n:
         raise ValueError("in vain")
     return "paid"
@@ -106,7 +111,7 @@ calls = st.builds(
 )
 usages = st.none() | st.builds(
     lambda i, o, c: Usage(input_tokens=i, output_tokens=o, total_tokens=i + o, cost_usd=c),
-    st.integers(0, 100),
+    st.integers(8, 100),
     st.integers(0, 100),
     st.none() | st.sampled_from([0.5, 0.25]),
 )
@@ -151,12 +156,25 @@ def hook_of(number: int, event: type[AgentEvent], reaction: Callable[[], Reactio
     return Hook(react, event, name=f"hook {number}")
 
 
-def agent_of(script: list[Any], hooks: list[Any], mode: Any) -> Agent:
+async def side(messages: Any, params: Any) -> Generation:
+    return Generation.from_text("aside", usage=SIDE)
+
+
+async def ask_aside(event: AgentEvent) -> None:
+    """A hook that asks a model of its own."""
+    await summarize_conversation(FunctionGenerator(side), type(event).__name__)
+
+
+SIDE = Usage(input_tokens=7, output_tokens=5, total_tokens=12, cost_usd=0.125)
+ASIDE = Hook(ask_aside, (GenerationStart, ToolStart, ToolEnd, GenerationStep), name="aside")
+
+
+def agent_of(script: list[Any], hooks: list[Any], mode: Any, aside: bool = False) -> Agent:
     return Agent(
         name="t",
         model=ScriptedGenerator(script),
         tools=[good, bad, worse, stop, dear],
-        hooks=[hook_of(i, *hook) for i, hook in enumerate(hooks)],
+        hooks=[*(hook_of(i, *hook) for i, hook in enumerate(hooks)), *([ASIDE] if aside else [])],
         tool_mode=mode,
         instructions="be good",
         max_steps=6,
@@ -208,7 +226,9 @@ def check_usage(whole: Trajectory, script: list[Any]) -> None:
     paid = [
         step for step in whole.get_events_by_type(ToolStep) if step.tool_call.name == "dear" and step.usage.total_tokens
     ]
-    used = Usage.total([used, *[Usage(input_tokens=2, output_tokens=1, total_tokens=3, cost_usd=0.25)] * len(paid)])
+    outcomes = [record.data.get("usage") or {} for record in trace.records if record.kind == "outcome"]
+    asides = [SIDE for told in outcomes if told.get("tokens_in") == SIDE.input_tokens]
+    used = Usage.total([used, *asides, *[PAID] * len(paid)])
     assert whole.usage == used
     assert Usage(**state["usage"]) == used
     assert trace.end["usage"]["tokens_in"] == used.input_tokens
@@ -217,12 +237,12 @@ def check_usage(whole: Trajectory, script: list[Any]) -> None:
 
 @pytest.mark.timeout(600)
 @settings(max_examples=80 if settings().max_examples <= 100 else settings().max_examples)
-@given(scripts, reacting, modes, st.sampled_from([0, 0, 12]), st.floats(0, 1))
+@given(scripts, reacting, modes, st.sampled_from([0, 0, 12]), st.floats(0, 1), st.booleans())
 def test_any_script_gives_a_chat_whose_usage_adds_up_and_that_a_kill_does_not_change(
-    script: list[Any], hooks: list[Any], mode: Any, told: int, kill: float
+    script: list[Any], hooks: list[Any], mode: Any, told: int, kill: float, aside: bool
 ) -> None:
     async def check() -> None:
-        agent = agent_of(script, hooks, mode)
+        agent = agent_of(script, hooks, mode, aside)
         own, whole = await run_of(agent, told)
         assert whole.trace is not None
         check_history(own, told)
@@ -238,7 +258,7 @@ def test_any_script_gives_a_chat_whose_usage_adds_up_and_that_a_kill_does_not_ch
             b"".join(lines[: 1 + int(kill * (len(lines) - 1))]),
             whole.trace.data[: first + int(kill * (len(whole.trace.data) - first))],
         ):
-            resumed = await agent_of(script, hooks, mode).resume(Trace.from_bytes(cut))
+            resumed = await agent_of(script, hooks, mode, aside).resume(Trace.from_bytes(cut))
             assert plain(resumed) == plain(whole)
 
     anyio.run(check)
