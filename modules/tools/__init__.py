@@ -2,6 +2,7 @@
 
 from .commands import bash, python
 from .defaults import default_tools
+from .extracting import web_extract
 from .fetching import FetchError, fetch
 from .files import (
     EditError,
@@ -40,6 +41,7 @@ from .human import (
     terminal_handler,
 )
 from .memory import Memory
+from .reporting import link_items, report, report_item, update_item
 from .sandbox import (
     BubblewrapSandbox,
     DockerSandbox,
@@ -57,6 +59,7 @@ from .sandbox import (
     sandbox_names,
     use_sandbox,
 )
+from .searching import NoSearchError, SearchBackend, SearchError, SearchResult, searxng, use_search, web_search
 from .thinking import TodoItem, think, todo
 
 __all__ = [
@@ -73,6 +76,7 @@ __all__ = [
     "Limits",
     "LocalSandbox",
     "Memory",
+    "NoSearchError",
     "NobodyToAskError",
     "NotTextError",
     "PatchError",
@@ -80,6 +84,9 @@ __all__ = [
     "Sandbox",
     "SandboxProvider",
     "SandboxUnavailableError",
+    "SearchBackend",
+    "SearchError",
+    "SearchResult",
     "TodoItem",
     "UserCancelled",
     "UserInputCallback",
@@ -100,20 +107,28 @@ __all__ = [
     "glob",
     "grep",
     "insert_lines",
+    "link_items",
     "ls",
     "make_sandbox",
     "multiedit",
     "python",
     "read",
     "register_sandbox",
+    "report",
+    "report_item",
     "reset_human_prompt_handler",
     "sandbox_names",
+    "searxng",
     "set_human_prompt_handler",
     "set_user_input_callback",
     "terminal_handler",
     "think",
     "todo",
+    "update_item",
     "use_sandbox",
+    "use_search",
     "use_workspace",
+    "web_extract",
+    "web_search",
     "write",
 ]

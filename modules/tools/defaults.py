@@ -5,16 +5,20 @@ from typing import Any
 
 from ..agent.tools import Tool, Toolset
 from .commands import bash, python
+from .extracting import web_extract
 from .fetching import fetch
 from .files import apply_patch, delete_lines, edit_file, glob, grep, insert_lines, ls, multiedit, read, write
 from .human import ask_user, confirm
 from .memory import Memory
+from .reporting import link_items, report, report_item, update_item
+from .searching import web_search
 from .thinking import think, todo
 
 _TOOLS: tuple[Tool[..., Any], ...] = (
     read, write, glob, grep, ls, edit_file, multiedit, delete_lines, insert_lines, apply_patch,
-    bash, python, fetch, think, todo, ask_user, confirm,
+    bash, python, fetch, web_extract, web_search, report, think, todo, ask_user, confirm,
 )  # fmt: skip
+_ITEMS: tuple[Tool[..., Any], ...] = (report_item, update_item, link_items)
 
 
 def default_tools(
@@ -22,11 +26,10 @@ def default_tools(
 ) -> dict[str, Tool[..., Any] | Toolset]:
     """All standard tools, by name; a Memory of its own for each call of this, and the toolsets given, by theirs.
 
-    Raises ValueError for `include_items`, whose tools need a platform that is not here, and for two of one name.
+    `include_items` adds those that report things one by one. Raises ValueError for two of one name.
     """
-    if include_items:
-        raise ValueError("include_items asks for tools of a platform (report_item, ...), and none is here")
-    found: dict[str, Tool[..., Any] | Toolset] = {each.name: each for each in _TOOLS}
+    tools = (*_TOOLS, *(_ITEMS if include_items else ()))
+    found: dict[str, Tool[..., Any] | Toolset] = {each.name: each for each in tools}
     for toolset in (Memory(), *(additional_toolsets or ())):
         if toolset.name in found:
             raise ValueError(f"two tools have the name {toolset.name!r}")

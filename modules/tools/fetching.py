@@ -37,11 +37,16 @@ def fetch(
 
     At most 5 MB are taken and 50,000 characters given. Pictures and other files that hold no text are refused.
     """
+    return page(url, format, timeout, MOST_SHOWN)
+
+
+def page(url: str, format: Literal["markdown", "text", "html"], timeout: int, most: int) -> str:
+    """The text of a page, at most so many characters of it; raises FetchError, and ValueError for no URL."""
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
         raise ValueError(f"{url!r} is no URL that can be fetched; it begins with http:// or https://")
     if timeout <= 0:
         raise ValueError(f"timeout is a number of seconds above 0, got {timeout}")
-    data, kind, final = _got(url, min(timeout, MOST_SECONDS))
+    data, kind, final = got(url, min(timeout, MOST_SECONDS))
     if not _is_text(kind, data):
         raise FetchError(f"{final} is {kind or 'a file of unknown type'}, which holds no text")
     text = _decoded(data, kind)
@@ -49,9 +54,9 @@ def fetch(
         text = to_markdown(text, final)
     elif "html" in kind and format == "text":
         text = to_text(text)
-    if len(text) <= MOST_SHOWN:
+    if len(text) <= most:
         return text
-    return f"{text[:MOST_SHOWN]}\n\n[... {len(text) - MOST_SHOWN} more characters ...]"
+    return f"{text[:most]}\n\n[... {len(text) - most} more characters ...]"
 
 
 class _HttpOnly(HTTPRedirectHandler):
@@ -63,8 +68,8 @@ class _HttpOnly(HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _got(url: str, seconds: int) -> tuple[bytes, str, str]:
-    """The bytes of a page, its content type, and the URL that it was found at in the end."""
+def got(url: str, seconds: int) -> tuple[bytes, str, str]:
+    """The bytes of a page, its content type, and the URL that it was found at in the end; raises FetchError."""
     deadline = time.monotonic() + seconds
     accept = "text/markdown, text/html;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1"
     request = Request(url, headers={"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "gzip"})

@@ -13,7 +13,15 @@ from refold.modules.agent import ToolContext, ToolOutcome, action_for, actions_o
 from refold.modules.agent.calls import ToolCall
 from refold.modules.agent.messages import Message
 from refold.modules.agent.tools.kept import fold_kept
-from refold.modules.tools import HumanInputResponse, HumanPrompt, default_tools, set_human_prompt_handler, use_workspace
+from refold.modules.tools import (
+    HumanInputResponse,
+    HumanPrompt,
+    SearchResult,
+    default_tools,
+    set_human_prompt_handler,
+    use_search,
+    use_workspace,
+)
 from refold.testing import assert_replays
 
 
@@ -27,7 +35,7 @@ class Caller(AgentModule[Chat]):
     """Makes the calls that it is given, a round of them a step, and keeps what tools keep."""
 
     def __init__(self, *rounds: list[tuple[str, Mapping[str, Any]]]) -> None:
-        self.tools = actions_of(list(default_tools().values()))
+        self.tools = actions_of(list(default_tools(include_items=True).values()))
         self.rounds = [
             [ToolCall.of(f"c{step}-{n}", name, args) for n, (name, args) in enumerate(calls)]
             for step, calls in enumerate(rounds)
@@ -113,9 +121,17 @@ def test_every_standard_tool_runs_and_verifies(workspace: Path, page: str) -> No
         [("save_memory", {"key": "k", "value": "v"})],
         [("list_memory_keys", {}), ("retrieve_memory", {"key": "k"})],
         [("clear_memory", {})],
+        [("web_extract", {"urls": [page]}), ("web_search", {"query": "size"})],
+        [("report", {"content": "# Done", "title": "All"}), ("report_item", {"id": "a", "title": "A"})],
+        [("report_item", {"id": "b", "title": "B", "severity": "high"})],
+        [("link_items", {"source": "a", "target": "b"}), ("update_item", {"id": "b", "status": "fixed"})],
     )
+    used = {name for calls in module.rounds for call in calls for name in [call.name]}
+    assert used == set(module.tools), "every standard tool is called"
+    results = [SearchResult("A page", page, "words")]
     try:
-        found = answers(module)
+        with use_search(lambda query, most: results):
+            found = answers(module)
     finally:
         token.var.reset(token)
     assert not [text for text in found if text.startswith("<error")]
