@@ -289,7 +289,7 @@ def _engine_for(
     own: "Engine", module: AgentModule[Any], budget: RuntimeBudget, stop: Sequence[StopCriteria], seed: int
 ) -> "Engine":
     """An engine for a child, which is as that of its parent but for what it runs."""
-    return type(own)(
+    made: Engine = AgentModule.make_engine(
         module,
         budget=budget,
         stop=stop,
@@ -302,3 +302,4 @@ def _engine_for(
         max_children=own.max_children,
         shared_env=own.shared_env,
     )
+    return made

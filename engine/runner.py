@@ -207,6 +207,8 @@ class Runner:
                 if self.limit.to_next_branch:
                     assert not isinstance(decision.candidates, int)
                     self.candidates = decision.candidates
+                    if run.besides is not None:
+                        await run.besides.settle()
                     return Outcome(StopReason.max_steps, status_of(StopReason.max_steps))
                 reply = await self._choose(want.state, decision)
             else:

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any
 
+from pydantic import Field
+
 from ...engine import AgentModule, RuntimeBudget, child_state, effect, new_id, run_child, start_child, wait_child
 from ...tasks import Task
 from .agent import Agent
@@ -36,7 +38,7 @@ class SubAgentToolset(Toolset):
     """
 
     parent_agent: Any = None
-    timeout: float | None = 3600.0
+    timeout: float | None = Field(default=3600.0, gt=0)
     run_in_background: bool = False
 
     def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:

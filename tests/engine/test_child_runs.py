@@ -10,6 +10,8 @@ from nesting import Boss, Log, Worker, children_of, family_of, last_word, plain
 from refold import (
     Action,
     AgentModule,
+    BeamSearch,
+    BestOfN,
     ChildResult,
     ChildRunError,
     Decision,
@@ -21,10 +23,12 @@ from refold import (
     RuntimeBudget,
     StopReason,
     Task,
+    Trace,
     call_info,
     current_environment,
     family,
     run_child,
+    start_child,
 )
 from refold.testing import assert_replays, check_resume
 
@@ -340,3 +344,59 @@ def test_children_work_in_the_environment_of_their_run(tmp_path: Path) -> None:
     task = Task(objective="write:a\nnote:b", env_spec={"type": "scratch", "config": {"source": str(tmp_path)}})
     result = Engine(Boss(Writing())).run(task)
     assert result.state.said[0] == "completed: a.txt"
+
+
+class Explorer(AgentModule[Log]):
+    """Explores candidates whose tools run children."""
+
+    def __init__(self) -> None:
+        self.tools = {"hand": self.hand, "start": self.start}
+
+    async def hand(self, line: str) -> str:
+        return str((await run_child(Worker(), line)).final_result)
+
+    async def start(self, line: str) -> str:
+        return await start_child(Worker(), line)
+
+    def init_state(self, task: str) -> Log:
+        return Log()
+
+    def decide(self, state: Log) -> Decision:
+        if state.current_step == 2:
+            return Decision.final("; ".join(state.said))
+        return Decision.branch(
+            [
+                Decision.act([Action("hand", {"line": f"note:{word}"}), Action("start", {"line": "note:aside"})])
+                for word in ("a", "bbb", "cc")
+            ]
+        )
+
+    def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
+        state.said += [result.output for result in observation.results if result.name == "hand"]
+
+
+def length(state: Log) -> int:
+    return len("".join(state.said))
+
+
+@pytest.mark.parametrize("strategy", [BestOfN(length, steps=1), BeamSearch(2, 2, length)], ids=["best", "beam"])
+def test_explored_candidates_run_children_on_the_budget_of_the_family(strategy: Any, tmp_path: Path) -> None:
+    engine = Engine(Explorer(), traces=tmp_path, branch=strategy)
+    result = engine.run("go")
+    assert result.final_result == "thought of bbb; thought of bbb"
+    assert engine.verify(result.trace) == []
+    traces = [Trace.load(path) for path in tmp_path.rglob("*.trace.jsonl")]
+    handed = [trace for trace in traces if "call" in (trace.header["parent"] or {})]
+    assert len(handed) == 2 * sum("candidate" in (trace.header["parent"] or {}) for trace in traces)
+    assert {trace.status for trace in handed} == {"completed"}
+    assert result.usage.tokens == 10 * len(handed)
+    assert resumed_alike(engine, result)
+
+
+def resumed_alike(engine: Engine, result: Any) -> bool:
+    """Cut before its last commit, it takes what its candidates, and their children, had."""
+    lines = result.trace.path.read_bytes().splitlines(keepends=True)
+    commit = max(i for i, line in enumerate(lines) if line.startswith(b'{"kind":"commit"'))
+    result.trace.path.write_bytes(b"".join(lines[:commit]))
+    again = engine.resume(result.trace.path)
+    return bool(again.state == result.state and again.usage.tokens == result.usage.tokens)
