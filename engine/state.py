@@ -75,13 +75,13 @@ def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
             kind = type(value)
             if not (value.isascii() if kind is str else value is None or kind is bool):
                 exact_scalar(value)
-        if others:
-            freezer = Freezer()
-            for name, shape, plain in others:
-                value = values[name]
-                kind = type(value)
-                if kind not in plain or (kind is str and not value.isascii()):
-                    values[name] = shape.freeze(value, freezer)
+        freezer: Freezer | None = None
+        for name, shape, plain in others:
+            value = values[name]
+            kind = type(value)
+            if kind not in plain or (kind is str and not value.isascii()):
+                freezer = freezer or Freezer()
+                values[name] = shape.freeze(value, freezer)
     except StateValueError as error:
         raise error.under(name) from None
     if check is not None:

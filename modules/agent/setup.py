@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -78,9 +78,12 @@ class Setup:
     def event_facts(self, state: AgentState) -> dict[str, Any]:
         """What every event of a run says of the agent: its name, and the id that the run was begun with."""
         known = state.agent.agent_id
-        agent_id = self.agent_id if known is None else UUID(known)
+        agent_id = self.agent_id if known is None else _uuid(known)
         facts: dict[str, Any] = {"agent_name": self.name}
         return facts if agent_id is None else {**facts, "agent_id": agent_id}
+
+
+_uuid = lru_cache(maxsize=64)(UUID)
 
 
 def renderer(mode: ToolMode) -> Callable[..., Any] | None:
