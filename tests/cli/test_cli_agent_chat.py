@@ -1,5 +1,6 @@
 """`refold agent` without a goal: a chat, at a terminal and from a pipe, with its commands."""
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -181,6 +182,17 @@ def test_control_c_cancels_the_turn_and_keeps_the_chat(terminal: Command, script
     first, second = traces()
     assert (first.status, second.status) == ("cancelled", "completed")
     second.check()
+
+
+def test_sigterm_ends_a_chat_and_its_turn(terminal: Command, scripted: Command) -> None:
+    sleeping = {"calls": [{"bash": {"cmd": r"printf 'be%s\n' gun; sleep 60"}}]}
+    screen = terminal("agent", "--model", scripted(sleeping), "--tools", "bash")
+    screen.wait_for("\n> ")
+    screen.type("sleep\r")
+    screen.wait_for("begun")
+    screen.process.send_signal(signal.SIGTERM)
+    assert screen.end() == 143
+    assert traces()[0].status == "cancelled"
 
 
 def test_a_question_in_a_chat_is_asked_and_left_open_and_taken_up_again(terminal: Command, scripted: Command) -> None:

@@ -1,7 +1,9 @@
 """What `refold agent` and `refold tools` are given: servers, skills, capabilities, sandboxes, policies, sub-agents."""
 
 import os
+import signal
 import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -259,6 +261,22 @@ def test_a_server_that_is_not_there_is_told_of_and_the_others_are_used(process: 
     ran = process("tools", "--mcp", f"{sys.executable} server.py", "--mcp", "no-such-command-at-all --x", "--json")
     assert [tool["name"] for tool in orjson.loads(ran.stdout)["tools"]] == ["server__buy"]
     assert "no-such-command-at-all" in ran.stderr
+
+
+@needs_mcp
+def test_control_c_while_a_server_is_starting_leaves_nothing_behind(
+    start: Command, scripted: Command, lab: Path
+) -> None:
+    (lab / "server.py").write_text("import os, time; open('pid', 'w').write(f'{os.getpid()}.'); time.sleep(60)")
+    run = start("agent", "go", "--model", scripted("never"), "--mcp", f"{sys.executable} server.py")
+    while not (lab / "pid").exists() or not (lab / "pid").read_text().endswith("."):
+        assert run.poll() is None
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert (run.returncode, out, "Traceback" in err) == (130, "", False), err
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((lab / "pid").read_text()[:-1]), 0)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,6 @@ def agent(
     """
     from ..inputs import read_text_or_file
     from ..running import Manner
-    from .chat import chat
     from .continuing import conversation
     from .goal import Limits, run_goal
     from .making import make
@@ -62,6 +61,8 @@ def agent(
     before = conversation(continued, traces) if continued is not None else None
     manner = Manner(quiet, json, traceback)
     if goal is None:
+        from .chat import chat
+
         return chat(made, limits, manner, before)
     return run_goal(made, goal, limits, manner, before)
 

@@ -21,7 +21,7 @@ from .commands import COMMANDS, Chat, Leave
 from .goal import Limits, introduce, one_turn
 from .making import Made
 from .reading import Lines
-from .session import Session, Turn
+from .session import TERMINATED, Session, Turn
 
 
 def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
@@ -38,7 +38,9 @@ def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None =
             pass
         if lines.interactive and not manner.mute:
             _farewell(talk.chat)
-    code = 0 if lines.interactive else worst(talk.ended)
+    code = worst(talk.ended)
+    if lines.interactive and code != TERMINATED:
+        code = 0
     if manner.as_json:
         write_json({"turns": [summary.to_dict() for summary in talk.turns], "exit_code": code})
     return code
@@ -91,7 +93,7 @@ class _Talk:
             _tell(turn, self.chat.manner)
             if self.lines.interactive and not self.chat.manner.mute:
                 print()
-        return True
+        return turn is None or turn.code != TERMINATED
 
     def _turn(self, line: str) -> Turn | None:
         chat = self.chat

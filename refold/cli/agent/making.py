@@ -51,11 +51,15 @@ class Made:
     @contextmanager
     def scene(self) -> Iterator[None]:
         """Where its tools work, while the block lasts; raises InputError where there is no such place."""
+        folder = self.config.path(self.config.workspace)
+        if self.config.sandbox is None and folder == Path.cwd():
+            yield  # what the tools do anyway; loading all of them takes a while
+            return
         from ...modules.tools import SandboxUnavailableError, use_sandbox, use_workspace
 
         with ExitStack() as stack:
             try:
-                stack.enter_context(use_workspace(self.config.path(self.config.workspace)))
+                stack.enter_context(use_workspace(folder))
                 if self.config.sandbox is not None:
                     stack.enter_context(use_sandbox(self.config.sandbox))
             except (OSError, SandboxUnavailableError) as error:

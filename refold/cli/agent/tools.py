@@ -55,6 +55,9 @@ def tool_at(path: str, why: str = "") -> list[Any]:
 
 def standard_tools(names: Iterable[str]) -> list[Any]:
     """Standard tools by their names, in whatever case; raises InputError for a name that there is none of."""
+    names = list(names)
+    if not names:
+        return []
     from ...modules.tools import default_tools
 
     known = {name.lower(): item for name, item in default_tools().items()}
