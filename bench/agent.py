@@ -28,7 +28,7 @@ def agent(sizes: Sizes) -> Iterator[Figure]:
     """Each figure of the Agent's; those beside dreadnode only where an interpreter that has it is given."""
     yield from _steps(sizes)
     yield _growth(sizes)
-    yield _bytes(sizes)
+    yield from _bytes(sizes)
     if sizes.peer is not None:
         for key, steps, runs, goal in PEER:
             yield _beside_peer(key, min(steps, sizes.steps), runs, goal, sizes)
@@ -79,20 +79,21 @@ def _commit_times(steps: int) -> list[float]:
     return times
 
 
-def _bytes(sizes: Sizes) -> Figure:
+def _bytes(sizes: Sizes) -> Iterator[Figure]:
     """Bytes of an Agent's trace over those of its messages as they would be sent."""
-    with TemporaryDirectory(prefix="refold-bench-") as name:
-        folder = Path(name)
-        run_agent(sizes.steps, folder)
-        path = trace_file(folder)
-        whole = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        messages = messages_weight(Trace.load(path))
-        by_kind: dict[str, int] = {}
-        for record in records(path):
-            by_kind[record["kind"]] = by_kind.get(record["kind"], 0) + len(orjson.dumps(record)) + 43
-    details = {"steps": sizes.steps, "trace": whole, "messages": messages, "by_kind": by_kind}
-    title = f"bytes of an Agent's trace over its messages', N = {sizes.steps:,}"
-    return Figure("agent.bytes", title, whole / messages, 5.0, details=details)
+    for key, what, closely in (("agent.bytes", "100 bytes", False), ("agent.bytes.long", "2,000 bytes", True)):
+        with TemporaryDirectory(prefix="refold-bench-") as name:
+            folder = Path(name)
+            run_agent(sizes.steps, folder, closely=closely)
+            path = trace_file(folder)
+            whole = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+            messages = messages_weight(Trace.load(path))
+            by_kind: dict[str, int] = {}
+            for record in records(path):
+                by_kind[record["kind"]] = by_kind.get(record["kind"], 0) + len(orjson.dumps(record)) + 43
+        details = {"steps": sizes.steps, "trace": whole, "messages": messages, "by_kind": by_kind}
+        title = f"bytes of an Agent's trace over its messages', a tool giving {what}, N = {sizes.steps:,}"
+        yield Figure(key, title, whole / messages, 5.0, details=details)
 
 
 def _beside_peer(key: str, steps: int, runs: int, goal: float, sizes: Sizes) -> Figure:

@@ -48,14 +48,25 @@ def script(steps: int) -> list[Message | str]:
     return [*(Message("assistant", TEXT, tool_calls=each) for each in calls), "done"]
 
 
-def run_agent(steps: int, folder: Path | None, *, in_threads: bool = False, **options: Any) -> list[Message]:
-    """Runs an Agent for so many steps, its trace in `folder`; gives the messages, which are read off its trajectory."""
+@tool(name="look")
+async def look_closely(place: int) -> str:
+    """Looks at a place."""
+    return RESULT * 20
+
+
+def run_agent(
+    steps: int, folder: Path | None, *, in_threads: bool = False, closely: bool = False, **options: Any
+) -> list[Message]:
+    """Runs an Agent for so many steps, its trace in `folder`; gives the messages, which are read off its trajectory.
+
+    Its tool gives 100 bytes; `closely`, it gives 2,000.
+    """
     answers = ScriptedGenerator(script(steps), usage=USAGE)
     agent = Agent(
         name="bench",
         model=answers,
         instructions="Go on.",
-        tools=[look_in_thread if in_threads else look],
+        tools=[look_closely if closely else look_in_thread if in_threads else look],
         max_steps=steps + 1,
         engine={"traces": folder, **options},
     )

@@ -21,7 +21,7 @@ KEYS = {
     "explore": {"explore.time", "explore.memory"},
     "game": {"game"},
     "mcp": {"mcp.calls", "mcp.calls.null"},
-    "agent": {"agent.step.async", "agent.step.sync", "agent.growth", "agent.bytes"},
+    "agent": {"agent.step.async", "agent.step.sync", "agent.growth", "agent.bytes", "agent.bytes.long"},
 }
 
 
