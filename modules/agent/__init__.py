@@ -1,7 +1,7 @@
 """The Agent: models, tools, hooks and events as one module on the engine."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .agent import Agent
 from .agent_task import AgentTask
@@ -302,8 +302,14 @@ __all__ = [
 _OF_POLICIES = ("ProcessDecision", "ProcessJudge", "process_judge_hook")
 
 
-def __getattr__(name: str) -> Any:
-    """The judge of processes, which builds on this package: it is loaded once it is asked for."""
-    if name in _OF_POLICIES:
-        return getattr(import_module("..policies", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from ..policies import ProcessDecision as ProcessDecision
+    from ..policies import ProcessJudge as ProcessJudge
+    from ..policies import process_judge_hook as process_judge_hook
+else:
+
+    def __getattr__(name: str) -> Any:
+        """The judge of processes, which builds on this package: it is loaded once it is asked for."""
+        if name in _OF_POLICIES:
+            return getattr(import_module("..policies", __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

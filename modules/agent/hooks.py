@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from anyio import to_thread
 
@@ -164,11 +164,18 @@ def hook(
     return decorate
 
 
-def __getattr__(name: str) -> Any:
-    """The optional hooks and what they build on: they need this module, so they are looked up when asked for."""
-    if name not in _OPTIONAL:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_OPTIONAL[name], __package__), name)
+if TYPE_CHECKING:
+    from .optional_hooks import summarize_when_long as summarize_when_long
+    from .optional_hooks import tool_metrics as tool_metrics
+    from .summarizing import find_summarization_boundary as find_summarization_boundary
+    from .summarizing import summarize_conversation as summarize_conversation
+else:
+
+    def __getattr__(name: str) -> Any:
+        """The optional hooks and what they build on: they need this module, so they are looked up when asked for."""
+        if name not in _OPTIONAL:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_OPTIONAL[name], __package__), name)
 
 
 _OPTIONAL = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from uuid import UUID, uuid4, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, PrivateAttr
@@ -176,10 +176,20 @@ class Trajectory(BaseModel):
     __str__ = __repr__
 
 
-def __getattr__(name: str) -> Any:
-    """The converters, which need this module, so that they are looked up when asked for."""
-    if name.startswith(("trajectory_to_", "trajectory_from_", "load_trajectory_")):
-        return getattr(import_module(".converters", __package__), name)
-    if name == "trajectories_to_hf_dataset":
-        return getattr(import_module(".datasets_export", __package__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from .converters import load_trajectory_jsonl as load_trajectory_jsonl
+    from .converters import trajectory_from_openai_format as trajectory_from_openai_format
+    from .converters import trajectory_to_jsonl_record as trajectory_to_jsonl_record
+    from .converters import trajectory_to_openai_format as trajectory_to_openai_format
+    from .converters import trajectory_to_rows as trajectory_to_rows
+    from .converters import trajectory_to_turns as trajectory_to_turns
+    from .datasets_export import trajectories_to_hf_dataset as trajectories_to_hf_dataset
+else:
+
+    def __getattr__(name: str) -> Any:
+        """The converters, which need this module, so that they are looked up when asked for."""
+        if name.startswith(("trajectory_to_", "trajectory_from_", "load_trajectory_")):
+            return getattr(import_module(".converters", __package__), name)
+        if name == "trajectories_to_hf_dataset":
+            return getattr(import_module(".datasets_export", __package__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

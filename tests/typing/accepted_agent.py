@@ -28,6 +28,7 @@ from refold.modules.agent import (
     tool_method,
 )
 from refold.modules.agent.events import GenerationStep
+from refold.modules.agent.hooks import tool_metrics
 from refold.modules.agent.stopping import output, step_count, token_usage
 
 
@@ -92,6 +93,7 @@ agent = Agent(
     engine={"traces": "runs", "budget": {"max_steps": 3}},
 )
 assert_type(agent.with_(max_steps=3), Agent)
+assert_type(tool_metrics(detailed=True), Hook)
 assert_type(agent.history, list[Message])
 assert_type(agent.reset(), Trajectory)
 assert_type(agent.as_task(), AgentTask)

@@ -1,5 +1,6 @@
 """Calls of an Agent that the type checker must refuse, each marked with its error's code; checked and never run."""
 
+from refold.modules import agent as names
 from refold.modules.agent import Agent, AgentJudge, Finish, Message, ScriptedGenerator, ToolEnd, hook, tool
 from refold.modules.agent.stopping import step_count, token_usage
 
@@ -23,3 +24,6 @@ Message("robot", "hello")  # expect: arg-type
 Finish(3)  # expect: arg-type
 AgentJudge(model="openai/gpt-4o")  # expect: call-arg
 ToolEnd(result="x")  # expect: call-arg
+typo = names.Agnet  # expect: attr-defined
+typo = names.hooks.tool_metric  # expect: attr-defined
+typo = names.trajectory.trajectory_to_row  # expect: attr-defined
