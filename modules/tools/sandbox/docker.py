@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -57,6 +58,10 @@ class DockerSandbox(LocalSandbox):
     def python(self) -> Sequence[str]:
         """The command that starts Python: the image's."""
         return ["python3"]
+
+    def _limited(self, argv: Sequence[str]) -> list[str]:
+        """Memory and processes are limited by the engine, for the container as a whole."""
+        return replace(self.limits, memory_bytes=None, processes=None).wrapped(argv)
 
     def _command(self, argv: list[str], folder: Path, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
         inside = Path(_INSIDE) / folder.relative_to(self.workspace.root)

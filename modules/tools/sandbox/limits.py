@@ -27,12 +27,12 @@ class Limits:
     def wrapped(self, argv: Sequence[str]) -> list[str]:
         """The command, begun by a shell that sets the limits."""
         each = (
-            ("-v", self.memory_bytes and self.memory_bytes // 1024),
-            ("-f", self.file_bytes and max(1, self.file_bytes // 512)),
-            ("-t", self.cpu_seconds),
-            ("-u", self.processes),
+            ("ulimit -v {}", self.memory_bytes and self.memory_bytes // 1024),
+            ("ulimit -f {}", self.file_bytes and max(1, self.file_bytes // 512)),
+            ("ulimit -t {}", self.cpu_seconds),
+            ("{{ ulimit -u {0} 2>/dev/null || ulimit -p {0}; }}", self.processes),  # bash's name, and dash's
         )
-        sets = [f"ulimit {flag} {value}" for flag, value in each if value]
+        sets = [text.format(value) for text, value in each if value]
         return ["/bin/sh", "-c", f'{" && ".join(sets)} && exec "$@"', "sh", *argv] if sets else list(argv)
 
     def timeout(self, asked: float | None) -> float | None:

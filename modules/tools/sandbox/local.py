@@ -58,7 +58,7 @@ class LocalSandbox:
         if self.workspace.kind(cwd or ".") != "folder":
             raise NotADirectoryError(f"there is no folder {cwd}")
         given = stdin.encode("utf-8", "replace") if isinstance(stdin, str) else stdin
-        full, variables = self._command(self.limits.wrapped(argv), folder, dict(env or {}))
+        full, variables = self._command(self._limited(argv), folder, dict(env or {}))
         command = Command(full, cwd=folder, env=variables, stdin=given)
         outcome: list[Finished | BaseException] = []
 
@@ -90,6 +90,10 @@ class LocalSandbox:
     async def write(self, path: str, data: bytes) -> None:
         """See Sandbox.write."""
         await anyio.to_thread.run_sync(change_files, self.workspace, [Change(path, data)])
+
+    def _limited(self, argv: Sequence[str]) -> list[str]:
+        """The command under those limits that are set from inside."""
+        return self.limits.wrapped(argv)
 
     def _command(self, argv: list[str], folder: Path, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
         """The command that runs `argv` in `folder` with the variables `env`, and that command's own variables."""

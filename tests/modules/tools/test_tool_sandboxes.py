@@ -89,6 +89,16 @@ async def test_a_sandbox_that_is_not_there_is_never_replaced_by_less(
         pass
 
 
+async def test_every_limit_is_set_for_the_processes_of_a_command(tmp_path: Path) -> None:
+    sandbox = LocalSandbox(
+        tmp_path, Limits(processes=1234, cpu_seconds=77, file_bytes=51_200, memory_bytes=4_000_000_000)
+    )
+    names = ("NPROC", "CPU", "FSIZE", "AS")
+    code = "import resource\n" + "".join(f"print(resource.getrlimit(resource.RLIMIT_{name})[0])\n" for name in names)
+    done = await sandbox.exec([*sandbox.python, "-c", code])
+    assert done.output.split() == ["1234", "77", "51200", str(4_000_000_000 // 1024 * 1024)]
+
+
 async def test_a_limit_of_time_holds_whatever_a_call_asks_for(tmp_path: Path) -> None:
     done = await LocalSandbox(tmp_path, Limits(seconds=0.3)).exec(["sleep", "60"], timeout=50)
     assert done.timed_out
