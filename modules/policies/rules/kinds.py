@@ -41,6 +41,16 @@ def bare(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_ope
                 reading.doubt(f"{name} sets what is known when it runs")
 
 
+_VALUED = {
+    "xargs": ("-a", "-d", "-E", "-L", "-n", "-P", "-s", "--arg-file", "--delimiter", "--max-args", "--max-procs"),
+    "timeout": ("-s", "-k", "--signal", "--kill-after"),
+    "nice": ("-n",),
+    "env": ("-u", "-C", "--unset", "--chdir"),
+    "sudo": ("-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U"),
+}
+"""Options that surely have a value."""
+
+
 def wrapper(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
     """A program that runs what its arguments say: options, their values and settings come before it.
 
@@ -51,8 +61,14 @@ def wrapper(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_
     after_option, begun = False, False
     if low in programs.JOIN and any(not _PLAIN.fullmatch(word.text or " ") for word in args):
         reading.doubt(f"{name} gives a text to a shell")
+    if is_open:
+        reading.stdin = None
+    valued = False
     for place, word in enumerate(args):
         text = word.text
+        if valued:
+            valued = False
+            continue
         if not begun or after_option:
             if text is None or word.many:
                 reading.doubt(f"which program {name} runs is known when it runs")
@@ -62,7 +78,8 @@ def wrapper(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_
                     reading.doubt(f"{name} takes a text apart")
                 if low in ("xargs", "parallel") and re.match(r"-[IiJ]|--repl", text):
                     reading.doubt(f"{name} puts what it reads into a command")
-                after_option = "=" not in text and text != "--"
+                valued = text in _VALUED.get(low, ())
+                after_option = "=" not in text and text != "--" and not valued
                 continue
             if _SETS.match(text) and not begun:
                 reading.set(text.split("=", 1)[0], Word(text.split("=", 1)[1], ""))
@@ -98,6 +115,9 @@ def shell(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_op
     """A shell: the text behind `-c` is read; files and stdin are not."""
     texts = [word.text for word in args]
     if texts == ["--version"]:
+        return
+    if reading.stdin is not None and not is_open and texts in ([], ["-s"], ["-e"], ["-"]):
+        reading.source(reading.stdin, False)
         return
     place = next((i for i, text in enumerate(texts) if text is None or not re.fullmatch(r"-[lexuav]+", text)), None)
     if place is None or not _CLUSTER.fullmatch(texts[place] or "") or is_open:

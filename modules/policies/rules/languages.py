@@ -28,6 +28,9 @@ def python(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_o
         why = doubt_of_python(rest[1].text)
         if why is not None:
             reading.doubt(why)
+    elif first in (None, "-") and len(rest) < 2 and not is_open and reading.stdin is not None:
+        if (why := doubt_of_python(reading.stdin)) is not None:
+            reading.doubt(why)
     elif first == "-m" and len(rest) > 1 and rest[1].text in programs.QUIET_PYTHON_MODULES:
         unknown(reading, "pytest", rest[2:], is_fed, is_open)
     elif first is not None and not first.startswith(("-", "/dev", "/proc")) and not is_open and rest[0].is_plain:
@@ -46,8 +49,10 @@ def awk(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open
             text is None and ((word.many and not is_name(word)) or (not word.prefix and not word.raw.startswith('"')))
         ) or (text is None and "{" in word.raw):
             reading.doubt(f"what {name} runs is known when it runs")
-        elif text is not None and re.search(r"system|getline|[|@`]|^-[filEDS]|^--?[elfi]|>", text):
+        elif text is not None and re.search(r"system|getline|[|@`]|^-[filEDS]|^--?[elfi]", text):
             reading.doubt(f"{name} may run a program with {word.raw}")
+        elif text is not None and re.search(r">(?!=)", text):
+            reading.writes = True
 
 
 def sed(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:

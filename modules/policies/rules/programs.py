@@ -121,6 +121,7 @@ COPY = frozenset(["cp", "mv", "ln", "install", "dd", "tee", "rsync", "curl", "wg
 
 RUN_BY_OTHERS = re.compile(
     r"(?:.*/)?(?:\.git|\.husky|\.ssh|\.config|cron[\w.]*|profile\.d|systemd)/.*|/etc/.*|"
+    r"(?:/|~|\$HOME|\$\{HOME\})(?:.*/)?s?bin(?:/.*)?|"
     r"(?:.*/)?\.(?:bash\w*|profile|zsh\w*|z?login|envrc|npmrc|git\w+|vimrc|netrc|pythonrc)",
     re.DOTALL,
 )
@@ -131,18 +132,36 @@ NUMBERS = frozenset(["RANDOM", "SRANDOM", "SECONDS", "LINENO", "UID", "EUID", "P
 
 SAFE_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full"})
 
+MODULE_PATHS = frozenset(["PYTHONPATH", "NODE_PATH", "CLASSPATH", "RUBYLIB", "PERL5LIB", "GOPATH"])
+"""Variables that name folders with code that programs load."""
+
+_QUIET = frozenset(
+    [
+        *(
+            "PYTHONUNBUFFERED",
+            "PYTHONDONTWRITEBYTECODE",
+            "PYTHONHASHSEED",
+            "PYTHONIOENCODING",
+            "PYTHONUTF8",
+            "NODE_ENV",
+        ),
+        *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_TERMINAL_PROMPT"),
+        *("RUST_BACKTRACE", "RUST_LOG", "DOCKER_BUILDKIT", "XDG_RUNTIME_DIR"),
+    ]
+)
 _VARIABLE = re.compile(
     r"(PATH|IFS|ENV|HOME|SHELL|PS[0-4]|PWD|OLDPWD|CDPATH|FPATH|BROWSER|VISUAL|.*(EDITOR|PAGER|SHELL|COMMAND|CMD|EXEC|"
-    r"OPTS?|OPTIONS|FLAGS|HOOKS?|ASKPASS|WRAPPER|RSH|SSH|PRELOAD|STARTUP|PATH|OPEN|CLOSE|FORMAT|FILTER|PROGRAM|ARGS|"
-    r"HELPER|CONF|CONFIG|RC|INIT|LOADER)|(LD|DYLD|GIT|BASH|PYTHON|PERL|RUBY|NODE|NPM|MAKE|JAVA|LESS|MAN|GCC|CARGO|"
-    r"RUSTC|ZSH|KSH|POSIXLY|GCONV|LUA|PHP|TCL|R|SSH|SUDO|XDG|TMUX|DOCKER)_?.*)",
+    r"OPTS?|OPTIONS|FLAGS|HOOKS?|ASKPASS|WRAPPER|RSH|SSH|PRELOAD|STARTUP|PATH|OPEN|CLOSE|FILTER|PROGRAM|ARGS|HELPER|"
+    r"CONF|CONFIG|RC|INIT|LOADER)|(PYTHON|PERL|RUBY|NODE|BASH|LESS|MAKE|JAVA|ZSH|KSH|LUA|PHP|TCL)[A-Z0-9_]*|"
+    r"(LD|DYLD|GIT|NPM|MAN|GCC|CARGO|RUST|RUSTC|GCONV|R|SSH|SUDO|XDG|TMUX|DOCKER|POSIXLY|GO)_.*|BASH_FUNC.*|CC|CXX|LD|"
+    r"AR|AS|RUSTC)",
     re.IGNORECASE,
 )
 
 
 def steers(name: str) -> bool:
     """Whether a variable of this name may make a program run something else."""
-    return _VARIABLE.fullmatch(name) is not None
+    return name not in _QUIET and _VARIABLE.fullmatch(name) is not None
 
 
 GIT_COMMANDS = words_of(

@@ -71,6 +71,8 @@ class Reading:
         self._written: list[str | None] = []
         self._copied: set[str] = set()
         self.runs_files: list[str] = []
+        self.stdin: str | None = None
+        """What the command that is read is given as its stdin, where that stands in the line."""
 
     def source(self, source: str, is_fed: bool) -> None:
         """Reads a command line, or one inside of it."""
@@ -127,17 +129,21 @@ class Reading:
                 self._written.append(target.text)
                 self._check_target(target)
         if one.words:
+            self.stdin = one.stdin
             self.command(one.words, one.is_fed, writes=writes)
+            self.stdin = None
         elif writes:
             self.line.commands.append(Command("", (), writes=True))
 
     def _check_target(self, target: Word) -> None:
-        if programs.RUN_BY_OTHERS.fullmatch(target.text if target.text is not None else target.prefix):
+        if programs.RUN_BY_OTHERS.fullmatch(target.text if target.text is not None else target.raw.strip('"')):
             self.doubt(f"it writes {target.raw}, which makes programs run others")
 
     def set(self, name: str, value: Word) -> None:
         """Reads that a variable is set."""
-        if programs.steers(name):
+        if name in programs.MODULE_PATHS:
+            self.runs_files.append(name)
+        elif programs.steers(name) and not (name.endswith("PAGER") and value.text in ("", "cat", "less")):
             self.doubt(f"it sets {name}, which steers what programs do")
         if value.text is not None and holds_commands(value.text):
             self.doubt(f"it keeps a command in {name}")
@@ -163,6 +169,11 @@ class Reading:
         in_place = name in ("sed", "gsed") and any(re.match(r"-\w*i|--in", word.prefix) for word in args)
         if name in WRITE or in_place:
             self.writes = True
+        if name in WRITE and is_open:
+            self._written.append(None)
+        if name in ("tar", "unzip", "patch"):
+            for word in args:
+                self._check_target(word)
         if name in programs.COPY:
             self._copied |= {re.split(r"[/=]", word.text or word.prefix)[-1] for word in args}
             for word in _targets(name, args):

@@ -22,14 +22,16 @@ _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u180e\u2000-\u200f\u20
 
 @dataclass(slots=True)
 class Simple:
-    """One simple command: what it sets, its words, where its output goes, the variables that it calculates with, and
-    whether its stdin is given to it."""
+    """One simple command: what it sets, its words, where its output goes, the variables that it calculates with,
+    whether its stdin is given to it, the text of that where it stands in the line, and how often it is redirected."""
 
     sets: list[tuple[str, Word]] = field(default_factory=list)
     words: list[Word] = field(default_factory=list)
     writes: list[Word] = field(default_factory=list)
     counted: set[str] = field(default_factory=set)
     is_fed: bool = False
+    stdin: str | None = None
+    inputs: int = 0
 
 
 def read_line(source: str, *, is_fed: bool = False, depth: int = 0) -> list[Simple]:
@@ -278,19 +280,31 @@ class _Reader(ShellText):
             return False
         self.at += len(operator)
         self.skip()
+        is_stdin = operator[0] == "<" and (number is None or int(number[0]) == 0)
         if operator in ("<<", "<<-"):
             word = self._word()
             quoted = not word.is_plain
             if word.text is None:
                 raise Doubt("the end of a here-document is not written out")
-            self.heredocs.append((word.text, operator == "<<-", quoted))
+            one.inputs += is_stdin
+            place = one.inputs
+
+            def given(text: str) -> None:
+                if is_stdin and one.inputs == place:  # none after it has taken its place
+                    one.stdin = text if quoted or not re.search(r"[$\\]", text) else None
+
+            self.heredocs.append((word.text, operator == "<<-", quoted, given))
             one.is_fed = True
             return True
         target = self._word()
         if operator in ("<", "<<<", "<>"):
             one.is_fed = one.is_fed or target.text != "/dev/null"
+            one.inputs += is_stdin
+            one.stdin = target.text if operator == "<<<" and is_stdin else None
         if operator in ("<&",) or (operator == ">&" and re.fullmatch(r"[0-9]+-?|-", target.text or "")):
             one.is_fed = one.is_fed or operator == "<&"
+            one.inputs += is_stdin
+            one.stdin = None
         elif operator != "<" and operator != "<<<":
             one.writes.append(target)
         return True

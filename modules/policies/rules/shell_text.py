@@ -1,6 +1,7 @@
 """The text of a shell command line as its grammar sees it: blanks, comments, here-documents, operators, plain words."""
 
 import re
+from collections.abc import Callable
 
 from .shell_words import SPACE, Doubt
 
@@ -12,13 +13,13 @@ class ShellText:
     """A text and the place up to which it was read.
 
     `heredocs` are the here-documents that begin with the next line: each with its last line, whether tabs before that
-    do not count, and whether it is taken as it is.
+    do not count, whether it is taken as it is, and who is given its text.
     """
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.at = 0
-        self.heredocs: list[tuple[str, bool, bool]] = []
+        self.heredocs: list[tuple[str, bool, bool, Callable[[str], None]]] = []
 
     def skip(self, *, newlines: bool = False) -> None:
         """Goes past blanks, comments and joined lines."""
@@ -39,11 +40,11 @@ class ShellText:
     def newline(self) -> None:
         """Goes past the end of a line, and past the here-documents that begin there."""
         self.at += 1
-        for delimiter, dashed, quoted in self.heredocs:
-            self._heredoc(delimiter, dashed, quoted)
+        for delimiter, dashed, quoted, given in self.heredocs:
+            given(self._heredoc(delimiter, dashed, quoted))
         self.heredocs = []
 
-    def _heredoc(self, delimiter: str, dashed: bool, quoted: bool) -> None:
+    def _heredoc(self, delimiter: str, dashed: bool, quoted: bool) -> str:
         body: list[str] = []
         while True:
             if self.at >= len(self.source):
@@ -53,10 +54,11 @@ class ShellText:
             self.at = len(self.source) if end < 0 else end + 1
             if (line.lstrip("\t") if dashed else line) == delimiter:
                 break
-            body.append(line)
+            body.append(line.lstrip("\t") if dashed else line)
         text = "\n".join(body)
         if not quoted and ("`" in text or re.search(r"\$[({\[]", text) or "\\\n" in text):
             raise Doubt("commands are substituted in a here-document")
+        return text
 
     def operator(self) -> str:
         """The operator here; an empty text where there is none."""

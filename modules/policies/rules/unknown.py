@@ -9,7 +9,7 @@ from .shell_words import Word
 
 _TESTERS = words_of(
     """
-    pytest mypy ruff black isort flake8 pylint pyright eslint prettier tsc jest vitest yq shellcheck
+    pytest mypy ruff black isort flake8 pylint pyright eslint prettier tsc jest vitest yq shellcheck pip pip3
     """
 )
 _SPOKEN = re.compile(r"[\w\s./:=@,+%~^-]*", re.ASCII)
