@@ -4,6 +4,7 @@ Its tools write a line to `world.txt`, with their idempotency key, so the file t
 `tests/engine/pausing.py` for how the process is told what to do.
 """
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -30,6 +31,7 @@ from refold.modules.agent.usage import Usage
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "engine"))
 pausing: Any = import_module("pausing")
+LABEL = re.compile(r"\d+\.test-[0-9a-f]{10}$")
 USED = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=0.01)
 
 
@@ -63,7 +65,10 @@ async def question(what: str) -> str:
 
 
 def answer(messages: Sequence[Message], params: GenerateParams) -> Any:
-    """The parent spawns two sub-agents, does something itself, and reports; they make three calls each."""
+    """The parent spawns two sub-agents, does something itself, and reports; they make four calls each.
+
+    Where they work in the background, it waits for both of them before it reports.
+    """
     turn = sum(message.role == "assistant" for message in messages)
     task = next(message.content for message in messages if message.role == "user")
 
@@ -71,9 +76,13 @@ def answer(messages: Sequence[Message], params: GenerateParams) -> Any:
         return [ToolCall.of(f"c{turn}{i}", name, arguments) for i, (name, arguments) in enumerate(named)]
 
     said: Any
-    if any(each.function.name == "spawn_agent" for each in params.tools or ()):
+    offered = {each.function.name for each in params.tools or ()}
+    if "spawn_agent" in offered:
         spawns = [("spawn_agent", {"task": name, "agent_type": "test"}) for name in ("alpha", "beta")]
-        plan: list[Any] = [calls(*spawns), calls(("once", {"what": "own"})), "all done"]
+        labels = [found[0] for m in messages if m.role == "tool" and (found := LABEL.search(m.content))]
+        waits = [calls(*[("wait_for_agent", {"agent_id": label}) for label in labels])]
+        beside = waits if "wait_for_agent" in offered else []
+        plan: list[Any] = [calls(*spawns), calls(("once", {"what": "own"})), *beside, "all done"]
         said = plan[turn]
     else:
         plan = [
@@ -87,12 +96,12 @@ def answer(messages: Sequence[Message], params: GenerateParams) -> Any:
     return Generation(message=Message("assistant", text, tool_calls=called), usage=USED)
 
 
-def agent(folder: Path, *, handled: bool = True) -> Agent:
+def agent(folder: Path, *, handled: bool = True, beside: bool = False) -> Agent:
     engine: dict[str, Any] = {"traces": folder / "runs", "seed": 5, "budget": {"max_tokens": 1_000_000}}
     if handled:
         engine["on_wait"] = answer_to
     made = Agent(name="boss", model=FunctionGenerator(answer), tools=[once, again, question], engine=engine)
-    made.tools.append(SubAgentToolset(parent_agent=made))
+    made.tools.append(SubAgentToolset(parent_agent=made, run_in_background=beside))
     return made
 
 
@@ -120,15 +129,15 @@ def trace_of(folder: Path) -> Path:
     return path
 
 
-async def settle(folder: Path, chance: Random) -> Trajectory:
+async def settle(folder: Path, chance: Random, beside: bool = False) -> Trajectory:
     """Resumes and answers until the run has ended: by a handler or not, one request at a time, or several."""
     path = trace_of(folder)
-    trajectory = await agent(folder, handled=chance.random() < 0.5).resume(path)
+    trajectory = await agent(folder, handled=chance.random() < 0.5, beside=beside).resume(path)
     while trajectory.trace is not None and trajectory.trace.status == "waiting":
         waiting = list(Trace.load(path).waiting)
         asked = chance.sample(waiting, chance.randint(1, len(waiting)))
         given = {r["id"]: fate(folder, r) if r["kind"] == "unknown_effect" else answer_to(r) for r in asked}
-        trajectory = await agent(folder, handled=chance.random() < 0.5).resume(path, given)
+        trajectory = await agent(folder, handled=chance.random() < 0.5, beside=beside).resume(path, given)
     return trajectory
 
 
@@ -136,5 +145,7 @@ if __name__ == "__main__":
     pausing.MODES.update(
         start=lambda folder, seed: anyio.run(agent(folder, handled=seed % 3 > 0).run, task(folder)),
         resume=lambda folder, seed: anyio.run(settle, folder, Random(seed)),
+        start_beside=lambda folder, seed: anyio.run(agent(folder, handled=seed % 3 > 0, beside=True).run, task(folder)),
+        resume_beside=lambda folder, seed: anyio.run(settle, folder, Random(seed), True),
     )
     pausing.serve()

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -18,7 +19,7 @@ from refold import Engine, Task, Trace, family
 from refold.modules.agent import Trajectory
 from refold.modules.agent.subagent import SubAgentToolset
 
-ROUNDS = int(os.environ.get("REFOLD_KILLS", "10"))
+ROUNDS = int(os.environ.get("REFOLD_KILLS", "8"))
 
 
 class Spawners(Nursery):
@@ -40,11 +41,12 @@ def spawners() -> Iterator[Spawners]:
 
 
 def told(trajectory: Trajectory) -> list[Any]:
-    """The conversations of the parent and of its sub-agents."""
+    """The conversations of the parent and of its sub-agents; their labels depend on the task's inputs, the folder."""
     assert trajectory.trace is not None
     runs = [trajectory.trace, *children(trajectory.trace)]
     bodies = [[(m["role"], m["body"], m["tool_calls"]) for m in run.final_state["messages"]] for run in runs]
-    return [bodies[0], *sorted(bodies[1:], key=str), trajectory.usage.total_tokens]
+    texts = [re.sub(r"0\.test-[0-9a-f]{10}", "its label", str(body)) for body in bodies]
+    return [texts[0], *sorted(texts[1:]), trajectory.usage.total_tokens]
 
 
 def children(trace: Trace) -> list[Trace]:
@@ -60,31 +62,34 @@ def once(folder: Path) -> Counter[str]:
     return Counter(line.split()[0] for line in calls)
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Counter[str]]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    trajectory = anyio.run(spawning.agent(folder).run, spawning.task(folder))
+@pytest.fixture(scope="module", params=[False, True], ids=["at_once", "beside"])
+def undisturbed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bool, list[Any], Counter[str]]:
+    beside, folder = request.param, tmp_path_factory.mktemp("undisturbed")
+    trajectory = anyio.run(spawning.agent(folder, beside=beside).run, spawning.task(folder))
     assert sum(once(folder).values()) == 5
-    return told(trajectory), once(folder)
+    return beside, told(trajectory), once(folder)
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_an_agent_killed_with_its_sub_agents_is_resumed_to_the_same_trajectory(
-    seed: int, tmp_path: Path, spawners: Spawners, undisturbed: tuple[list[Any], Counter[str]]
+    seed: int, tmp_path: Path, spawners: Spawners, undisturbed: tuple[bool, list[Any], Counter[str]]
 ) -> None:
-    chance = random.Random(seed)
-    spawners.kill_after(chance.uniform(0.02, 0.4), "start", tmp_path, seed)
+    chance, beside = random.Random(seed), undisturbed[0]
+    how = "_beside" if beside else ""
+    spawners.kill_after(chance.uniform(0.02, 0.4), f"start{how}", tmp_path, seed)
     for _ in range(chance.randint(0, 3)):
         if list((tmp_path / "runs").glob("*.trace.jsonl")):
-            spawners.kill_after(chance.uniform(0.02, 0.3), "resume", tmp_path, chance.randrange(1 << 30))
+            spawners.kill_after(chance.uniform(0.02, 0.3), f"resume{how}", tmp_path, chance.randrange(1 << 30))
     paths = list((tmp_path / "runs").glob("*.trace.jsonl"))
     if not paths or not Trace.load(paths[0]).size:
         return  # killed before the header: there was no run yet
 
     async def settled() -> Trajectory:
-        trajectory: Trajectory = await spawning.settle(tmp_path, chance)
-        agent = spawning.agent(tmp_path)
+        trajectory: Trajectory = await spawning.settle(tmp_path, chance, beside)
+        agent = spawning.agent(tmp_path, beside=beside)
         assert trajectory.trace is not None
         assert await agent.make_engine().averify(trajectory.trace) == []
         (toolset,) = [item for item in agent.tools if isinstance(item, SubAgentToolset)]
@@ -95,4 +100,4 @@ def test_an_agent_killed_with_its_sub_agents_is_resumed_to_the_same_trajectory(
             assert await Engine(module).averify(child) == []
         return trajectory
 
-    assert (told(anyio.run(settled)), once(tmp_path)) == undisturbed
+    assert (beside, told(anyio.run(settled)), once(tmp_path)) == undisturbed
