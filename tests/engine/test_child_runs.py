@@ -30,6 +30,7 @@ from refold import (
     run_child,
     start_child,
 )
+from refold.cli.entry import cli
 from refold.testing import assert_replays, check_resume
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"
@@ -400,3 +401,11 @@ def resumed_alike(engine: Engine, result: Any) -> bool:
     result.trace.path.write_bytes(b"".join(lines[:commit]))
     again = engine.resume(result.trace.path)
     return bool(again.state == result.state and again.usage.tokens == result.usage.tokens)
+
+
+def test_the_tree_of_the_command_line_draws_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = Engine(Boss(Boss()), traces=tmp_path).run("note:a")
+    assert cli(["trace", "tree", str(result.trace.path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "step 0  boss  completed (final)" in lines[1]
+    assert "step 0  worker  completed (final)  2 steps" in lines[2]
