@@ -28,7 +28,7 @@ def python(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_o
         why = doubt_of_python(rest[1].text)
         if why is not None:
             reading.doubt(why)
-    elif first in (None, "-") and len(rest) < 2 and not is_open and reading.stdin is not None:
+    elif [word.text for word in rest] in ([], ["-"]) and not is_open and reading.stdin is not None:
         if (why := doubt_of_python(reading.stdin)) is not None:
             reading.doubt(why)
     elif first == "-m" and len(rest) > 1 and rest[1].text in programs.QUIET_PYTHON_MODULES:

@@ -366,7 +366,7 @@ class TestAsking:
             prompts.append(request.prompt)
             return "approve"
 
-        result = check_resume(agent.module, "go", answer, stores=["file"], boundaries=9)
+        result = check_resume(agent.module, "go", answer, stores=["file"], boundaries=6)
         assert result.final_result == "done"
         assert all(prompt.startswith('Allow send({"to": "bob"})?') for prompt in prompts)
 

@@ -171,7 +171,7 @@ class TestRules:
 
     def test_a_run_that_asks_can_be_cut_off_anywhere(self) -> None:
         agent = made([works("bob", "ann"), "done"], {"name": "interactive", "rules": {"ask": "work(what=b*)"}})
-        check_resume(agent.module, "go", lambda request: "approve", stores=["file"], boundaries=8)
+        check_resume(agent.module, "go", lambda request: "approve", stores=["file"], boundaries=5)
 
     async def test_a_tool_that_is_denied_is_not_offered_and_is_denied_all_the_same(self) -> None:
         seen: list[list[str]] = []
