@@ -233,7 +233,7 @@ class Projector:
             error = error_of(turn.error)
             facts = {"generator": self._generator, "step": self._step, "error": error}
             yield self._make(GenerationError, **facts, messages=lambda: self._prompt())
-        elif turn.message is not None and turn.message.content:
+        elif turn.message is not None and turn.message.content and not self._kept:
             calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in turn.calls]
             content = turn.message.content
             yield self._make(GenerationContent, step=self._step, content=content, tool_calls=calls, extra=turn.extra)
@@ -245,7 +245,7 @@ class Projector:
         if self._started or self._turn is None:
             return
         self._started = True
-        for call in self._turn.calls:
+        for call in () if self._kept else self._turn.calls:
             yield self._make(ToolStart, call.id, tool_call=call)
 
     def _on_outcome(self, record: Record) -> Iterator[AgentEvent | None]:
@@ -291,7 +291,7 @@ class Projector:
         if not result.ok:
             error = recorded_error(result.error_type or "Exception", result.error or "")
             yield self._make(ToolError, call.id, tool_call=call, error=error)
-        elif DENIED_MARK not in outcome.metadata:
+        elif DENIED_MARK not in outcome.metadata and not self._kept:
             yield self._make(ToolEnd, call.id, **tool_end_facts(call, outcome, message))
         yield self._make(ToolStep, call.id, **tool_step_facts(call, outcome, message, self._step))
 
