@@ -87,7 +87,7 @@ def wrapper(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_
             if _NUMBER.fullmatch(text) and not begun:
                 after_option = False
                 continue
-            reading.command(args[place:], is_fed or low == "parallel", is_open=is_open, guess=True)
+            reading.command(args[place:], is_fed or low == "parallel", is_open=is_open)
             begun = not after_option
             after_option = False
         else:
@@ -160,7 +160,7 @@ def find(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_ope
                     break
                 inner.append(Word(None, "", True, "{}") if "{}" in (each.text or "{}") else each)
             if inner:
-                reading.command(inner, is_fed, guess=True)
+                reading.command(inner, is_fed)
         elif word.prefix.startswith("-fpr") or word.prefix.startswith("-fls"):
             reading.writes = True
 

@@ -148,9 +148,7 @@ class Reading:
         if value.text is not None and holds_commands(value.text):
             self.doubt(f"it keeps a command in {name}")
 
-    def command(
-        self, words: Sequence[Word], is_fed: bool, *, is_open: bool = False, guess: bool = False, writes: bool = False
-    ) -> None:
+    def command(self, words: Sequence[Word], is_fed: bool, *, is_open: bool = False, writes: bool = False) -> None:
         """Reads one command, its program and arguments."""
         if self._nested >= _DEEPEST or len(self.line.commands) >= MOST_COMMANDS or len(words) > _MOST_WORDS:
             self.doubt("it has too many words, or too many commands in one another")
@@ -165,7 +163,7 @@ class Reading:
         name = self._name(head.text)
         args = tuple(words[1:])
         kind = self._kind_of(name)
-        self.line.commands.append(Command(name, args, is_open, guess, kind is None, writes))
+        self.line.commands.append(Command(name, args, is_open, is_unknown=kind is None, writes=writes))
         in_place = name in ("sed", "gsed") and any(re.match(r"-\w*i|--in", word.prefix) for word in args)
         if name in WRITE or in_place:
             self.writes = True

@@ -89,6 +89,15 @@ def test_none_of_the_hostile_lines_is_allowed_by_rules_for_the_harmless() -> Non
     assert verdict(rules, "git status", input="x") == "allow"
 
 
+def test_what_programs_run_has_to_be_allowed_as_well() -> None:
+    rules = ToolRules(allow=["bash(timeout *)", "bash(ls *)", "bash(find *)", "bash(env *)"], otherwise="ask")
+    good = ["timeout 5 ls -la", "find . -name x", "find . -exec ls {} +", "env ls", "env A=1 timeout 5 ls"]
+    bad = ["timeout 5 rm x", "find . -exec rm {} +", "env rm x", "timeout 5 bash x.sh", "xargs ls"]
+    assert {cmd: verdict(rules, cmd) for cmd in good} == dict.fromkeys(good, "allow")
+    assert {cmd: verdict(rules, cmd) for cmd in bad} == dict.fromkeys(bad, "ask")
+    assert verdict(rules, "env") == "allow"
+
+
 def test_a_rule_without_stars_allows_that_line_alone() -> None:
     rules = ToolRules(allow=["bash(make test && make lint)"], otherwise="ask")
     assert verdict(rules, "make test && make lint") == "allow"
