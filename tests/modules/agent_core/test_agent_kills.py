@@ -18,7 +18,7 @@ from refold.modules.agent.events import AgentEnd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
 SCRIPT = Path(killed_agent.__file__)
-KILLS = int(os.environ.get("REFOLD_KILLS", "4"))
+KILLS = int(os.environ.get("REFOLD_KILLS", "3"))
 
 
 def plain(trajectory: Trajectory) -> list[Any]:
@@ -43,7 +43,7 @@ def killed_at(folder: Path, size: int) -> Path:
     return path
 
 
-@pytest.mark.timeout(60 + 10 * KILLS)
+@pytest.mark.timeout(120 + 20 * KILLS)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_killed_agent_goes_on_to_the_same_trajectory(tmp_path: Path) -> None:
     whole = await agent_on(tmp_path / "whole").run("work")
