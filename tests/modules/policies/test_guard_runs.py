@@ -147,6 +147,15 @@ async def test_what_the_judge_uses_counts() -> None:
     end = next(record for record in trajectory.trace.records if record.kind == "end")
     assert end["usage"]["tokens_in"] == 7
     assert end["usage"]["tokens_out"] == 2
+    assert trajectory.usage.total_tokens == 9
+
+
+async def test_who_watches_sees_what_was_decided() -> None:
+    agent = guarded(Judge(refuses("eve")), [sends("ada", "eve"), "done"])
+    async with agent.stream("go") as events:
+        started = [event async for event in events if isinstance(event, ToolStart)]
+    told = [(event.tool_call.id, (event.policy_decision or {}).get("kind")) for event in started]
+    assert told == [("c-ada", "allow"), ("c-eve", "deny")]
 
 
 async def test_a_denial_can_end_the_run() -> None:
