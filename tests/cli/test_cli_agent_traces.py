@@ -103,6 +103,21 @@ def test_keys_are_left_out_of_models_and_policies() -> None:
     assert without_keys("openai/x, api_key='a b',seed=1") == "openai/x,seed=1"
 
 
+def test_secrets_in_commands_are_left_out_and_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    from refold.cli.agent.config import AgentConfig, without_secrets
+
+    for given, kept in (
+        ("env SHOP_TOKEN=abc shop --port 3", "env SHOP_TOKEN=<redacted:SHOP_TOKEN> shop --port 3"),
+        ("shop --api-key abc", "shop --api-key ***"),
+        ("x=https://me:abc@host/mcp?api_key=abc&n=1", "x=https://host/mcp?api_key=<redacted:api_key>&n=1"),
+        ("clock=uvx mcp-server-time --local-timezone=UTC", "clock=uvx mcp-server-time --local-timezone=UTC"),
+    ):
+        assert without_secrets(given) == kept
+    doc = AgentConfig(mcp=("env SHOP_TOKEN=abc shop",)).to_dict()
+    monkeypatch.setenv("SHOP_TOKEN", "again")
+    assert AgentConfig.from_dict(doc).mcp == ("env SHOP_TOKEN=again shop",)
+
+
 def test_verify_needs_no_model_no_option_and_not_even_the_folder(
     refold: Command, adding: Path, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,10 +7,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ...modules.agent.events.masking import is_secret, masked
 from ..failures import InputError
 
 KEY = "agent"
 """The member of a task's metadata that holds it."""
+_NAME = re.compile(r"(?<![\w-])([A-Za-z_]\w*)=")
+_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s&]+")
+_LOGIN = re.compile(r"://[^/\s@]+@")
 _MARK = re.compile("<redacted:([^>]+)>")
 _SECRET = re.compile(r"[,\s]\s*(?:[\w.-]*[._])?api_key=(?:\"[^\"]*\"|'[^']*'|[^,\s]*)")
 
@@ -74,6 +78,7 @@ class AgentConfig:
         for name in ("model", "policy"):
             if doc[name] is not None:
                 doc[name] = without_keys(str(doc[name]))
+        doc["mcp"] = [without_secrets(each) for each in self.mcp]
         return {name: value for name, value in doc.items() if value not in (None, [], False)}
 
     @classmethod
@@ -94,6 +99,18 @@ class AgentConfig:
     def over(self, **given: Any) -> Self:
         """The config with what is given, and is not None, in the place of its own."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+def without_secrets(command: str) -> str:
+    """A server's command or URL without what its names say is secret: values of `TOKEN=…`, `--api-key …`, `user:…@`.
+
+    For a value with a name a mark stands, so that it can be taken from the environment again.
+    """
+    for named in reversed(list(_NAME.finditer(command))):
+        value = _VALUE.match(command, named.end())
+        if value is not None and is_secret(named[1]):
+            command = f"{command[: named.end()]}<redacted:{named[1]}>{command[value.end() :]}"
+    return str(masked(_LOGIN.sub("://", command)))
 
 
 def _from_environment(mark: re.Match[str]) -> str:
