@@ -30,6 +30,7 @@ from .reasons import RunStatus, StopReason
 from .result import RunResult, WaitRequest
 from .resume import prepare_resume, result_of, used_so_far
 from .runner import Runner
+from .scheduler import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,10 @@ class InnerRun:
         stop: Sequence[StopCriteria] = (),
     ) -> None:
         assert run.engine is not None
+        if current_loop() is not run.loop:
+            raise EngineUsageError(
+                "a child run belongs on the event loop of its run; make the tool async, and await the child in it"
+            )
         self.run = run
         self.place = place
         self.name = name
@@ -181,8 +186,7 @@ class InnerRun:
 
     def _is_own(self, trace: Trace) -> bool:
         link = trace.header.get("parent") or {}
-        same = link.get("call") == self.place.key and trace.header["task"] == self.task.to_dict()
-        return same and any(record.hash == link.get("hash") for record in self.run.writer.trace().records)
+        return link.get("call") == self.place.key and trace.header["task"] == self.task.to_dict()
 
     def _ended(self, trace: Trace) -> RunResult | None:
         """Its result, if an earlier attempt has brought it to its end; a budget that ended it may be another now."""

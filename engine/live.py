@@ -80,6 +80,8 @@ class LiveRun:
         """The engine that runs it."""
         self.context = Context()
         """The context variables that it began with: those of whoever runs it, and not of its hooks and tools."""
+        self.loop: Any = None
+        """The event loop that it runs on."""
         self.children: set[LiveRun] = set()
         """The child runs that its calls have begun and that are at work."""
         self.besides: Besides | None = None

@@ -28,7 +28,7 @@ from .loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from .module import AgentModule
 from .reasons import RunStatus, StopReason, status_of
 from .result import RunError, WaitRequest
-from .scheduler import later, soon
+from .scheduler import current_loop, later, soon
 from .several import several
 from .start import first_state
 from .state import StateSchema, dump
@@ -102,7 +102,7 @@ class Runner:
         """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine."""
         run = self.run
         forget_deadline: Callable[[], Any] = _nothing
-        run.context = copy_context()
+        run.context, run.loop = copy_context(), current_loop()
         try:
             with anyio.CancelScope() as scope:
                 schedule = soon()

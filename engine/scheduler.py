@@ -15,6 +15,16 @@ def soon() -> Callable[[Callable[[], Any]], Any]:
         return current_trio_token().run_sync_soon
 
 
+def current_loop() -> Any:
+    """What tells the event loop that runs here from others."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        from trio.lowlevel import current_trio_token
+
+        return current_trio_token()
+
+
 def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
     """Calls a function in the running event loop after `seconds`; gives what takes that back."""
     try:

@@ -225,6 +225,32 @@ def test_misuse_is_told() -> None:
     anyio.run(main)
 
 
+def test_another_event_loop_is_no_place_for_a_child() -> None:
+    class Threaded(Boss):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tools = {"hand": self.in_a_thread}
+
+        def in_a_thread(self, line: str) -> dict[str, Any]:
+            return anyio.run(self.hand, line)
+
+    result = Engine(Threaded()).run("note:a")
+    assert "belongs on the event loop of its run" in result.state.said[0]
+
+
+def test_a_child_of_init_state_is_taken_up_though_the_trace_has_lost_it(tmp_path: Path) -> None:
+    engine = Engine(Asker(), traces=tmp_path)
+    result = engine.run("go")
+    path = result.trace.path
+    assert path is not None
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0])
+    again = engine.resume(path)
+    assert again.final_result == result.final_result
+    assert len(list(tmp_path.rglob("*~0.worker-*"))) == 3
+    assert again.usage.tokens == 30
+
+
 def test_what_the_value_is_made_of_may_fail_like_any_effect() -> None:
     def bad(state: Log) -> Any:
         raise LookupError("nothing there")
