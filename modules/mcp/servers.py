@@ -22,10 +22,13 @@ class MCPServers(Toolset):
     server's name as their namespace, so that no two are the same to a model. A server that cannot be reached has no
     tools; its client's `status` and the log say why, and the others are there. `namespace` goes before the servers'
     names; `variables` are those of MCPClient, for servers that are given as configs.
+
+    Between runs it has the tools of the last one, so that a run can be verified without its servers.
     """
 
     _clients: dict[str, MCPClient] = PrivateAttr(default_factory=dict)
     _namespace: tuple[str, ...] = PrivateAttr(default=())
+    _seen: dict[str, list[Tool[..., Any]]] = PrivateAttr(default_factory=dict)
 
     def __init__(
         self,
@@ -49,21 +52,23 @@ class MCPServers(Toolset):
         return dict(self._clients)
 
     def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
-        """The tools of all servers that are connected."""
+        """The tools of all servers that are connected; where it is not entered, of those that were."""
         found = []
         for name, client in self._clients.items():
-            for tool in client.tools:
+            for tool in client.tools or self._seen.get(name, []):
                 tool.source, tool.namespace = "mcp", (*self._namespace, name)
                 found.append(tool)
         return found
 
     async def __aenter__(self) -> Self:
+        self._seen.clear()
         async with anyio.create_task_group() as tg:
             for name, client in self._clients.items():
                 tg.start_soon(self._enter, name, client)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
+        self._seen = {name: list(client.tools) for name, client in self._clients.items()}
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tg:
                 for client in self._clients.values():

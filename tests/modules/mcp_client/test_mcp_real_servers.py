@@ -203,12 +203,10 @@ async def test_a_run_with_several_of_them_verifies(tmp_path: Path) -> None:
         ToolCall.of("c3", "filesystem__list_directory", {"path": str(tmp_path)}),
         ToolCall.of("c4", "memory__read_graph", {}),
     ]
-    servers = MCPServers(made)
-    agent = Agent(name="tester", model=ScriptedGenerator([calls, "done"]), tools=[servers])
+    agent = Agent(name="tester", model=ScriptedGenerator([calls, "done"]), tools=[MCPServers(made)])
     trajectory = await agent.run("go")
     told = [text_of(message) for message in trajectory.messages if message.role == "tool"]
     for text, wanted in zip(told, ("UTC", "new.txt", "3", "repo", "entities"), strict=True):
         assert wanted in text, json.dumps(told)
     assert trajectory.trace is not None
-    async with servers:
-        assert await agent.make_engine().averify(trajectory.trace) == []
+    assert await agent.make_engine().averify(trajectory.trace) == []

@@ -59,9 +59,14 @@ async def test_no_fault_of_a_server_takes_a_run_down_and_the_run_replays(tmp_pat
 
 async def test_servers_are_entered_around_a_run(tmp_path: Path) -> None:
     servers = MCPServers({"raw": client_of(tmp_path)})
-    trajectory = await agent_of(servers, "raw__echo").run("go")
+    assert servers.get_tools() == []
+    agent = agent_of(servers, "raw__echo")
+    trajectory = await agent.run("go")
     assert told(trajectory) == [""]
     assert servers.clients["raw"].status == "disconnected"
+    assert trajectory.trace is not None
+    assert await agent.make_engine().averify(trajectory.trace) == [], "its tools are known without the server"
+    assert calls(tmp_path) == ["echo"]
 
 
 async def answer(request: WaitRequest) -> Any:

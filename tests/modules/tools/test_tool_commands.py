@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from zlib import crc32
 
 import anyio
 import psutil
@@ -15,9 +16,14 @@ from refold.modules.tools import Limits, LocalSandbox, bash, python, use_workspa
 MARK = "REFOLD_TEST_MARK"
 
 
-def spawning(mark: str, seconds: int = 60) -> str:
+def seconds(mark: str) -> str:
+    """About a minute: a number of the mark's own, by which `sleep` itself is found, which has no mark."""
+    return f"60.{crc32(mark.encode()):010d}"
+
+
+def spawning(mark: str) -> str:
     """A command that starts children in every way: in its group, in sessions of their own, and orphaned ones."""
-    sleeper = f"sh -c 'sleep {seconds}; : {mark}'"
+    sleeper = f"sh -c 'sleep {seconds(mark)}; : {mark}'"
     orphans = f'(setsid sh -c "({sleeper} &); {sleeper}" >/dev/null 2>&1 &)'
     return f"echo begun; {sleeper} & (setsid {sleeper} &) ; {orphans} ; nohup {sleeper} >/dev/null 2>&1 & {sleeper}"
 
@@ -26,7 +32,7 @@ def marked(mark: str) -> list[str]:
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         line = " ".join(process.info["cmdline"] or [])
-        if mark in line and process.info["status"] != psutil.STATUS_ZOMBIE:
+        if (mark in line or seconds(mark) in line) and process.info["status"] != psutil.STATUS_ZOMBIE:
             found.append(line)
     return found
 
@@ -78,7 +84,7 @@ async def test_output_is_capped_from_its_middle(tmp_path: Path) -> None:
 async def test_what_is_left_in_the_background_does_not_hold_the_call_and_is_killed(tmp_path: Path) -> None:
     mark = f"{MARK}-left"
     with use_workspace(tmp_path):
-        output = await bash(f"(setsid sh -c 'sleep 60; : {mark}' &) ; echo done")
+        output = await bash(f"(setsid sh -c 'sleep {seconds(mark)}; : {mark}' &) ; echo done")
     assert output.startswith("done\n")
     assert "left in the background" in output
     assert not marked(mark)
@@ -87,7 +93,7 @@ async def test_what_is_left_in_the_background_does_not_hold_the_call_and_is_kill
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_what_a_refold_inside_of_a_command_has_started_is_killed_with_it(tmp_path: Path) -> None:
     mark = f"{MARK}-nested"
-    inner = f"(setsid sh -c 'sleep 60; : {mark}' >/dev/null 2>&1 &) ; sleep 60"
+    inner = f"(setsid sh -c 'sleep {seconds(mark)}; : {mark}' >/dev/null 2>&1 &) ; sleep 60"
     code = (
         "import anyio\nfrom refold.modules.tools import LocalSandbox\n"
         f"async def main():\n    await LocalSandbox('.').exec(['sh', '-c', {inner!r}])\nanyio.run(main)"
