@@ -33,6 +33,12 @@ def load_module(path: str, why: str = "") -> AgentModule[Any]:
     return module
 
 
+def is_module(path: str) -> bool:
+    """Whether an AgentModule or a class of them is at `package.module:name`; raises InputError as `load_module`."""
+    found = load_object(path, "CLASS", _offers)
+    return isinstance(found, AgentModule) or (isinstance(found, type) and issubclass(found, AgentModule))
+
+
 def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], why: str = "") -> Any:
     """What is at `package.module:name`, looked for in the current folder too.
 

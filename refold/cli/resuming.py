@@ -10,7 +10,7 @@ from ..engine import AgentModule, Engine, RunResult, RuntimeBudget, WaitAnswered
 from ..traces import Durability, Record, Trace
 from .asking import ask_person
 from .failures import INTERRUPTED, InputError, one_line
-from .importing import load_module
+from .importing import is_module, load_module
 from .out import can_ask, write_json
 from .running import Manner, hushed, tell, watched
 from .summary import Summary
@@ -111,7 +111,8 @@ def agent_of(
     trace: Trace, module: str | None, workspace: Path | None = None, *, verifying: bool = False
 ) -> "Made | None":
     """The Agent that a trace is of, or that `--module` names; None where it is another module."""
-    if module is None and not str(trace.header["module"]).startswith("refold.modules.agent."):
+    known = str(trace.header["module"]).startswith("refold.modules.agent.")
+    if is_module(module) if module is not None else not known:
         return None
     from .agent.recalling import recalled
 

@@ -203,6 +203,20 @@ def test_or_at_the_terminal(terminal: Command, refold: Command, killed: Path) ->
     assert refold("verify", killed).code == 0
 
 
+def test_tools_are_found_where_they_were(
+    process: Command, adding: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    ran = process("verify", adding.absolute(), cwd=tmp_path_factory.mktemp("elsewhere"))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_what_a_module_prints_is_no_part_of_json(process: Command, scripted: Command, lab: Path) -> None:
+    (lab / "loud.py").write_text("print('loud')\ndef hush() -> str:\n    return 'hush'\n")
+    ran = process("agent", "go", "--model", scripted("ok"), "--tool", "loud:hush", "--json")
+    assert (orjson.loads(ran.stdout)["final_result"], ran.stderr) == ("ok", "loud\n")
+    assert orjson.loads(process("tools", "--tool", "loud:hush", "--json").stdout)["tools"][0]["name"] == "hush"
+
+
 def test_a_run_begun_in_python_is_told_by_module(refold: Command, process: Command, lab: Path) -> None:
     import subprocess
     import sys

@@ -48,18 +48,19 @@ def agent(
     Every run leaves a trace that can be replayed, verified, resumed and forked with no further options.
     """
     from ..inputs import read_text_or_file
-    from ..running import Manner
+    from ..running import Manner, hushed
     from .continuing import conversation
     from .goal import Limits, run_goal
     from .making import make
 
     config = _config(locals(), text=read_text_or_file(instructions, "--instructions"))
-    made = make(config)
+    manner = Manner(quiet, json, traceback)
+    with hushed(manner):  # what is imported may print
+        made = make(config)
     if module is None and max_steps is None:
         max_steps = a.STEPS
     limits = Limits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
     before = conversation(continued, traces) if continued is not None else None
-    manner = Manner(quiet, json, traceback)
     if goal is None:
         from .chat import chat
 
@@ -84,10 +85,14 @@ def tools(
     traceback: o.Traceback = False,
 ) -> int:
     """List the tools that an agent with these options would see: the names that its model knows, and what they take."""
+    from ..running import Manner, hushed
     from .listing import list_tools
     from .making import make
 
-    return list_tools(make(_config(locals()), toolbox=True), json)
+    config = _config(locals())
+    with hushed(Manner(as_json=json)):
+        made = make(config, toolbox=True)
+    return list_tools(made, json)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from ...modules.agent import Agent, Tool
 from ..out import console, say, write_json
+from ..running import Manner, hushed
 from ..schemas import described, fields
 from ..text import brief, clean, count_text
 from .making import Made
@@ -15,7 +16,7 @@ from .session import Session
 
 def list_tools(made: Made, as_json: bool) -> int:
     """Lists the tools; gives 0. Servers are connected for it, as for a run."""
-    with Session(made, asks=False) as session:
+    with hushed(Manner(as_json=as_json)), Session(made, asks=False) as session:
         found = offered(session.agent)
     if as_json:
         write_json({"tools": [tool_json(tool) for tool in found]})

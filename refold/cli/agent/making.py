@@ -1,6 +1,7 @@
 """Makes the Agent of a config: its model, its tools, and where these work."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -73,6 +74,8 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
     With `recorded` it is one to verify a trace with: neither model nor servers are needed, as nobody asks them.
     For a `toolbox` no model is needed either: its tools are looked at, and it is not run.
     """
+    if config.is_elsewhere and config.folder not in sys.path:
+        sys.path.append(config.folder)  # what it names was found there
     given: dict[str, Any] = {}
     if recorded is not None:
         given["model"] = recorded
