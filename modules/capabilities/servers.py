@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from ..mcp import MCPServers, ServerConfigError, read_servers, server_config
+from ..agent.tools import WireNameError
+from ..mcp import MCPServers, ServerConfig, ServerConfigError, read_servers, server_config
 from ..mcp.variables import with_known
 from .health import Health
 from .manifest import Servers
@@ -20,11 +21,12 @@ def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MC
     connected. A server whose entry is wrong, or that is `disabled`, is left out and told of.
     """
     entries = {**_in_files(wanted, places, health), **wanted.servers}
-    configs = {}
+    configs: dict[str, ServerConfig] = {}
     for server, entry in entries.items():
         try:
             config = server_config(server, with_known(entry, {ROOT: str(places.root)}))
-        except ServerConfigError as error:
+            MCPServers({**configs, server: config}, namespace=(name,))
+        except (ServerConfigError, WireNameError) as error:
             health.left_out("mcp", server, error)
             continue
         if isinstance(entry, dict) and entry.get("disabled"):

@@ -3,13 +3,13 @@
 import logging
 import re
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from typing import Any
 
 from mcp import Client
 from mcp.types import Tool as ServerTool
 
 from ..agent.tools import Tool
+from .short_names import with_digest
 
 log = logging.getLogger("refold")
 MOST_PAGES = 1_000
@@ -49,7 +49,7 @@ def as_tools(listed: Iterable[ServerTool], call_of: Callable[[ServerTool], Calla
     for tool in listed:
         name = _name(tool.name)
         if name in made:
-            name = _with_digest(name, tool.name)
+            name = with_digest(name, _MOST_NAME, tool.name)
         made[name] = Tool(
             name=name,
             description=tool.description or tool.title or "",
@@ -62,10 +62,5 @@ def as_tools(listed: Iterable[ServerTool], call_of: Callable[[ServerTool], Calla
 def _name(name: str) -> str:
     safe = _UNSAFE.sub("_", name)
     if not safe.strip("_"):
-        return _with_digest("tool", name)
-    return safe if len(safe) <= _MOST_NAME else _with_digest(safe, name)
-
-
-def _with_digest(safe: str, name: str) -> str:
-    digest = blake2b(name.encode(), digest_size=4).hexdigest()
-    return f"{safe[: _MOST_NAME - 9]}_{digest}"
+        return with_digest("tool", _MOST_NAME, name)
+    return safe if len(safe) <= _MOST_NAME else with_digest(safe, _MOST_NAME, name)

@@ -220,6 +220,7 @@ def test_files_of_servers_are_looked_for_unless_they_are_switched_off(tmp_path: 
     files = {"tools/a.py": LOOKUP, ".mcp.json": json.dumps({"mcpServers": {"one": server()}})}
     files["more/mcp.json"] = json.dumps({"servers": {"two": {"url": "http://127.0.0.1:1/mcp", "type": "http"}}})
     files["broken.json"] = "{"
+    files["alike.json"] = json.dumps({"mcpServers": {"a-b": server(), "a_b": server(), "日本": server()}})
 
     def servers(line: str) -> list[str]:
         capability = load_capability(put(tmp_path, files, MANIFEST + line))
@@ -233,6 +234,13 @@ def test_files_of_servers_are_looked_for_unless_they_are_switched_off(tmp_path: 
         "none.json",
         "one",
         "two",
+    ]
+    alike = load_capability(put(tmp_path, files, MANIFEST + "mcp: [alike.json]"))
+    assert [(e.name, e.status) for e in alike.component_health if e.kind == "mcp"] == [
+        ("a_b", "error"),
+        ("日本", "error"),
+        ("one", "ok"),
+        ("a-b", "ok"),
     ]
     with pytest.raises(CapabilityError, match="leads out"):
         servers("mcp: [../mcp.json]")

@@ -10,7 +10,9 @@ from typing import Any
 import anyio
 import psutil
 import pytest
+from mcp.types import Tool as ServerTool
 
+from refold.modules.agent import WireNameError, by_wire_name
 from refold.modules.agent.calls import ToolCall
 from refold.modules.agent.content import ContentImageUrl
 from refold.modules.agent.messages import Message
@@ -23,6 +25,7 @@ from refold.modules.mcp import (
     StdioServerConfig,
     mcp,
 )
+from refold.modules.mcp.listing import as_tools
 
 RAW = str(Path(__file__).parent / "raw_server.py")
 
@@ -276,3 +279,23 @@ def test_what_a_client_is_made_of_is_checked() -> None:
     with pytest.warns(DeprecationWarning, match="falls back to SSE"):
         assert mcp("sse", url="http://127.0.0.1:1/sse").transport == "streamable-http"
     assert issubclass(MCPConnectionError, ConnectionError)
+
+
+def test_names_of_servers_that_a_model_could_not_tell_apart_are_refused(tmp_path: Path) -> None:
+    config = StdioServerConfig(command="x")
+    for names in (["a-b", "a_b"], ["日本"]):
+        with pytest.raises(WireNameError):
+            MCPServers(dict.fromkeys(names, config))
+
+
+def test_a_name_that_leaves_no_room_for_its_servers_is_cut(tmp_path: Path) -> None:
+    long, longer = "l" * 64, "l" * 63 + "m"
+    servers = MCPServers({"server": StdioServerConfig(command="x")}, namespace=("capability",))
+    servers.clients["server"].tools = as_tools(
+        [ServerTool(name=name, input_schema={"type": "object"}) for name in (long, longer, "short")],
+        lambda tool: lambda **arguments: None,
+    )
+    names = list(by_wire_name(servers))
+    assert len(names) == 3
+    assert all(len(name) <= 64 for name in names)
+    assert names[2] == "capability__server__short"
