@@ -163,13 +163,14 @@ class Session:
                 item = self._next(view)
                 if item is _ENDED:
                     return stop
+                if stop or item.answer.done():
+                    continue  # nobody waits for the answer any more
                 with view.paused() if view is not None else nullcontext():
-                    if not item.answer.done():
-                        answers = ask_person([item.request.to_dict()])
-                        item.settle(answers.get(item.request.id, ...))
+                    answers = ask_person([item.request.to_dict()])
+                    item.settle(answers.get(item.request.id, ...))
             except (KeyboardInterrupt, SystemExit) as signalled:
                 if stop:
-                    _give_up(stop)
+                    _give_up(stop, view)
                 stop = 130 if isinstance(signalled, KeyboardInterrupt) else TERMINATED
                 self._cancel(state)
 
@@ -240,7 +241,9 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _give_up(code: int) -> None:
+def _give_up(code: int, view: AgentView | None) -> None:
     """Leaves at once, on a second signal: the trace has all that happened until now."""
+    if view is not None:
+        view.close()
     print("\nrefold: left at once; `refold resume` goes on with the run", file=sys.stderr, flush=True)
     os._exit(code)
