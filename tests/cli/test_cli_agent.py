@@ -48,6 +48,16 @@ class Needy(Toolset):
 counter = Counter(step=5)
 number = 3
 
+class Stuck(Toolset):
+    @tool_method
+    async def hang(self) -> str:
+        \"\"\"Does not let go.\"\"\"
+        import anyio
+        print("hanging", flush=True)
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(60)
+        return "never"
+
 class Scene(Toolset):
     opened: int = 0
     @tool_method
@@ -296,6 +306,19 @@ def test_signals_close_the_books_and_kill_what_runs(start: Command, scripted: Co
     assert trace.status == "cancelled"
     intents = {record.seq for record in trace.records if record.kind == "intent"}
     assert intents == {record["intent"] for record in trace.records if record.kind == "outcome"}
+
+
+def test_a_second_signal_leaves_at_once(start: Command, scripted: Command) -> None:
+    run = start("agent", "go", "--model", scripted(calling(("hang", {})), "never"), "--tool", "mytools:Stuck")
+    while run.stdout.readline() != "hanging\n":
+        assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert run.poll() is None, "it waits for the tool"
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=30) == 130
+    (path,) = Path("runs").glob("*.trace.jsonl")
+    assert Trace.load(path).status == "interrupted"
 
 
 def test_nobody_reading_is_no_failure(scripted: Command, start: Command) -> None:
