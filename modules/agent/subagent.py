@@ -68,12 +68,12 @@ class SubAgentToolset(Toolset):
         """
         name, kind = type_named(agent_type)
         about = {"type": name, "instructions": custom_instructions}
-        module, child_task = self._module(name, kind, custom_instructions), _task(task, about)
+        module, child_task = self._module(kind, custom_instructions), _task(task, about)
         budget = RuntimeBudget(max_steps=kind.max_steps, max_runtime_seconds=self.timeout)
         if self.run_in_background:
-            return await self._spawned(module, child_task, name, budget)  # type: ignore[return-value]
+            return await self._spawned(module, child_task, name, kind, budget)  # type: ignore[return-value]
         child = await run_child(module, child_task, name=name, budget=budget, value=last_words)
-        return report(self._name(name), task, child, self.timeout)  # type: ignore[return-value]
+        return report(kind.name, task, child, self.timeout)  # type: ignore[return-value]
 
     @tool_method
     @effect(idempotent=True)
@@ -105,19 +105,16 @@ class SubAgentToolset(Toolset):
         about = task.metadata.get(_OURS)
         if about is None:
             return None
-        known, kind = type_named(about["type"])
-        return self._module(known, kind, about["instructions"], policy)
+        _, kind = type_named(about["type"])
+        return self._module(kind, about["instructions"], policy)
 
-    def _name(self, kind: str) -> str:
-        return f"{self.parent_agent.name}-{kind}"
-
-    def _module(self, name: str, kind: SubAgentType, instructions: str | None, policy: Any = None) -> AgentModule[Any]:
+    def _module(self, kind: SubAgentType, instructions: str | None, policy: Any = None) -> AgentModule[Any]:
         parent = self.parent_agent
         if parent is None:
             raise ValueError("there is no agent to make sub-agents of; give SubAgentToolset a parent_agent")
         policy = policy or ContextFact("policy", default=None).resolve() or getattr(parent, "policy", None)
         child = parent.with_(
-            name=self._name(name),
+            name=kind.name,
             instructions=instructions if instructions is not None else kind.instructions,
             max_steps=kind.max_steps,
             tools=[tool for tool in parent.tools if not _spawns(tool)],
@@ -127,9 +124,11 @@ class SubAgentToolset(Toolset):
         )
         return child.module()  # type: ignore[no-any-return]
 
-    async def _spawned(self, module: AgentModule[Any], task: Task, name: str, budget: RuntimeBudget) -> Message:
+    async def _spawned(
+        self, module: AgentModule[Any], task: Task, name: str, kind: SubAgentType, budget: RuntimeBudget
+    ) -> Message:
         agent_id = await start_child(module, task, name=name, budget=budget)
-        known = {"name": self._name(name), "task": task.objective}
+        known = {"name": kind.name, "task": task.objective}
         told = f"Sub-agent {known['name']} is at work in the background. Its id is {agent_id}"
         message = Message("tool", told, metadata={"subagent": agent_id})
         return message if kept() is None else keeping(message, {_KEPT: {agent_id: known}})

@@ -118,7 +118,7 @@ async def test_two_sub_agents_report_and_what_they_used_counts_once() -> None:
     trajectory = await agent.run("go")
     assert [message.role for message in trajectory.messages] == ["user", "assistant", "tool", "tool", "assistant"]
     assert told(trajectory)[0] == (
-        "## Sub-agent: boss-explore\n\n**Task:** alpha\n**Steps taken:** 2\n**Tokens used:** 30\n\n"
+        "## Sub-agent: explorer\n\n**Task:** alpha\n**Steps taken:** 2\n**Tokens used:** 30\n\n"
         "### Result\n\nreport on alpha"
     )
     assert trajectory.usage.total_tokens == 6 * 15
@@ -217,7 +217,13 @@ def test_the_names_signatures_and_defaults_are_the_documented_ones() -> None:
     assert [each.name for each in toolset.get_tools()] == ["spawn_agent"]
     background = SubAgentToolset(run_in_background=True)
     assert [each.name for each in background.get_tools()] == ["spawn_agent", "check_agent", "wait_for_agent"]
-    assert set(SUBAGENT_TYPES) == {"explore", "plan", "test", "review", "general"}
+    assert {name: (kind.name, kind.max_steps) for name, kind in SUBAGENT_TYPES.items()} == {
+        "explore": ("explorer", 20),
+        "plan": ("planner", 15),
+        "test": ("tester", 25),
+        "review": ("reviewer", 15),
+        "general": ("assistant", 30),
+    }
     agent = Agent(name="boss", model=model([]))
     assert create_subagent_tool(agent).parent_agent is agent
 
@@ -251,7 +257,7 @@ async def test_a_sub_agent_begins_afresh_with_its_parents_tools_but_these() -> N
     assert [each["function"]["name"] for each in state["params"]["tools"]] == ["look", "question"]
     assert UUID(state["agent"]["agent_id"]) != agent.agent_id
     assert state["agent"]["session_id"] != str(trajectory.session_id)
-    assert state["agent"]["name"] == "boss-explore"
+    assert state["agent"]["name"] == "explorer"
 
 
 async def test_single_tools_of_the_toolset_are_left_out_too() -> None:
@@ -323,7 +329,7 @@ async def test_hooks_hold_in_sub_agents_and_share_no_state_with_them() -> None:
     assert (called.count, called.names) == (2, ["spawn_agent", "spawn_agent"])
     assert (bound.count, bound.names) == (2, ["spawn_agent", "spawn_agent"])
     assert seen() == (2, ["spawn_agent", "spawn_agent"])
-    assert {turn for turn in turns if turn[0] == "boss-explore"} == {("boss-explore", 1), ("boss-explore", 2)}
+    assert {turn for turn in turns if turn[0] == "explorer"} == {("explorer", 1), ("explorer", 2)}
 
 
 async def test_hooks_react_in_sub_agents() -> None:

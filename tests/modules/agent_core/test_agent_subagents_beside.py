@@ -100,9 +100,9 @@ async def test_it_is_spawned_looked_at_and_waited_for() -> None:
     agent = made("spawn_agent", "look", "check_agent", "wait_for_agent", "check_agent", "wait_for_agent")
     trajectory = await agent.run("go")
     texts = told(trajectory)
-    assert re.fullmatch(r"Sub-agent boss-general is at work .* Its id is 0\.general-[0-9a-f]{10}", texts[0])
+    assert re.fullmatch(r"Sub-agent assistant is at work .* Its id is 0\.general-[0-9a-f]{10}", texts[0])
     facts = "**Task:** the part\n**Steps taken:** 2\n**Tokens used:** 30"
-    assert texts[3].startswith(f"## Sub-agent: boss-general\n\n{facts}\n")
+    assert texts[3].startswith(f"## Sub-agent: assistant\n\n{facts}\n")
     assert texts[3].endswith("reported")
     assert texts[4] == texts[5] == texts[3]
     assert trajectory.usage.total_tokens == 7 * 15 + 30, "what it used counts once, however often it is told"
