@@ -142,7 +142,7 @@ class Engine:
                 async for record in run: ...
             run.result
 
-        Leaving the block early cancels the run. `run.result` is there once the records have ended.
+        Leaving the block early cancels the run. `run.result` is there once the records have ended, also then.
         """
         stream = RunStream()
         async with anyio.create_task_group() as group:
@@ -152,6 +152,9 @@ class Engine:
                     stream.result_or_none = await self._start(as_task(task), (*self.observers, stream.put), self.traces)
                 except Exception as error:  # noqa: BLE001 - raised on below, outside of the task group
                     stream.error = error
+                except BaseException as cancelled:
+                    stream.result_or_none = getattr(cancelled, "result", None)
+                    raise
                 finally:
                     stream.end()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from .calls import ToolCall
 from .chats import sanitize_orphan_tool_messages
 from .events import (
     AgentEnd,
@@ -28,7 +29,8 @@ def conversation(events: Sequence[AgentEvent]) -> list[Message]:
     """All messages: each goal where its run begins, each answer, then its results in the order of its calls.
 
     Events come in another order: tools end before the step of the generation that called them is told, and hooks
-    react in between. What hooks add stands behind the results.
+    react in between. What hooks add stands behind the results. Where a turn was cut off before that step, the calls
+    that had ended stand in an assistant's message of their own.
     """
     return _Reading(events).read()
 
@@ -45,13 +47,14 @@ def is_silent(message: Message) -> bool:
 
 
 class _Reading:
-    """Reads events one after another; `results` and `notes` wait for the generation that they belong to."""
+    """Reads events one after another; `results`, their `calls` and `notes` wait for the generation they belong to."""
 
     def __init__(self, events: Sequence[AgentEvent], *, shortened: bool = False) -> None:
         self.events = events
         self.shortened = shortened
         self.chat: list[Message] = []
         self.results: dict[str | int, Message] = {}
+        self.calls: dict[str | int, ToolCall] = {}
         self.notes: list[Message] = []
         self.goal: Message | None = None
         self.open = False
@@ -79,6 +82,7 @@ class _Reading:
             case ToolStep():
                 self.open = True
                 self._hold(event.messages)
+                self.calls[event.tool_call.id] = event.tool_call
             case _ if isinstance(event, _OF_A_TURN):
                 self.open = True
             case AgentStep():
@@ -150,8 +154,11 @@ class _Reading:
             self.results[key] = message
 
     def _flush_results(self) -> None:
+        """Tells of the results that no generation has taken: it was cut off, and their steps know the calls."""
+        cut_off = [self.calls[id_] for id_ in self.results if id_ in self.calls]
+        self.chat += [Message("assistant", "", tool_calls=cut_off)] if cut_off else []
         self.chat += self.results.values()
-        self.results = {}
+        self.results, self.calls = {}, {}
 
     def _flush(self) -> None:
         self._flush_results()

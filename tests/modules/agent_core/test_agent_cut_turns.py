@@ -1,0 +1,128 @@
+"""What a trajectory tells of a turn that was cut off before it was whole: a valid chat, with all that had ended."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from refold import ask
+from refold.modules.agent import (
+    Agent,
+    AgentEnd,
+    FunctionGenerator,
+    GenerateParams,
+    Message,
+    ScriptedGenerator,
+    ToolEnd,
+    Trajectory,
+    hook,
+    tool,
+)
+from refold.modules.agent.chats import chat_problems
+
+
+@tool
+def echo(text: str) -> str:
+    """Says it again."""
+    return text
+
+
+@tool
+async def wonder() -> str:
+    """Asks a person."""
+    return str(await ask("why?"))
+
+
+@tool
+async def sleep() -> str:
+    """Takes its time."""
+    await anyio.sleep(60)
+    return "slept"
+
+
+@hook(ToolEnd)
+async def linger(event: ToolEnd) -> None:
+    """Is still at it when the run is cancelled."""
+    await anyio.sleep(60)
+
+
+@hook(ToolEnd)
+def give_up(event: ToolEnd) -> None:
+    """Wants all of the program to end."""
+    raise SystemExit(1)
+
+
+def agent_of(calls: list[object], tmp_path: Path, **options: object) -> Agent:
+    answers = ScriptedGenerator([{"text": "I'll see.", "calls": calls}, "end"])
+    engine = {"traces": str(tmp_path)}
+    return Agent.model_validate(
+        {"name": "cut", "model": answers, "tools": [echo, wonder, sleep], "engine": engine, **options}
+    )
+
+
+def told(trajectory: Trajectory) -> list[tuple[str, str, list[str]]]:
+    """Role, content and calls of each message; it must be a valid chat, in every form."""
+    for messages in (trajectory.messages, trajectory.context):
+        assert chat_problems(messages) == []
+    assert Trajectory.from_dict(trajectory.to_dict()) == trajectory
+    return [(m.role, m.content, [call.name for call in m.tool_calls or ()]) for m in trajectory.messages]
+
+
+CUT = [("user", "go", []), ("assistant", "", ["echo"]), ("tool", "a", [])]
+
+
+async def cancelled(agent: Agent, enough: int) -> Trajectory:
+    """Leaves the stream as soon as so many calls have ended."""
+    async with agent.stream("go") as events:
+        async for event in events:
+            enough -= isinstance(event, ToolEnd)
+            if enough == 0:
+                break
+    return agent.trajectory
+
+
+@pytest.mark.parametrize("hooks", [[], [linger]], ids=["in a tool", "in a hook"])
+async def test_a_run_that_is_left_tells_of_the_calls_that_had_ended(hooks: list[object], tmp_path: Path) -> None:
+    agent = agent_of([{"echo": {"text": "a"}}, {"sleep": {}}], tmp_path, hooks=hooks)
+    trajectory = await cancelled(agent, 1)
+    end = trajectory.events[-1]
+    assert isinstance(end, AgentEnd)
+    assert end.stop_reason == "cancelled"
+    assert told(trajectory) == CUT
+
+
+async def test_the_trace_of_a_run_that_is_left_is_at_hand_and_goes_on(tmp_path: Path) -> None:
+    agent = agent_of([{"echo": {"text": "a"}}], tmp_path, hooks=[linger])
+    trajectory = await cancelled(agent, 1)
+    assert trajectory.trace is not None
+    assert Trajectory.of(trajectory.trace) == trajectory
+    resumed = await agent.with_(hooks=[]).resume(trajectory.trace, on_divergence="ignore")
+    assert told(resumed) == [
+        ("user", "go", []),
+        ("assistant", "I'll see.", ["echo"]),
+        ("tool", "a", []),
+        ("assistant", "end", []),
+    ]
+
+
+async def test_a_hook_that_wants_the_program_to_end_takes_no_call_away(tmp_path: Path) -> None:
+    agent = agent_of([{"echo": {"text": "a"}}], tmp_path, hooks=[give_up])
+    trajectory = await agent.run("go")
+    assert told(trajectory) == CUT
+    assert trajectory.trace is not None
+    assert await agent.make_engine().averify(trajectory.trace) == []
+
+
+async def test_the_next_turn_is_sent_what_had_ended_while_a_person_was_waited_for(tmp_path: Path) -> None:
+    agent = agent_of([{"echo": {"text": "a"}}, {"wonder": {}}], tmp_path)
+    assert told(await agent.run("go")) == CUT
+    sent: list[Message] = []
+
+    def answer(messages: Sequence[Message], params: GenerateParams) -> str:
+        sent.extend(messages)
+        return "later"
+
+    trajectory = await agent.with_(model=FunctionGenerator(answer)).run("more", reset=False)
+    assert [(m.role, m.content) for m in sent] == [("user", "go"), ("assistant", ""), ("tool", "a"), ("user", "more")]
+    assert told(trajectory) == [*CUT, ("user", "more", []), ("assistant", "later", [])]
