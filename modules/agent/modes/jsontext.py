@@ -11,6 +11,7 @@ from .mode import FoundCall, Problem
 
 _DECODER = json.JSONDecoder(strict=False)
 _MAX_UNENDING = 50
+_BEGINS = re.compile(r"""\{\s*(?:["'}]|(?:name|arguments|parameters|type|function)\b)""")
 _BEGINS_AS_CALL = re.compile(r"""\{\s*["']?(?:name|arguments|parameters|type|function)["']?\s*:""")
 _NAME = re.compile(r"""["']?\bname["']?\s*:\s*["']?([^"',}\s]*)""")
 _ARGUMENTS = re.compile(r"""["']?\b(?:arguments|parameters)["']?\s*:""")
@@ -24,6 +25,21 @@ class Found:
     end: int
     value: dict[str, Any] | None
     why: str = ""
+
+
+class _Ahead:
+    """The first match of a pattern from a place on; asked of places that only grow, it reads a text once."""
+
+    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
+        self._pattern = pattern
+        self._text = text
+        self._match = pattern.search(text)
+
+    def at(self, place: int) -> re.Match[str] | None:
+        """The first match that begins at `place` or behind it."""
+        if self._match is not None and self._match.start() < place:
+            self._match = self._pattern.search(self._text, place)
+        return self._match
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
@@ -43,14 +59,18 @@ def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
     `names` are those of the tools that there are.
     """
     at, unending = text.find("{"), 0
+    text_ends, named, given = len(text.rstrip()), _Ahead(_NAME, text), _Ahead(_ARGUMENTS, text)
     while at >= 0 and unending < _MAX_UNENDING:
+        if not _BEGINS.match(text, at):
+            at = text.find("{", at + 1)
+            continue
         try:
             value, end = decode(text, at)
         except ValueError as error:
-            is_open = is_cut_off(error, text)
-            unending += is_open
+            is_open = isinstance(error, json.JSONDecodeError) and _is_cut_off(error, text_ends)
+            unending += is_open or not isinstance(error, json.JSONDecodeError)  # else it nests too deep
             end = at + 1
-            if _looks_like_call(text, at, names):
+            if _BEGINS_AS_CALL.match(text, at) and _names_a_call(named.at(at), given.at(at), names):
                 closing = None if is_open else matching_brace(text, at)
                 end = len(text) if closing is None else closing
                 yield Found(at, end, None, "it was cut off" if closing is None else _said(error))
@@ -61,22 +81,20 @@ def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
 
 def is_cut_off(error: ValueError, text: str) -> bool:
     """Whether a text that could not be decoded is JSON up to its end."""
-    if not isinstance(error, json.JSONDecodeError):
-        return False
-    return error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip())
+    return isinstance(error, json.JSONDecodeError) and _is_cut_off(error, len(text.rstrip()))
+
+
+def _is_cut_off(error: json.JSONDecodeError, text_ends: int) -> bool:
+    return error.msg.startswith("Unterminated") or error.pos >= text_ends
 
 
 def _said(error: ValueError) -> str:
     return f"it is not valid JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
 
 
-def _looks_like_call(text: str, at: int, names: Collection[str]) -> bool:
+def _names_a_call(named: re.Match[str] | None, given: re.Match[str] | None, names: Collection[str]) -> bool:
     """Whether a broken object begins as a call does: with its name and its arguments, or with the name of a tool."""
-    if not _BEGINS_AS_CALL.match(text, at):
-        return False
-    rest = text[at:]
-    named = _NAME.search(rest)
-    return named is not None and (named[1] in names or _ARGUMENTS.search(rest) is not None)
+    return named is not None and (named[1] in names or given is not None)
 
 
 def matching_brace(text: str, start: int) -> int | None:

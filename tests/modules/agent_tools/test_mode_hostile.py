@@ -312,3 +312,14 @@ def test_xml_without_a_schema_is_read_by_its_form() -> None:
 @pytest.mark.timeout(60)
 def test_no_text_takes_for_ever(mode: ToolMode, text: str) -> None:
     assert read(mode, text).calls == ()
+
+
+@pytest.mark.parametrize("piece", ["{", '{"name": "x", ', '{"arguments": ', '{"a":', "{ go(); }\n"])
+def test_a_long_text_of_half_objects_is_read_in_one_pass(piece: str) -> None:
+    reading = read("json", piece * (300_000 // len(piece)))
+    assert (reading.calls, reading.problems) == ((), ())
+
+
+def test_a_call_behind_objects_that_are_none_is_found() -> None:
+    reading = read("json", '{ go(); }\n{"a": go}\n{}\n{"name": 1}' + OBJECT + "{ }")
+    assert found(reading) == [("note", {"text": "x"})]
