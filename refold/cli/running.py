@@ -112,7 +112,8 @@ def tell(summary: Summary, manner: Manner) -> None:
             print(clean(summary.final_result, lines=True))
     error = summary.error
     if manner.quiet and summary.status != "completed":
-        said = f": {error['type']}: {brief(error['message'], 200)} ({summary.error_place()})" if error else ""
+        place = f" ({at})" if (at := summary.error_place()) else ""
+        said = f": {error['type']}: {brief(error['message'], 200)}{place}" if error else ""
         print(f"refold: {summary.status} ({summary.stop_reason}){said}; trace {summary.trace}", file=sys.stderr)
     if error is None or summary.status != "failed" or not error.get("traceback"):
         return

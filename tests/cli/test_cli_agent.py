@@ -139,6 +139,18 @@ def test_a_model_that_fails_fails_the_run_in_one_line(refold: Command, scripted:
     assert again.endswith("(1 of 8): TransientGeneratorError: busy")
     assert "the model failed: FatalGeneratorError: no credit" in ran.lines
     assert "status: failed (unrecoverable_error)" in ran.lines
+    assert "error: FatalGeneratorError: no credit" in ran.lines
+    assert not [line for line in ran.lines if line.startswith("why:")]
+
+
+def test_why_a_model_failed_is_told_to_those_who_watch_nothing(refold: Command, scripted: Command) -> None:
+    model = scripted({"error": "no credit"})
+    ran = refold("agent", "go", "--model", model, "--json")
+    assert (ran.code, ran.doc["error"]["type"], ran.doc["error"]["message"]) == (1, "FatalGeneratorError", "no credit")
+    ran = refold("agent", "go", "--model", model, "--quiet")
+    assert ran.err.startswith("refold: failed (unrecoverable_error): FatalGeneratorError: no credit; trace ")
+    ran = refold("agent", "go", "--model", scripted({"calls": [{"none": {}}]}, "ok"))
+    assert "  → none: UnknownToolError: there is no tool 'none'" in ran.out
 
 
 def test_budgets_end_it_with_their_own_exit_codes_and_it_can_go_on(refold: Command, scripted: Command) -> None:
@@ -249,7 +261,7 @@ def test_a_person_at_the_terminal_answers_while_it_runs(terminal: Command, scrip
     second = screen.wait_for("(1 to ")
     assert ("2  green" in first) != ("2  green" in second)
     screen.type("2\n" if "2  green" in second else "1\n")
-    said = screen.wait_for("completed")
+    said = second + screen.wait_for("completed")
     assert "→ ask_user: green" in said
     assert "→ confirm: True" in said
     assert screen.end() == 0

@@ -49,13 +49,19 @@ class ScriptedGenerator:
         """
         path = Path(path)
         try:
-            document: Any = yaml.safe_load(path.read_text())
+            document: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no text in UTF-8: {error}") from None
         except yaml.YAMLError as error:
             raise ValueError(f"{path} is neither YAML nor JSON: {error}") from None
         if isinstance(document, list):
             document = {"answers": document}
-        known = {"answers", "model", "usage"}
-        if not isinstance(document, dict) or not isinstance(document.get("answers"), list) or document.keys() - known:
+        known = ("answers", "model", "usage")
+        if (
+            not isinstance(document, dict)
+            or not isinstance(document.get("answers"), list)
+            or document.keys() - {*known}
+        ):
             raise ValueError(f"{path} is no script: it holds a list of answers, or an object with {', '.join(known)}")
         for i, answer in enumerate(document["answers"]):
             _check(answer, f"{path}, answer {i + 1}")

@@ -23,6 +23,7 @@ from ...modules.agent import (
     action_for,
 )
 from ...modules.agent.events.masking import masked_arguments
+from ...modules.agent.recorded_errors import error_type
 from ..text import brief, clean, cut, seconds_text, value_text
 
 RESULT_LINES = 6
@@ -98,7 +99,7 @@ def _said(text: str, style: str, width: int, tail: int = 0) -> Iterator[Text]:
 
 
 def _told(error: Exception | str) -> str:
-    return error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return error if isinstance(error, str) else f"{error_type(error)}: {error}"
 
 
 def _compacted(event: CompactionEvent) -> str:
