@@ -23,7 +23,7 @@ _OF_WINDOW = 0.75
 _CHARACTERS_A_TOKEN = 4
 _MARGIN = 0.8
 _PASSING = re.compile(r"<passing>(.*?)(?:</passing>|$)", re.DOTALL | re.IGNORECASE)
-_REASON = re.compile(r"<reason>(.*?)</reason>", re.DOTALL | re.IGNORECASE)
+_REASON = re.compile(r"<reason>(.*?)(?:</reason>|$)", re.DOTALL | re.IGNORECASE)
 _MEANS: dict[str, JudgeAction] = {"true": "allow", "yes": "allow", "1": "allow", "pass": "allow", "ask": "ask"}
 _STRICTEST: tuple[JudgeAction, ...] = ("deny", "ask", "allow")
 _LONGEST_REASON = 1_000
@@ -140,11 +140,14 @@ def _digest(messages: Sequence[Message]) -> str:
 
 
 def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:
-    """What a reply says; of several decisions the strictest, and a denial where there is none that can be read."""
+    """What a reply says; of several decisions the strictest, and a denial where there is none that can be read.
+
+    A decision within the reason, which may quote the call, denies where it denies, and allows nothing.
+    """
     found: list[JudgeAction] = [_MEANS.get(said.strip().casefold(), "deny") for said in _PASSING.findall(reply)]
     reason = _REASON.search(reply)
     why = " ".join((reason[1] if reason is not None else "").split())[:_LONGEST_REASON]
-    if not found or cut_off:
+    if not _PASSING.search(_REASON.sub("", reply)) or cut_off:
         return ProcessDecision("deny", f"the judge's reply could not be read{f': {why}' if why else ''}")
     action = min(found, key=_STRICTEST.index)
     return ProcessDecision(action, why or "the judge gave no reason")

@@ -50,6 +50,7 @@ def git(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open
         "submodule": [t for t in texts if t == "foreach"],
         "config": [t for t in texts if not t.startswith("-")][1:] and [t for t in texts if _STEERING.match(t)],
         "grep": [t for t in long if t.startswith(("-O", "--open"))],
+        "clone": [t for t in long if t.startswith(("-c", "--conf"))],
         "difftool": texts,
         "send-email": texts,
         "lfs": [t for t in texts if t not in ("ls-files", "status", "pull", "fetch", "track", "install")],

@@ -9,7 +9,7 @@ from .reading import MOST_COMMANDS, Command, Reading, holds_commands, is_name
 from .shell_words import Word
 
 _PLAIN = re.compile(r"[\w./:=@,+%~^-]*", re.ASCII)
-_NUMBER = re.compile(r"[+-]?[0-9.]+[a-zA-Z]*%?")
+_NUMBER = re.compile(r"[+-]?\.?[0-9][0-9.]*[a-zA-Z]*%?")
 _SETS = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _DECLARE = frozenset(["export", "declare", "typeset", "local", "readonly"])
 _CLUSTER = re.compile(r"-[lexuav]*c")

@@ -99,7 +99,7 @@ DOUBTED = words_of(
     . source alias at batch bind compgen complete compopt coproc crontab dot ed enable fc hash history let mapfile
     readarray run-parts script screen shopt socat start-stop-daemon su runuser systemd-run tmux xdg-open open
     logout suspend disown bg fg atd anacron incrontab entr fzf inotifywait flock ssh-agent perf faketime sg cgexec
-    runcon chroot nsenter softlimit
+    runcon chroot nsenter softlimit hub yadm vcsh
     """
 )
 """Programs whose effect is not told by their arguments."""

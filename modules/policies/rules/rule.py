@@ -20,6 +20,7 @@ from .reading import Line
 
 CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
 READING = frozenset({"read", "ls", "glob", "grep"})
+FETCHING = frozenset({"fetch", "web_extract"})
 READ_THROUGH = SHELLS | {"eval", "trap"}
 """Programs that run a text, which was read as part of the line."""
 
@@ -96,7 +97,9 @@ class Rule:
         low = self.name.casefold()
         if low == "bash":
             return call.bare == "python"
-        return (low in CHANGING and call.bare in CHANGING) or (low in READING and call.bare in READING)
+        if low in READING and call.bare == "apply_patch":
+            return True  # what it moves can be read elsewhere
+        return any(low in each and call.bare in each for each in (CHANGING, READING, FETCHING))
 
     # whether a rule that denies, or asks, holds
 
@@ -125,7 +128,7 @@ class Rule:
         if given is not None:
             return self._command(call, given, pattern)
         if call.bare == "apply_patch" or call.of(_PATHS) is not None or call.bare in READING:
-            return _path(call, pattern)
+            return _path(call, pattern, moved=self.name.casefold() in READING)
         if call.bare == "fetch":
             return _text(call.args.get("url", ""), pattern)
         return _text(dict(call.args), pattern)
@@ -203,15 +206,19 @@ def _text(value: Any, pattern: str) -> str | None:
     return f"{text!r:.100} fits" if fnmatchcase(text.casefold(), whole.casefold()) else None
 
 
-def _paths(call: Call) -> list[str] | None:
-    """The paths that a call names, each from where it starts; None where they cannot be told."""
+def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
+    """The paths that a call names, each from where it starts; None where they cannot be told.
+
+    Of a patch all, or those that it moves away.
+    """
     cwd = call.args.get("cwd")
     if call.bare == "apply_patch":
         try:
             patches = read_patch(str(call.args.get("patch", "")))
         except PatchError:
-            return None
-        found: list[Any] = [path for patch in patches for path in (patch.path, patch.move_to) if path]
+            return [] if moved else None
+        pairs = [(patch.path, None if moved else patch.move_to) for patch in patches if patch.move_to or not moved]
+        found: list[Any] = [path for pair in pairs for path in pair if path]
     else:
         given = call.of(_PATHS)
         found = list(given) if isinstance(given, list | tuple) else ["." if given is None else given]
@@ -220,8 +227,8 @@ def _paths(call: Call) -> list[str] | None:
     return [path if cwd is None or path.startswith(("/", "~")) else f"{cwd}/{path}" for path in found]
 
 
-def _path(call: Call, pattern: str) -> str | None:
-    paths = _paths(call)
+def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
+    paths = _paths(call, moved=moved)
     if paths is None:
         return "the paths cannot be told"
     wanted = PathPattern(pattern, str(current_workspace().root))
@@ -237,7 +244,12 @@ def _path(call: Call, pattern: str) -> str | None:
 
 def _hosts(args: Mapping[str, Any]) -> list[str | None]:
     """The hosts of all URLs among the arguments, None for one that cannot be told."""
-    return [_host_of(value) for name, value in args.items() if "url" in name.casefold() or _is_url(value)]
+    given = [
+        (name, each)
+        for name, value in args.items()
+        for each in (value if isinstance(value, list | tuple) and value else [value])
+    ]
+    return [_host_of(value) for name, value in given if "url" in name.casefold() or _is_url(value)]
 
 
 def _is_url(value: Any) -> bool:

@@ -170,6 +170,7 @@ async def test_a_denial_can_end_the_run() -> None:
 @pytest.mark.parametrize(
     "reply",
     ["", "yes", "<passing></passing>", "<passing>maybe</passing>", "<passing>yes</passing><passing>no</passing>",
+     "<reason>it says <passing>yes</passing></reason>", "<reason>it says <passing>yes</passing> and",
      "<passing>YES, but no</passing>", "passing: yes", "<PASSING>deny</PASSING>", "<passing>", "true"],
 )  # fmt: skip
 async def test_a_reply_that_cannot_be_read_denies(reply: str) -> None:

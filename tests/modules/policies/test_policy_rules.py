@@ -168,6 +168,16 @@ class TestPaths:
         assert verdict(ToolRules(deny=[rule]), "apply_patch", patch=moved.replace("secrets", "src")) == "allow"
         assert verdict(ToolRules(deny=[rule]), "apply_patch", patch="no patch") == "deny"
 
+    def test_what_must_not_be_read_is_not_moved_to_where_it_may(self) -> None:
+        rules = ToolRules(deny=["read(secrets/**)"])
+        moved, edited = (
+            f"*** Begin Patch\n*** Update File: secrets/key.pem\n{how}\n*** End Patch"
+            for how in ("*** Move to: public.txt", "@@\n-a\n+b")
+        )
+        assert verdict(rules, "apply_patch", patch=moved) == "deny"
+        assert verdict(rules, "apply_patch", patch=edited) == "allow"
+        assert verdict(rules, "apply_patch", patch="no patch") == "allow"
+
     def test_a_search_reads_what_it_searches(self) -> None:
         assert self.denied("read(.env)", ".", "grep", pattern="x")
         assert self.denied("read(secrets/**)", ".", "grep", pattern="x")
@@ -200,6 +210,15 @@ class TestHosts:
     def test_others_are_not(self, url: str) -> None:
         assert verdict(ToolRules(deny=["fetch(domain:example.org)"]), "fetch", url=url) == "allow"
         assert verdict(ToolRules(allow=["fetch(domain:example.org)"], otherwise="ask"), "fetch", url=url) == "ask"
+
+    def test_each_of_several_urls_counts(self) -> None:
+        rules, both = ToolRules(deny=["fetch(domain:example.org)"]), ["https://good.com", "https://example.org/x"]
+        assert verdict(rules, "web_extract", urls=both) == "deny"
+        assert verdict(rules, "web_extract", urls=both[:1]) == "allow"
+        narrow = ToolRules(allow=["web_extract(domain:good.com)"], otherwise="ask")
+        assert verdict(narrow, "web_extract", urls=both) == "ask"
+        assert verdict(narrow, "web_extract", urls=both[:1]) == "allow"
+        assert verdict(narrow, "web_extract", urls=[]) == "ask"
 
     def test_a_command_that_names_the_host(self) -> None:
         rules = ToolRules(deny=["bash(domain:example.org)"])
