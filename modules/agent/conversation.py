@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from .calls import ToolCall
-from .chats import sanitize_orphan_tool_messages
+from .chats import INTERRUPTED, sanitize_orphan_tool_messages
 from .events import (
     AgentEnd,
     AgentEvent,
@@ -29,8 +29,8 @@ def conversation(events: Sequence[AgentEvent]) -> list[Message]:
     """All messages: each goal where its run begins, each answer, then its results in the order of its calls.
 
     Events come in another order: tools end before the step of the generation that called them is told, and hooks
-    react in between. What hooks add stands behind the results. Where a turn was cut off before that step, the calls
-    that had ended stand in an assistant's message of their own.
+    react in between. What hooks add stands behind the results. A call that was cut off has a result that says so;
+    where a run has not ended, the calls of its last turn that have stand in an assistant's message of their own.
     """
     return _Reading(events).read()
 
@@ -124,6 +124,7 @@ class _Reading:
         messages = self._without_goal(step.messages)
         self.chat += [m for m in messages if not is_silent(m)] if self.shortened else messages
         self.chat += answers.values()
+        self.chat += [Message("tool", INTERRUPTED, tool_call_id=id_) for id_ in calls if id_ not in answers]
         self.goal = None
         self._flush()
 

@@ -173,6 +173,7 @@ class Projector:
             assert self._header is not None
             self._began = True
             yield self._make(AgentStart, inputs={"goal": self._header["task"]["objective"]})
+        yield self._cut_off()
         reason = record["stop_reason"]
         stop = agent_stop_reason(reason, record["status"])
         error = self._error
@@ -183,6 +184,18 @@ class Projector:
         elif stop in ("error", "cancelled") and error is None:
             error = "the run was cancelled" if stop == "cancelled" else ENDINGS[StopReason(reason)].meaning
         yield self._make(AgentEnd, stop_reason=stop, error=error)
+
+    def _cut_off(self) -> AgentEvent | None:
+        """The generation of a turn that is not whole where the run ends; a commit tells it again."""
+        turn = self._turn
+        if turn is None or turn.message is None:
+            return None
+        facts = generation_facts(turn, self._step, self._name, self._model)
+        messages = [*self._goal, *facts.pop("messages")]
+        before = {**self._told}, {**self._made}
+        event = self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
+        self._told, self._made = before
+        return event
 
     # asking the model
 
@@ -426,10 +439,13 @@ def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> l
     """
     projector = Projector(generator=generator, value=trace.value, kept=True, history=history)
     events: list[AgentEvent] = []
+    ending: list[AgentEvent] = []
     for record in trace.records:
         if record.kind == "resume":
-            events = [event for event in events if not isinstance(event, AgentEnd)]
-        events += projector.feed(record)
+            events = [event for event in events if not any(event is last for last in ending)]
+        found = projector.feed(record)
+        ending = found if record.kind == "end" else ending
+        events += found
     return events
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from refold import ask
+from refold import RuntimeBudget, ask, charge
 from refold.modules.agent import (
     Agent,
     AgentEnd,
     FunctionGenerator,
     GenerateParams,
+    GenerationStep,
     Message,
     ScriptedGenerator,
     ToolEnd,
@@ -19,13 +20,20 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.chats import chat_problems
+from refold.modules.agent.chats import INTERRUPTED, chat_problems
 
 
 @tool
 def echo(text: str) -> str:
     """Says it again."""
     return text
+
+
+@tool
+def pay() -> str:
+    """Costs tokens."""
+    charge(tokens_in=60)
+    return "paid"
 
 
 @tool
@@ -69,7 +77,8 @@ def told(trajectory: Trajectory) -> list[tuple[str, str, list[str]]]:
     return [(m.role, m.content, [call.name for call in m.tool_calls or ()]) for m in trajectory.messages]
 
 
-CUT = [("user", "go", []), ("assistant", "", ["echo"]), ("tool", "a", [])]
+CUT = [("user", "go", []), ("assistant", "I'll see.", ["echo"]), ("tool", "a", [])]
+WAITING = [("user", "go", []), ("assistant", "", ["echo"]), ("tool", "a", [])]
 
 
 async def cancelled(agent: Agent, enough: int) -> Trajectory:
@@ -89,7 +98,12 @@ async def test_a_run_that_is_left_tells_of_the_calls_that_had_ended(hooks: list[
     end = trajectory.events[-1]
     assert isinstance(end, AgentEnd)
     assert end.stop_reason == "cancelled"
-    assert told(trajectory) == CUT
+    assert told(trajectory) == [
+        ("user", "go", []),
+        ("assistant", "I'll see.", ["echo", "sleep"]),
+        ("tool", "a", []),
+        ("tool", INTERRUPTED, []),
+    ]
 
 
 async def test_the_trace_of_a_run_that_is_left_is_at_hand_and_goes_on(tmp_path: Path) -> None:
@@ -116,7 +130,7 @@ async def test_a_hook_that_wants_the_program_to_end_takes_no_call_away(tmp_path:
 
 async def test_the_next_turn_is_sent_what_had_ended_while_a_person_was_waited_for(tmp_path: Path) -> None:
     agent = agent_of([{"echo": {"text": "a"}}, {"wonder": {}}], tmp_path)
-    assert told(await agent.run("go")) == CUT
+    assert told(await agent.run("go")) == WAITING
     sent: list[Message] = []
 
     def answer(messages: Sequence[Message], params: GenerateParams) -> str:
@@ -125,4 +139,25 @@ async def test_the_next_turn_is_sent_what_had_ended_while_a_person_was_waited_fo
 
     trajectory = await agent.with_(model=FunctionGenerator(answer)).run("more", reset=False)
     assert [(m.role, m.content) for m in sent] == [("user", "go"), ("assistant", ""), ("tool", "a"), ("user", "more")]
-    assert told(trajectory) == [*CUT, ("user", "more", []), ("assistant", "later", [])]
+    assert told(trajectory) == [*WAITING, ("user", "more", []), ("assistant", "later", [])]
+
+
+@pytest.mark.parametrize("limit", [55, 100], ids=["by the generation", "by a tool"])
+async def test_what_a_turn_has_used_that_a_budget_cut_off_is_counted_once(limit: int, tmp_path: Path) -> None:
+    used = {"input_tokens": 50, "output_tokens": 10}
+    calls = [{"pay": {}}, {"echo": {"text": "a"}}]
+    answers = ScriptedGenerator([{"text": "t", "calls": calls, "usage": used}, {"text": "e", "usage": used}])
+    engine = {"traces": tmp_path, "budget": {"max_tokens": limit}}
+    agent = Agent(name="cut", model=answers, tools=[pay, echo], engine=engine)
+    first = await agent.run("go")
+    assert first.trace is not None
+    for trajectory, generations in (
+        (Trajectory.of(first.trace), 1),
+        (await agent.resume(first.trace, budget=RuntimeBudget(max_tokens=1000)), 2),
+    ):
+        told(trajectory)
+        assert trajectory.trace is not None
+        spent = trajectory.trace.end["usage"]
+        assert trajectory.usage.total_tokens == spent["tokens_in"] + spent["tokens_out"]
+        assert len(trajectory.get_events_by_type(GenerationStep)) == generations
+        assert len(trajectory.get_events_by_type(AgentEnd)) == 1
