@@ -1,11 +1,11 @@
 """The tools that replace text in a file: `edit_file` and `multiedit`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from ...agent.tools import tool
 from .changing import Change, change_files, one_at_a_time
-from .matching import Found, find
+from .matching import Place, find
 from .text import TextFile, plain
 from .workspace import current_workspace
 
@@ -60,7 +60,7 @@ def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[st
     """Makes edits in a file; gives its path and what each edit did."""
     workspace = current_workspace()
     with one_at_a_time():
-        seen = workspace.read(path, cwd)
+        seen = workspace.read_whole(path, cwd)
         file = before = TextFile.of(seen.data, path)
         told: list[str] = []
         for number, each in enumerate(edits, 1):
@@ -89,15 +89,16 @@ def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> 
         raise EditError(f"old_string was not found{_nearest(text, old)}; read the file, and copy the text as it is")
     if len(found.places) > 1 and not replace_all:
         raise EditError(
-            f"old_string stands in {len(found.places)} places ({_lines(text, found)}); give more lines around it, or "
-            "replace_all=True"
+            f"old_string stands in {len(found.places)} places ({_lines(text, found.places)}); give more lines around "
+            "it, or replace_all=True"
         )
-    file = file.spliced(*((place.start, place.end, place.new) for place in found.places))
-    first = found.places[0]
+    places = found.apart
+    file = file.spliced(*((place.start, place.end, place.new) for place in places))
+    first = places[0]
     was, now = _count(text[first.start : first.end]), _count(first.new)
     how = "" if found.rung == "exact" else f"; not an exact match, but one on the rung '{found.rung}'"
-    many = f" in {len(found.places)} places" if len(found.places) > 1 else ""
-    return file, f"replaced {was} line(s) with {now} ({now - was:+d}){many}, at {_lines(text, found)}{how}"
+    many = f" in {len(places)} places" if len(places) > 1 else ""
+    return file, f"replaced {was} line(s) with {now} ({now - was:+d}){many}, at {_lines(text, places)}{how}"
 
 
 def _checked(edit: Any) -> tuple[str, str, bool]:
@@ -115,8 +116,8 @@ def _count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def _lines(text: str, found: Found) -> str:
-    numbers = [text.count("\n", 0, place.start) + 1 for place in found.places]
+def _lines(text: str, places: Sequence[Place]) -> str:
+    numbers = [text.count("\n", 0, place.start) + 1 for place in places]
     shown = ", ".join(map(str, numbers[:_SHOWN]))
     return f"line{'s' * (len(numbers) > 1)} {shown}{', ...' * (len(numbers) > _SHOWN)}"
 

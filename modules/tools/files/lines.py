@@ -24,7 +24,7 @@ def insert_lines(
         raise ValueError(f"line numbers start at 1, got {line_number}")
     workspace = current_workspace()
     with one_at_a_time():
-        seen = workspace.read(path, cwd)
+        seen = workspace.read_whole(path, cwd)
         file = TextFile.of(seen.data, path)
         text = file.text
         starts = _starts(text)
@@ -56,7 +56,7 @@ def delete_lines(
         raise ValueError(f"lines {start_line} to {end_line} are no range; start at 1 or more, not past end_line")
     workspace = current_workspace()
     with one_at_a_time():
-        seen = workspace.read(path, cwd)
+        seen = workspace.read_whole(path, cwd)
         file = TextFile.of(seen.data, path)
         text = file.text
         starts = _starts(text)

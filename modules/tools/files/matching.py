@@ -47,10 +47,19 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """What a rung has found: its name, and every place."""
+    """What a rung has found: its name, and every place, those that overlap another too."""
 
     rung: str
     places: tuple[Place, ...]
+
+    @property
+    def apart(self) -> tuple[Place, ...]:
+        """The places, from the first on, that overlap none before them."""
+        kept: list[Place] = []
+        for place in self.places:
+            if not kept or place.start >= kept[-1].end:
+                kept.append(place)
+        return tuple(kept)
 
 
 def find(text: str, old: str, new: str) -> Found | None:
@@ -87,7 +96,7 @@ def _exact(text: str, old: str, new: str) -> Iterator[Place]:
     at = text.find(old)
     while at >= 0:
         yield Place(at, at + len(old), new)
-        at = text.find(old, at + len(old))
+        at = text.find(old, at + 1)
 
 
 class _Lines:
@@ -128,13 +137,9 @@ def _by_lines(lines: _Lines, old: str, new: str, key: Callable[[str], str], shif
     wanted = old.split("\n")
     whole = len(wanted) > 1 and wanted[-1] == ""  # it ends with its last line's end
     body = wanted[:-1] if whole else wanted
-    after = 0
     for at in windows(lines.lines, body, key):
-        if at < after:
-            continue
         place = _place(lines, at, body, new, whole, key, shifts)
         if place is not None:
-            after = at + len(body)
             yield place
 
 

@@ -71,11 +71,12 @@ class _Plan:
             self.changes.append(Change(part.path, text.encode("utf-8", "replace"), new=True))
             self.told.append(f"A {path}")
             return
-        seen = self._workspace.read(part.path, self._cwd)
         if part.kind == "delete":
+            seen = self._workspace.read(part.path, self._cwd, limit=0)
             self.changes.append(Change(part.path, None, seen=seen))
             self.told.append(f"D {path}")
             return
+        seen = self._workspace.read_whole(part.path, self._cwd)
         file = TextFile.of(seen.data, part.path)
         data = _patched(file, part).to_bytes() if part.hunks else seen.data
         if part.move_to is None:

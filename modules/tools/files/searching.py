@@ -35,7 +35,8 @@ def grep(
 ) -> str:
     """Search files for a regular expression, line by line.
 
-    Folders such as .git and node_modules, binary files and files of more than 10 MB are passed over.
+    Folders such as .git and node_modules, binary files and files of more than 10 MB are passed over; of a file that is
+    named as path the first 10 MB are searched, and the answer says so.
     """
     try:
         wanted = re.compile(re.escape(pattern) if literal else pattern, re.IGNORECASE if ignore_case else 0)
@@ -44,8 +45,9 @@ def grep(
     if not 0 <= context <= MOST_CONTEXT or not 1 <= limit <= MOST_MATCHES:
         raise ValueError(f"context goes from 0 to {MOST_CONTEXT}, limit from 1 to {MOST_MATCHES}")
     found: list[str] = []
+    notes: list[str] = []
     matches = 0
-    for name, lines in _texts(path, include):
+    for name, lines in _texts(path, include, notes):
         hits = [number for number, line in enumerate(lines) if wanted.search(line)]
         if not hits:
             continue
@@ -61,15 +63,17 @@ def grep(
         if matches >= limit:
             found.append(f"(stopped at {limit}; narrow the pattern or the path)")
             break
-    return "\n".join(found) or "No matches found"
+    return "\n".join([*(found or ["No matches found"]), *notes])
 
 
-def _texts(path: str, include: str | None) -> Iterator[tuple[str, list[str]]]:
-    """The files to search, each by its name and its lines."""
+def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The files to search, each by its name and its lines; `notes` are added to of what is not searched."""
     workspace = workspace_to_read(path)
     if workspace.kind(path) == "file":
         seen = workspace.read(path, limit=SEARCHED_BYTES)
-        yield path, _lines_of(seen.data, path)
+        if seen.more:
+            notes.append(f"(searched are its first {SEARCHED_BYTES} bytes of {seen.stat.st_size})")
+        yield path, _lines_of(seen.data[: seen.data.rfind(b"\n") + 1] if seen.more else seen.data, path)
         return
     wanted = pattern_of(include) if include else None
     prefix = "" if path in (".", "./", "") else f"{path.rstrip('/')}/"

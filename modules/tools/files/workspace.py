@@ -17,6 +17,9 @@ from .paths import FOLDER_FLAGS, Spot, parts_of, spot_of
 HardLinks = Literal["inside", "any"]
 """Which files with several names are touched: those whose names all are in the workspace, or any."""
 
+CHANGED_BYTES = 50_000_000
+"""The most bytes of a file that is read to be changed."""
+
 FILE_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -80,6 +83,16 @@ class Workspace:
                 data = file.read() if limit is None else file.read(limit + 1)
         more = limit is not None and len(data) > limit
         return Seen(spot.path, data[:limit] if more else data, found, more)
+
+    def read_whole(self, path: str, cwd: str | None = None) -> Seen:
+        """The bytes of a file that is to be changed; raises OSError also for one of more than CHANGED_BYTES."""
+        seen = self.read(path, cwd, limit=CHANGED_BYTES)
+        if seen.more:
+            raise OSError(
+                f"{path} has {seen.stat.st_size} bytes; files of more than {CHANGED_BYTES} are not changed in this "
+                "way, but by a command"
+            )
+        return seen
 
     def open(self, spot: Spot, path: str) -> int:
         """A descriptor to read a regular file from; raises OSError, OutsideWorkspaceError."""

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -83,6 +83,9 @@ def test_a_block_whose_middle_is_another_is_left_alone(tmp_path: Path) -> None:
         ("  a\n  b\n    a\n    b\n", "a\nb\n"),
         ("a  \nb \n\na \nb  \n", "a\nb\n"),
         ("“x”\n‘y’\n„x“\n’y’\n", "\"x\"\n'y'"),
+        ("aaa", "aa"),
+        ("}\n}\n}\n", "}\n}"),
+        ("  }\n  }\n  }\n", "}\n}\n"),
     ],
 )
 def test_two_places_are_refused_on_every_rung(tmp_path: Path, text: str, old: str) -> None:
@@ -90,6 +93,27 @@ def test_two_places_are_refused_on_every_rung(tmp_path: Path, text: str, old: st
         edited(tmp_path, text, old, "new")
     assert (tmp_path / "f").read_text() == text
     assert b"new" in edited(tmp_path, text, old, "new", replace_all=True)
+
+
+def test_places_that_overlap_are_replaced_once(tmp_path: Path) -> None:
+    assert edited(tmp_path, "aaaaa", "aa", "b", replace_all=True) == b"bba"
+
+
+def test_a_file_that_is_too_large_is_not_read_to_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refold.modules.tools.files.workspace.CHANGED_BYTES", 5)
+    (tmp_path / "f").write_text("123456")
+    patch = "*** Begin Patch\n*** Update File: f\n@@\n-123456\n+2\n*** End Patch"
+    changes: list[Callable[[], object]] = [
+        lambda: edit_file("f", "1", "2"),
+        lambda: insert_lines("f", 1, "2"),
+        lambda: delete_lines("f", 1, 1),
+        lambda: apply_patch(patch),
+    ]
+    for change in changes:
+        with pytest.raises(OSError, match="6 bytes"):
+            change()
+    apply_patch("*** Begin Patch\n*** Delete File: f\n*** End Patch")
+    assert not (tmp_path / "f").exists()
 
 
 def test_edits_that_say_nothing_are_refused(tmp_path: Path) -> None:

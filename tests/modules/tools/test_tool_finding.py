@@ -88,6 +88,14 @@ def test_grep_finds_lines_in_text(workspace: Path) -> None:
         grep("x", context=21)
 
 
+def test_grep_says_which_part_of_a_large_file_it_has_searched(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refold.modules.tools.files.searching.SEARCHED_BYTES", 12)
+    (workspace / "large").write_text("first\nsécond\nneedle\n")
+    assert grep("needle", "large") == "No matches found\n(searched are its first 12 bytes of 21)"
+    assert grep("first", "large").splitlines()[0] == "large:1:first"
+    assert "large" not in grep("first")
+
+
 async def test_what_was_too_long_for_a_conversation_can_be_read_and_searched(tmp_path: Path) -> None:
     configure(cache=tmp_path / "cache")
     try:
