@@ -88,8 +88,9 @@ def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict
 def _read_leniently(tool: "Tool[..., Any]", adapter: TypeAdapter[Any], text: str) -> Any:
     """The values of arguments that do not fit as they stand; raises ArgumentsRefused where they don't at all."""
     schema = tool.parameters_schema
+    said = text.strip() not in ("", "null")  # some servers write null where there is nothing to be said
     try:
-        strict = arguments_text(text if text.strip() or schema.get("required") else "{}")
+        strict = arguments_text(text if said or schema.get("required") else "{}")
     except (ValueError, RecursionError) as error:
         raise ArgumentsRefused(error, refused_json(error, text, expected(tool.wire_name, schema))) from error
     try:

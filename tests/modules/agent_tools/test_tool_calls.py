@@ -92,12 +92,13 @@ async def test_slips_of_models_that_leave_no_doubt_are_let_pass(arguments: str) 
     assert message.content == "a\nb"
 
 
-async def test_no_arguments_may_be_no_text_at_all() -> None:
+@pytest.mark.parametrize("arguments", ["", " ", "null", "{}"])
+async def test_no_arguments_may_be_no_text_at_all_or_null(arguments: str) -> None:
     @tool
     def ring(times: int = 1) -> str:
         return f"ring {times}"
 
-    message, _ = await ring.handle_tool_call(call("ring", ""))
+    message, _ = await ring.handle_tool_call(call("ring", arguments))
     assert message.content == "ring 1"
 
 
