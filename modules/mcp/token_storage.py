@@ -1,21 +1,26 @@
 """Tokens on disk: one JSON file for all servers, readable by its owner alone, locked while it is changed."""
 
 import json
+import logging
 import os
 import tempfile
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from anyio import to_thread
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import BaseModel, ValidationError
 
 from ..agent.cache import cache_folder
 
+log = logging.getLogger("refold")
+
 FILE = "mcp-auth.json"
 _LOCK_SECONDS = 30.0
+_Part = TypeVar("_Part", bound=BaseModel)
 
 
 class FileTokenStorage:
@@ -32,9 +37,9 @@ class FileTokenStorage:
     async def get_tokens(self) -> OAuthToken | None:
         """The tokens; `expires_in` is what is left of their time now, 0 where it is over."""
         entry = await to_thread.run_sync(self._entry)
-        if not entry.get("tokens"):
+        tokens = self._part(OAuthToken, "tokens", entry)
+        if tokens is None:
             return None
-        tokens = OAuthToken.model_validate(entry["tokens"])
         expires_at = entry.get("expires_at")
         if expires_at is not None:
             tokens.expires_in = max(0, int(expires_at - time.time()))
@@ -48,8 +53,7 @@ class FileTokenStorage:
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Who this client is to the server."""
-        info = (await to_thread.run_sync(self._entry)).get("client_info")
-        return None if info is None else OAuthClientInformationFull.model_validate(info)
+        return self._part(OAuthClientInformationFull, "client_info", await to_thread.run_sync(self._entry))
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keeps who this client is to the server."""
@@ -58,8 +62,7 @@ class FileTokenStorage:
 
     async def get_metadata(self) -> OAuthMetadata | None:
         """Where the server's authorization server has its endpoints, so that tokens can be refreshed without asking."""
-        metadata = (await to_thread.run_sync(self._entry)).get("metadata")
-        return None if metadata is None else OAuthMetadata.model_validate(metadata)
+        return self._part(OAuthMetadata, "metadata", await to_thread.run_sync(self._entry))
 
     async def set_metadata(self, metadata: OAuthMetadata) -> None:
         """Keeps where the endpoints are."""
@@ -72,12 +75,20 @@ class FileTokenStorage:
 
     def has_tokens(self) -> bool:
         """Whether there are tokens, valid or not."""
-        return bool(self._entry().get("tokens"))
+        return self._part(OAuthToken, "tokens", self._entry()) is not None
 
     def expires_at(self) -> float | None:
         """When the access token ends, in seconds since 1970; None where nobody has said."""
         found: float | None = self._entry().get("expires_at")
         return found
+
+    def _part(self, model: type[_Part], name: str, entry: dict[str, Any]) -> _Part | None:
+        """What is kept under a name; what cannot be read counts as not there, and the log says so."""
+        try:
+            return model.model_validate(entry[name]) if entry.get(name) else None
+        except ValidationError:
+            log.warning("%s: the %s of %s cannot be read; log in anew", self.path, name, self.server_url)
+            return None
 
     def _entry(self) -> dict[str, Any]:
         entry = _read(self.path).get(self.server_url)

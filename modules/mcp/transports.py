@@ -1,5 +1,6 @@
 """How messages travel: to a child process, over streamable HTTP, or over SSE where a server knows no other."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -18,6 +19,17 @@ _NOT_STREAMABLE = (400, 404, 405, 415)
 _ACCEPT = {"accept": "application/json, text/event-stream"}
 
 Streams = tuple[Any, Any]
+
+
+def _in_a_line(record: logging.LogRecord) -> bool:
+    """Makes what the package logs of a line that is no message, a traceback each time, one line."""
+    if record.exc_info is not None and record.msg == "Failed to parse JSONRPC message from server":
+        record.msg = "an MCP server has written a line that is no message of the protocol; it is skipped"
+        record.exc_info = None
+    return True
+
+
+logging.getLogger("mcp.client.stdio").addFilter(_in_a_line)
 
 
 @asynccontextmanager

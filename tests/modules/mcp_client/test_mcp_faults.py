@@ -158,11 +158,14 @@ async def test_a_call_can_be_cancelled(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_garbage_is_an_error_of_that_call(tmp_path: Path) -> None:
+async def test_garbage_is_an_error_of_that_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with connected(tmp_path) as client:
         message = await call(client, "garbage")
         assert message.metadata["error_type"] == "MCPProtocolError"
         assert (await call(client, "echo", text="on")).content == "on"
+    told = [record for record in caplog.records if "no message of the protocol" in record.getMessage()]
+    assert told
+    assert not any(record.exc_info for record in told)  # a line each, and no traceback
 
 
 async def test_errors_of_the_server_are_told_as_they_are(tmp_path: Path) -> None:

@@ -172,6 +172,19 @@ async def test_tokens_tell_what_is_left_of_their_time(tmp_path: Path) -> None:
     assert not storage.has_tokens()
 
 
+async def test_tokens_that_are_none_count_as_no_login(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "auth.json"
+    path.write_text(json.dumps({"https://a": {"tokens": {"no": "token"}, "client_info": 5, "metadata": []}}))
+    storage = FileTokenStorage("https://a", path)
+    assert not storage.has_tokens()
+    assert await storage.get_tokens() is None
+    assert await storage.get_client_info() is None
+    assert await storage.get_metadata() is None
+    assert "log in anew" in caplog.text
+    await storage.set_tokens(OAuthToken(access_token="x"))
+    assert storage.has_tokens()
+
+
 def write(path: Path, number: int) -> None:
     async def main() -> None:
         await FileTokenStorage(f"https://{number}", path).set_tokens(OAuthToken(access_token=str(number)))
