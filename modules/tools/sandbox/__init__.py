@@ -5,7 +5,6 @@ from .checking import check_sandbox
 from .choosing import (
     EnvironmentSandbox,
     SandboxProvider,
-    SandboxUnavailableError,
     current_sandbox,
     make_sandbox,
     register_sandbox,
@@ -16,6 +15,7 @@ from .docker import DockerSandbox
 from .limits import Finished, Limits, Wall
 from .local import LocalSandbox
 from .protocol import Sandbox
+from .unavailable import SandboxUnavailableError
 
 __all__ = [
     "BubblewrapSandbox",

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ....errors import RefoldError
 from ....tasks import Environment, FolderEnvironment, NoEnvironmentError, current_environment
 from ..files.workspace import Workspace, current_workspace
 from .bubblewrap import BubblewrapSandbox
@@ -13,17 +12,10 @@ from .docker import DockerSandbox
 from .limits import Finished, Limits
 from .local import LocalSandbox
 from .protocol import Sandbox
+from .unavailable import SandboxUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class SandboxUnavailableError(RefoldError, RuntimeError):
-    """A sandbox that is not known, or that cannot be had on this machine; `name` is the one, the message says why."""
-
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"there is no sandbox {name!r} here: {why}")
-        self.name = name
 
 
 class SandboxProvider(Protocol):

@@ -84,6 +84,15 @@ async def test_the_tools_run_in_the_sandbox_that_was_chosen(tmp_path: Path) -> N
     assert current_sandbox().name == "local"
 
 
+async def test_no_workspace_takes_the_walls_away() -> None:
+    needed(BubblewrapSandbox)
+    with pytest.raises(SandboxUnavailableError, match="the workspace is /"):
+        make_sandbox("bubblewrap", Workspace("/"))
+    done = await BubblewrapSandbox("/var").exec(["bash", "-c", "ls -A /var/tmp; touch /etc/x || echo no"])
+    assert done.output.splitlines()[-1] == "no"
+    assert len(done.output.splitlines()) == 2, "what is in /var/tmp is not shown"
+
+
 async def test_a_sandbox_that_is_not_there_is_never_replaced_by_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
