@@ -180,7 +180,8 @@ def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest],
         given = {next(iter(open_now)): value}
     else:
         raise WaitAnsweredError(
-            f"run {run_id} waits for {len(open_now)} answers; say which with request=, one of {', '.join(open_now)}"
+            f"run {run_id} waits for {len(open_now)} answers; say which with request= (--request on the command line), "
+            f"one of {', '.join(open_now)}"
         )
     for name in given:
         if name not in open_now:

@@ -81,7 +81,7 @@ class _Step:
         """Checks what is there, and writes the new bytes beside it."""
         path, name = self._change.path, self._name
         if name is None or path.endswith("/"):
-            raise IsADirectoryError(f"{path} is a folder")
+            raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
         with suppress(FileNotFoundError):
             self._before = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
         self._check(self._before, path)

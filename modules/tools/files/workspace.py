@@ -97,7 +97,7 @@ class Workspace:
     def open(self, spot: Spot, path: str) -> int:
         """A descriptor to read a regular file from; raises OSError, OutsideWorkspaceError."""
         if spot.name is None:
-            raise IsADirectoryError(f"{path} is a folder")
+            raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
         try:
             check_regular(os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False), path)
             fd = os.open(spot.name, FILE_FLAGS, dir_fd=spot.folder)
@@ -161,7 +161,7 @@ class Workspace:
 def check_regular(found: os.stat_result, path: str) -> None:
     """Raises OSError for what is no regular file."""
     if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(f"{path} is a folder")
+        raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
     if stat.S_ISLNK(found.st_mode):
         raise OSError(f"{path} was exchanged for a link meanwhile")
     if not stat.S_ISREG(found.st_mode):
