@@ -70,6 +70,9 @@ async def test_a_client_connects_calls_and_leaves_no_process(tmp_path: Path) -> 
     assert client.tools[0].parameters_schema["properties"] == {"text": {"type": "string"}}
     assert client.tools[1].parameters_schema == {"type": "object", "properties": {}}
     assert (await call(client, "echo", text="hi")).content == "hi"
+    with anyio.fail_after(60):
+        while not client.recent_stderr:  # a thread reads it
+            await anyio.sleep(0.01)
     assert client.recent_stderr == ["hello from stderr"]
     assert len(children()) == 1
     tools = list(client.tools)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from components import component
 from mcp import Client, StdioServerParameters, types
@@ -120,6 +121,9 @@ async def test_over_stdio_our_client_sees_what_is_printed_on_stderr(folder: Path
         for tool, arguments, answer in zip(client.tools, given, ("2", "3"), strict=True):
             message, _ = await tool.handle_tool_call(ToolCall.of("c", tool.name, arguments))
             assert message.content == answer
+        with anyio.fail_after(60):
+            while len(client.recent_stderr) < 2:  # it comes through a pipe of its own, which a thread reads
+                await anyio.sleep(0.01)
         said = client.recent_stderr
     assert said == ["printed while it is imported", "printed by a tool"]
 
