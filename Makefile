@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-# Processes that run tests: twice a small machine's cores, as many tests wait for processes of their own.
-WORKERS ?= 4
+# Processes that run tests: a few more than a small machine's cores, as many tests wait for processes of their own.
+WORKERS ?= 3
 
 .PHONY: help demo test check bench clean
 
