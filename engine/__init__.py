@@ -21,7 +21,7 @@ from .criteria import (
 )
 from .decision import Action, ActionResult, Decision, Observation
 from .divergence import Divergence
-from .effects import call_info, charge, emit, new_id, now, perform, perform_sync, rng
+from .effects import call_info, charge, emit, follow_run, new_id, now, perform, perform_sync, rng
 from .engine import Engine
 from .errors import (
     BudgetExceeded,
@@ -130,6 +130,7 @@ __all__ = [
     "child_state",
     "effect",
     "emit",
+    "follow_run",
     "new_id",
     "now",
     "perform",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
+    from ..traces import TraceWriter
     from .marks import EffectSpec
 
 P = ParamSpec("P")
@@ -28,6 +29,10 @@ class Host(Protocol):
     path: str
     first_step: int
     """How many steps of other runs lead to this one's first state."""
+
+    @property
+    def writer(self) -> "TraceWriter | None":
+        """What writes the run's trace; None where a trace is served."""
 
     def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
         """Opens a call: journals its intent, or finds its recorded outcome."""

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 import anyio
 import anyio.lowlevel
 
+from ..traces import Follower
 from .budget import Usage
 from .calls import Call, CallInfo, replayed, typed
 from .context import Frame, frame_or_none, reset_frame, set_frame
@@ -217,6 +218,19 @@ def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None) -
             "charge() belongs inside a function that is performed, or a tool; wrap the model call in perform()"
         )
     frame.call.charge(usage)
+
+
+def follow_run(known: Follower | None = None) -> Follower:
+    """A reader of the trace of the run in context, which is at its beginning; `known`, where that reads it already.
+
+    What a run has recorded is known to modules by this alone, for what is shown to others: a decision rests on the
+    state. Raises NoRunError where no run is live.
+    """
+    frame = frame_or_none()
+    writer = None if frame is None else frame.host.writer
+    if writer is None:
+        raise NoRunError("a trace can be followed while its run is live, and from inside of it")
+    return known if known is not None and known.follows(writer) else Follower(writer)
 
 
 def call_info() -> CallInfo:

@@ -35,6 +35,9 @@ class UnrecordedEffectError(RefoldError, RuntimeError):
 class ServedRun:
     """Serves one trace's outcomes to the hooks that are run again."""
 
+    writer = None
+    """Nothing is written here; see Host."""
+
     def __init__(self, run_id: str, seed: int, path: str, first_step: int) -> None:
         self.run_id = run_id
         self.seed = seed

@@ -26,8 +26,8 @@ _ROOMS = {
         Observation OnWait Redactor ReduceError RunClosed RunError RunResult RunStatus RunStream RunUsage
         RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
         StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
-        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit new_id now perform
-        perform_sync rng run_actions run_child start_child verify wait_child
+        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit follow_run new_id
+        now perform perform_sync rng run_actions run_child start_child verify wait_child
     """,
     "tasks": """
         CommandError CopyRefusedError CriterionResult EnvSpec Environment EnvironmentFactory
@@ -39,7 +39,7 @@ _ROOMS = {
         register_evaluator use_environment workspace_of
     """,
     "traces": """
-        ABSENT Blame Change Difference Durability Effect FORMAT Family Kin KinBranch KinCandidate PatchError
+        ABSENT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate PatchError
         Record RecordError Repair Replay SUFFIX Step Trace TraceCorruptError TraceDiff TraceError
         TraceExistsError TraceLockedError TraceNotFoundError TraceSummary TraceWriteError TraceWriter
         apply_patch blob_reference branches_folder changes_of copy_json escape family is_blob join_pointer

@@ -14,6 +14,7 @@ from .errors import (
 )
 from .family import family
 from .find import Blame
+from .follow import Follower
 from .kin import Family, Kin, KinBranch, KinCandidate
 from .listing import TraceSummary, list_traces, summarize
 from .patch import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
@@ -37,6 +38,7 @@ __all__ = [
     "Durability",
     "Effect",
     "Family",
+    "Follower",
     "Kin",
     "KinBranch",
     "KinCandidate",

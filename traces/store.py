@@ -35,6 +35,9 @@ class Store(Protocol):
     def read(self) -> bytes:
         """Give all that was written so far."""
 
+    def read_from(self, start: int) -> bytes:
+        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+
     def truncate(self, size: int) -> None:
         """Cut off what stands behind the first `size` bytes."""
 
@@ -101,6 +104,20 @@ class MemoryStore:
             if count > 1:
                 chunks[:count] = [b"".join(chunks[:count])]  # in place: the writer may append meanwhile
             return chunks[0]
+
+    def read_from(self, start: int) -> bytes:
+        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+        with self._joining:
+            chunks = self._chunks
+            count = len(chunks)
+            missing = self.size - start
+            found: list[bytes] = []
+            while count and missing > 0:
+                count -= 1
+                found.append(chunks[count])
+                missing -= len(chunks[count])
+        data = b"".join(reversed(found))
+        return data[-missing:] if missing < 0 else data
 
     def truncate(self, size: int) -> None:
         """Cut off what stands behind the first `size` bytes."""
@@ -210,6 +227,13 @@ class FileStore:
         """Give all that was written so far."""
         self.flush()
         with open(self._file, "rb") as file:
+            return file.read()
+
+    def read_from(self, start: int) -> bytes:
+        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+        self.flush()
+        with open(self._file, "rb") as file:
+            file.seek(start)
             return file.read()
 
     def truncate(self, size: int) -> None:

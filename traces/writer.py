@@ -178,6 +178,16 @@ class TraceWriter:
             assert self.path is not None
             return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self._size)
 
+    def read_from(self, start: int) -> bytes:
+        """Give the lines that were written behind the first `start` bytes of the trace."""
+        with self._lock:
+            if not self._ready:
+                self._recover()
+            try:
+                return self._store.read_from(start)
+            except OSError as error:
+                raise self._fail(error) from error
+
     def close(self) -> None:
         """Write what is buffered and give up the lock; a second call does nothing."""
         with self._lock:

@@ -1,6 +1,6 @@
 """The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -12,6 +12,7 @@ from .chats import INTERRUPTED
 from .current import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
 from .documents import usage_to_dict
+from .event_facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
 from .events import (
     AgentEvent,
     AgentStalled,
@@ -24,21 +25,16 @@ from .events import (
     ToolStep,
 )
 from .generators.spending import spending
-from .messages import Message
 from .reactions import DENIED, Reaction, RetryWithFeedback
 from .recorded_errors import recorded_error
 from .setup import Setup
 from .state import AgentState
+from .steps import Steps
 from .tools import ToolOutcome, tool_context
 from .tools.errors import catches
 from .turn import Turn, kind_of
-from .usage import Usage
 
 _SHOWN = (ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
-DENIED_MARK = "denied"
-"""In the metadata of the result of a call that was not carried out."""
-
-_NONE = Usage()
 _OF_CALLS = ("UnknownToolError", "ArgumentError")
 """The engine's errors for calls that could not be made."""
 
@@ -56,6 +52,8 @@ class Acting:
         memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
         self.dispatch = Dispatch(setup.listeners, memory, self.facts)
         self.error: dict[str, Any] | None = None
+        self.steps: list[AgentStep] = []
+        """This turn's, for the stop conditions."""
 
     @cached_property
     def turn(self) -> Turn:
@@ -72,13 +70,12 @@ class Acting:
         quiet = not self._is_watched() and not told.reactions and not told.changed and told.used is None
         if quiet and all(result.ok and "signal" not in result.output for result in results):
             return Observation(results)
-        messages = []
         for call, result in zip(self.turn.calls, results, strict=True):
-            messages.append(await self._ended(call, result))
+            await self._ended(call, result)
         await self._generation_ended()
         said: dict[str, Any] = {}
         if self.setup.stop_conditions:
-            said = await self._judged(messages)
+            said = await self._judged()
         if self.dispatch.reactions:
             said["reactions"] = [reacted.to_dict() for reacted in self.dispatch.reactions]
         if self.dispatch.changed:
@@ -130,8 +127,8 @@ class Acting:
                 return {**denied, **{other.id: denied.get(other.id, INTERRUPTED) for other in others}}
         return denied
 
-    async def _ended(self, call: ToolCall, result: ActionResult) -> Message:
-        """Shows what came of a call; gives its message."""
+    async def _ended(self, call: ToolCall, result: ActionResult) -> None:
+        """Shows what came of a call."""
         outcome = ToolOutcome.of_result(result)
         message = outcome.message(call.id)
         facts = self.facts
@@ -142,10 +139,10 @@ class Acting:
                 await self._failed(call, result)
             elif self.dispatch.wants(ToolEnd):
                 await self.dispatch.tell(ToolEnd(**facts, **tool_end_facts(call, outcome, message)), call.id)
-        if self.dispatch.wants(ToolStep):
-            step = tool_step_facts(call, outcome, message, self.step)
-            await self.dispatch.tell(ToolStep(**facts, **step), call.id)
-        return message
+        if self.setup.stop_conditions or self.dispatch.wants(ToolStep):
+            step = ToolStep(**facts, **tool_step_facts(call, outcome, message, self.step))
+            await self.dispatch.tell(step, call.id)
+            self.steps.append(step)
 
     async def _failed(self, call: ToolCall, result: ActionResult) -> None:
         """A call that failed with what its tool does not catch ends the run, unless a hook reacts."""
@@ -167,9 +164,12 @@ class Acting:
     # the generation
 
     async def _generation_ended(self) -> None:
-        for cls in (GenerationEnd, GenerationStep):
-            if self.dispatch.wants(cls):
-                await self.dispatch.tell(cls(**self.facts, **self._step_facts(cls)))
+        if self.dispatch.wants(GenerationEnd):
+            await self.dispatch.tell(GenerationEnd(**self.facts, **self._step_facts(GenerationEnd)))
+        if self.setup.stop_conditions or self.dispatch.wants(GenerationStep):
+            step = GenerationStep(**self.facts, **self._step_facts(GenerationStep))
+            await self.dispatch.tell(step)
+            self.steps.append(step)
 
     def _step_facts(self, cls: type[AgentEvent]) -> dict[str, Any]:
         turn = self.turn
@@ -182,9 +182,9 @@ class Acting:
                 facts["messages"] = [goal, *facts["messages"]]
         return facts
 
-    async def _judged(self, results: list[Message]) -> dict[str, Any]:
+    async def _judged(self) -> dict[str, Any]:
         """Asks the stop conditions; where none holds and there were no calls, the agent has stalled."""
-        judging = _Judging(self, results)
+        judging = _Judging(self)
         try:
             judged = await perform(judging.stop_conditions, step=self.step)
         except EffectError as error:  # the turn is kept, and the run ends
@@ -201,24 +201,16 @@ class Acting:
         await self.dispatch.tell(AgentStalled(**self.facts))
         return {"stalled": True}
 
-    def steps(self, results: list[Message]) -> Sequence[AgentStep]:
-        """The steps so far, those of earlier turns among them, and this one's."""
-        facts = self.facts
-        before = self.setup.steps.of(call_info().run_id, self.state.messages, facts)
-        last = generation_facts(self.turn, self.step, self.setup.name, self.state.agent.model)
-        tools = [
-            ToolStep(**facts, tool_call=call, step=self.step, messages=[message])
-            for call, message in zip(self.turn.calls, results, strict=True)
-        ]
-        return [*before, *tools, GenerationStep(**facts, **last, generator=self.setup.generator)]
+    def steps_so_far(self) -> Steps:
+        """The steps that the trajectory will have begun with: those of earlier turns, and this one's."""
+        return Steps(self.setup.steps.of(call_info().run_id), self.steps)
 
 
 class _Judging:
-    __slots__ = ("_acting", "_results")
+    __slots__ = ("_acting",)
 
-    def __init__(self, acting: Acting, results: list[Message]) -> None:
+    def __init__(self, acting: Acting) -> None:
         self._acting = acting
-        self._results = results
 
     @effect(idempotent=True, name="stop_conditions")
     async def stop_conditions(self, *, step: int) -> str | dict[str, Any]:
@@ -228,56 +220,11 @@ class _Judging:
         return met if inside.usage is None else {"met": met, "used": usage_to_dict(inside.usage)}
 
     async def _met(self) -> str:
-        steps = self._acting.steps(self._results)
+        steps = self._acting.steps_so_far()
         for condition in self._acting.setup.stop_conditions:
             if await condition.evaluate(steps):
                 return condition.name
         return ""
-
-
-def is_tool_error(result: ActionResult) -> bool:
-    """Whether a call failed with what nothing has caught: there is no such tool, or the tool lets it through."""
-    return not result.ok and result.error_type is not None
-
-
-def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> dict[str, Any]:
-    """What a ToolEnd says of a call."""
-    return {
-        "tool_call": call,
-        "result": message.content,
-        "stop": outcome.stop,
-        "output_file": outcome.output_file,
-        "error": outcome.error,
-        "error_type": outcome.error_type,
-        "cost_usd": outcome.cost_usd,
-    }
-
-
-def tool_step_facts(call: ToolCall, outcome: ToolOutcome, message: Message, step: int) -> dict[str, Any]:
-    """What a ToolStep says of a call."""
-    facts = {"tool_call": call, "step": step, "messages": [message], "stop": outcome.stop or None}
-    used = outcome.usage
-    return facts if used is None else {**facts, "usage": used}
-
-
-def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, Any]:
-    """What the events of a generation's end say of it, its message with the metadata that events add."""
-    assert turn.message is not None
-    return {
-        "step": step,
-        "messages": [told_message(turn, name, model)],
-        "usage": turn.used or _NONE,
-        "stop_reason": turn.stop_reason,
-    }
-
-
-def told_message(turn: Turn, name: str, model: str) -> Message:
-    """The assistant's message as events have it: what else the model said is in its metadata."""
-    assert turn.message is not None
-    metadata: dict[str, Any] = {"agent": name, "model": model, **turn.extra}
-    if turn.stop_reason is not None:
-        metadata["generation_stop_reason"] = turn.stop_reason
-    return turn.message.meta(**{**metadata, **turn.message.metadata})
 
 
 def denial(reaction: Reaction) -> str:

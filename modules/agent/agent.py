@@ -1,7 +1,7 @@
 """The Agent: a model, tools, hooks and limits, as one object of configuration that runs goals."""
 
 import textwrap
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,7 +17,7 @@ from .agent_task import AgentTask
 from .batching import Batch, run_batch, stream_batch
 from .documents import plain
 from .engine_options import checked_options, engine_for
-from .events import AgentEvent
+from .events import AgentEvent, AgentStep
 from .generators.backoff import Backoff
 from .generators.identifiers import get_generator
 from .generators.params import GenerateParams
@@ -202,8 +202,11 @@ class Agent(BaseModel):
         """The conversation so far."""
         return self.trajectory.messages
 
-    def module(self) -> AgentLoop:
-        """The AgentModule that runs it, as it is configured now: `Engine(agent.module(), traces=...)`."""
+    def module(self, *, earlier: Sequence[AgentStep] = ()) -> AgentLoop:
+        """The AgentModule that runs it, as it is configured now: `Engine(agent.module(), traces=...)`.
+
+        `earlier` are the steps of a conversation that goes on, which stop conditions are shown before those of the run.
+        """
         params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
         backoff = Backoff(
             max_tries=self.backoff_max_tries,
@@ -225,12 +228,13 @@ class Agent(BaseModel):
             policy=self.policy,
             stop_conditions=tuple(self.stop_conditions),
             agent_id=self.agent_id,
+            earlier=tuple(earlier),
         )
         return AgentLoop(setup)
 
-    def make_engine(self) -> Engine:
-        """The engine that `run` uses: the agent's module under the options in `engine`."""
-        return engine_for(self.module(), self.engine, RuntimeBudget(max_steps=self.max_steps))
+    def make_engine(self, *, earlier: Sequence[AgentStep] = ()) -> Engine:
+        """The engine that `run` uses: the agent's module (see `module`) under the options in `engine`."""
+        return engine_for(self.module(earlier=earlier), self.engine, RuntimeBudget(max_steps=self.max_steps))
 
     # running
 

@@ -7,6 +7,7 @@ from typing import Any
 from ...engine import emit
 from .compacting import compacted
 from .dispatch import Dispatch
+from .event_facts import start_params
 from .events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
 from .generators.backoff import Backoff, Retry
 from .generators.effect import generate
@@ -18,7 +19,7 @@ from .messages import Message
 from .modes import mode_after_error, read_answer
 from .recorded_errors import error_text, error_type
 from .setup import Setup, renderer
-from .state import AgentFacts, AgentState
+from .state import AgentState
 from .turn import Compaction, Turn, named
 from .usage import Usage
 
@@ -206,14 +207,3 @@ def _document(error: GeneratorError) -> dict[str, Any]:
     """The error without its cause, which is how the journal told of it."""
     document: dict[str, Any] = {"type": error_type(error), "message": error_text(error)}
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document
-
-
-def start_params(agent: AgentFacts, limit: int, tools: Sequence[str], goal: Message | None) -> dict[str, Any]:
-    """What the event of a run's start says of the agent's configuration, and of the goal's message."""
-    params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": limit, "model": agent.model}
-    params = {name: value for name, value in params.items() if value is not None}
-    if tools:
-        params["tools"] = [*tools]
-    if goal is not None and goal.metadata:
-        params["message_metadata"] = dict(goal.metadata)
-    return params

@@ -10,7 +10,7 @@ import orjson
 
 from ...engine import BudgetExceeded, DivergenceError, RunClosed, effect, emit, now, perform
 from .documents import plain, usage_from, usage_to_dict
-from .events import AgentEvent, AgentStep, ReactStep
+from .events import AgentEvent, AgentStep, MetricSeries, ReactStep
 from .generators.spending import spending
 from .hooks import CountingHook, Hook
 from .reactions import Reaction, reaction_from_dict, winner
@@ -140,7 +140,10 @@ class Dispatch:
         others = [(i, hook) for i, hook in listeners if not isinstance(hook, CountingHook)]
         if others:
             arguments = {"event": name} if call is None else {"event": name, "call": call}
-            told = await perform(_Telling(others, event).hooks, **arguments)
+            telling = _Telling(others, event)
+            told = await perform(telling.hooks, **arguments)
+            if not telling.was_run:  # an earlier attempt has run them
+                attach(event, told)
             self.add_usage(told.get("used"))
             for answer in told.get("hooks", ()):
                 if "reaction" in answer:
@@ -168,17 +171,18 @@ class Dispatch:
 class _Telling:
     """An event on its way to the hooks that do things; the effect is a method, so that its marks are read once."""
 
-    __slots__ = ("_event", "_hooks")
+    __slots__ = ("_event", "_hooks", "was_run")
 
     def __init__(self, hooks: list[tuple[int, Hook]], event: AgentEvent) -> None:
         self._hooks = hooks
         self._event = event
+        self.was_run = False
 
     @effect(idempotent=True, name="hooks")
     async def hooks(self, *, event: str, call: str | None = None) -> dict[str, Any]:
         """Runs the hooks one after another; gives what each has said, where it has said anything."""
         answers: list[dict[str, Any]] = []
-        shown = self._event
+        self.was_run, shown = True, self._event
         with spending() as inside:
             for place, hook in self._hooks:
                 before = {name: len(series) for name, series in shown.metrics.items()}
@@ -203,3 +207,12 @@ class _Telling:
         if inside.usage is not None:
             told["used"] = usage_to_dict(inside.usage)
         return told
+
+
+def attach(event: AgentEvent, told: Mapping[str, Any]) -> None:
+    """Writes into an event what hooks have said of it: their metrics, and what a policy has decided."""
+    for answer in told.get("hooks", ()):
+        for name, points in answer.get("metrics", {}).items():
+            event.metrics.setdefault(name, MetricSeries()).points.extend(MetricSeries.of(points).points)
+    if "policy_decision" in told:
+        event.policy_decision = told["policy_decision"]  # type: ignore[attr-defined]

@@ -7,11 +7,11 @@ from uuid import UUID, uuid5
 
 from ...engine import ENDINGS, ActionResult, StopReason
 from ...traces import Record, Trace, is_blob
-from .acting import DENIED_MARK, generation_facts, tool_end_facts, tool_step_facts
 from .calls import ToolCall, ToolDefinition
 from .content import content_part
-from .deciding import start_params
+from .dispatch import attach
 from .documents import usage_from
+from .event_facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
 from .events import (
     AgentEnd,
     AgentError,
@@ -26,7 +26,6 @@ from .events import (
     GenerationRetry,
     GenerationStart,
     GenerationStep,
-    MetricSeries,
     NamedGenerator,
     ReactStep,
     ToolEnd,
@@ -399,7 +398,7 @@ class Projector:
         key = (cls.__name__, call)
         self._made[key] = event
         if key in self._told:
-            _attach(event, self._told.pop(key))
+            attach(event, self._told.pop(key))
         return event
 
     def _heard(self, key: tuple[str, str | None], told: Mapping[str, Any]) -> Iterator[AgentEvent | None]:
@@ -408,7 +407,7 @@ class Projector:
             if "error" in answer:
                 yield self._hook_failed(answer["hook"], answer["error"])
         if key in self._made:
-            _attach(self._made[key], told)
+            attach(self._made[key], told)
         elif told:
             self._told[key] = told
 
@@ -437,21 +436,24 @@ def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> l
 
     With `history`, the conversation that the run began with is a step before them.
     """
-    projector = Projector(generator=generator, value=trace.value, kept=True, history=history)
-    events: list[AgentEvent] = []
-    ending: list[AgentEvent] = []
+    kept = Kept(generator, value=trace.value, history=history)
     for record in trace.records:
+        kept.feed(record)
+    return kept.events
+
+
+class Kept:
+    """The events that a trajectory keeps of a run, collected record by record; see `events_of`."""
+
+    def __init__(self, generator: Any = None, *, value: Resolve | None = None, history: bool = True) -> None:
+        self.events: list[AgentEvent] = []
+        self._projector = Projector(generator=generator, value=value, kept=True, history=history)
+        self._ending: list[AgentEvent] = []
+
+    def feed(self, record: Record) -> None:
+        """Takes the next record."""
         if record.kind == "resume":
-            events = [event for event in events if not any(event is last for last in ending)]
-        found = projector.feed(record)
-        ending = found if record.kind == "end" else ending
-        events += found
-    return events
-
-
-def _attach(event: AgentEvent, told: Mapping[str, Any]) -> None:
-    for answer in told.get("hooks", ()):
-        for name, points in answer.get("metrics", {}).items():
-            event.metrics.setdefault(name, MetricSeries()).points.extend(MetricSeries.of(points).points)
-    if "policy_decision" in told:
-        event.policy_decision = told["policy_decision"]  # type: ignore[attr-defined]
+            self.events = [event for event in self.events if not any(event is last for last in self._ending)]
+        found = self._projector.feed(record)
+        self._ending = found if record.kind == "end" else self._ending
+        self.events += found

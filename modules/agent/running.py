@@ -3,16 +3,17 @@
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from ...engine import RunResult, RunStream
 from ...tasks import Task, as_task
-from ...traces import Record
+from ...traces import SUFFIX, Record, Trace
 from .documents import message_to_dict
 from .engine_options import heartbeat_of
-from .events import AgentEnd, AgentEvent, AgentStart, GenerationStep, Heartbeat
+from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
 from .projecting import KEPT, Projector, events_of
 from .reactions import Reaction
 from .trajectory import Trajectory
@@ -64,7 +65,7 @@ class Running:
         async with entered(self.agent.tools):
             task = self._begin()
             try:
-                result = await self.agent.make_engine().arun(task)
+                result = await self.agent.make_engine(earlier=self.trajectory.steps).arun(task)
             except BaseException as raised:
                 result_of_cancelled: RunResult | None = getattr(raised, "result", None)
                 if result_of_cancelled is not None:
@@ -84,7 +85,7 @@ class Running:
         """Runs, and gives the events as they come."""
         async with entered(self.agent.tools):
             task = self._begin()
-            engine = self.agent.make_engine()
+            engine = self.agent.make_engine(earlier=self.trajectory.steps)
             projector = Projector(generator=self.agent.generator)
             stream: RunStream | None = None
             try:
@@ -162,7 +163,8 @@ async def tell_end(agent: "Agent", events: Sequence[AgentEvent]) -> None:
 async def resumed(agent: "Agent", trace: Any, value: Any, **options: Any) -> Trajectory:
     """Goes on with a run; see `Agent.resume`."""
     async with entered(agent.tools):
-        return await _taken(agent, await agent.make_engine().aresume(trace, value, **options))
+        engine = agent.make_engine(earlier=_steps_before(agent.trajectory, trace))
+        return await _taken(agent, await engine.aresume(trace, value, **options))
 
 
 async def forked(agent: "Agent", trace: Any, at: int | None, edit: Any, **options: Any) -> Trajectory:
@@ -176,8 +178,7 @@ async def _taken(agent: "Agent", result: RunResult) -> Trajectory:
     events = events_of(result.trace, agent.generator)
     own = agent.trajectory
     if own.trace is not None and own.trace.run_id == result.run_id:
-        last = max((i for i, event in enumerate(own.events) if isinstance(event, AgentStart)), default=0)
-        own.events[last:] = events_of(result.trace, agent.generator, history=False)
+        own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
         own.trace = result.trace
         await tell_end(agent, own.events[-1:])
         return own
@@ -186,3 +187,17 @@ async def _taken(agent: "Agent", result: RunResult) -> Trajectory:
     trajectory.agent_id, trajectory.events, trajectory.trace = agent.agent_id, events, result.trace
     await tell_end(agent, events[-1:])
     return trajectory
+
+
+def _last_start(trajectory: Trajectory) -> int:
+    """The place of the event that the last run of a trajectory began with."""
+    return max((i for i, event in enumerate(trajectory.events) if isinstance(event, AgentStart)), default=0)
+
+
+def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep]:
+    """The steps that go before those of a run that is resumed, where it is the last one of the agent's trajectory."""
+    own = trajectory.trace
+    if own is None:
+        return []
+    run_id = trace.run_id if isinstance(trace, Trace) else Path(trace).name.removesuffix(SUFFIX)
+    return steps_among(trajectory.events[: _last_start(trajectory)]) if run_id == own.run_id else []

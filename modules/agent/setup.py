@@ -9,6 +9,7 @@ from uuid import UUID
 from ...tasks import Task
 from .dispatch import Listeners
 from .documents import plain_object
+from .events import AgentStep
 from .generators.backoff import Backoff
 from .generators.effect import Render
 from .generators.params import GenerateParams
@@ -39,6 +40,8 @@ class Setup:
     policy: Policy | None = None
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
+    earlier: tuple[AgentStep, ...] = ()
+    """The steps of the conversation's earlier runs, for the stop conditions."""
 
     @cached_property
     def listeners(self) -> Listeners:
@@ -47,8 +50,8 @@ class Setup:
 
     @cached_property
     def steps(self) -> StepsByRun:
-        """The steps that stop conditions are shown: made from the state, and kept so as not to make them again."""
-        return StepsByRun()
+        """The steps that stop conditions are shown: read from the run's trace, each once."""
+        return StepsByRun(self.generator, self.earlier)
 
     @cached_property
     def by_name(self) -> dict[str, Tool[..., Any]]:

@@ -14,10 +14,10 @@ from .documents import usage_from
 from .events import (
     AgentEvent,
     AgentStep,
-    GenerationEnd,
     MetricSeries,
     event_from_dict,
     event_to_dict,
+    steps_among,
 )
 from .messages import Message
 from .projecting import events_of
@@ -75,8 +75,8 @@ class Trajectory(BaseModel):
 
     @property
     def steps(self) -> list[AgentStep]:
-        """The events that are steps."""
-        return [event for event in self.events if isinstance(event, AgentStep)]
+        """The events that are steps, each generation once: as a GenerationStep, and not as its GenerationEnd too."""
+        return steps_among(self.events)
 
     @property
     def messages(self) -> list[Message]:
@@ -91,8 +91,7 @@ class Trajectory(BaseModel):
     @property
     def usage(self) -> Usage:
         """What all steps have used together; its cost is None where a price is not known."""
-        steps = (step for step in self.steps if not isinstance(step, GenerationEnd))
-        return Usage.total(step.usage for step in steps if step.usage is not _NOTHING)
+        return Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
 
     @property
     def metrics(self) -> dict[str, MetricSeries]:

@@ -10,6 +10,7 @@ from .generations import (
     GenerationRetry,
     GenerationStart,
     GenerationStep,
+    steps_among,
 )
 from .lifecycle import AgentEnd, AgentError, AgentStalled, AgentStart, Heartbeat, UserInputRequired
 from .metrics import Metric, MetricSeries
@@ -46,4 +47,5 @@ __all__ = [
     "UserInputRequired",
     "event_from_dict",
     "event_to_dict",
+    "steps_among",
 ]

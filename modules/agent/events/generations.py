@@ -1,5 +1,6 @@
 """Events of asking a model, from the request to the answer, and what is done when it fails or grows too long."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -177,3 +178,8 @@ def masked_call(call: dict[str, Any]) -> dict[str, Any]:
     if arguments is None:
         return call
     return {**call, "arguments": masked_arguments(arguments) if isinstance(arguments, str) else masked(arguments)}
+
+
+def steps_among(events: Iterable[AgentEvent]) -> list[AgentStep]:
+    """The steps among events, each once: what a GenerationEnd says is said by the GenerationStep that follows it."""
+    return [event for event in events if isinstance(event, AgentStep) and not isinstance(event, GenerationEnd)]
