@@ -7,15 +7,18 @@ from typing import Any
 
 import anyio
 import orjson
+from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
 from .arguments import ArgumentError, signature_of
 from .calls import Call, plain, replayed
+from .cancellation import is_cancelled, stray
 from .context import Frame, frame_or_none
 from .decision import Action, ActionResult, Decision, Observation, made
 from .effects import carry_out, reserve, started
 from .errors import EffectError, EngineUsageError, ModuleDefinitionError
 from .marks import spec_of
+from .several import the_one_of
 
 Tools = Mapping[str, Callable[..., Any]]
 
@@ -31,23 +34,59 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
         raise EngineUsageError(
             "actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)"
         )
+    return await act_on(frame, tools, decision)
+
+
+async def act_on(frame: Frame, tools: Tools, decision: Decision, *, own_task: bool = False) -> Observation:
+    """Carries out actions in a frame. `own_task` says that nobody but the run awaits in this task."""
     actions = decision.actions
     if len(actions) == 1:
-        return made(Observation, {"results": (await _run(_begin(frame, tools, actions[0])),)})
+        begun = _begin(frame, tools, actions[0])
+        if own_task or isinstance(begun, ActionResult) or not begun.call.spec.is_async:
+            return made(Observation, {"results": (await _run(begun),)})
+        return made(Observation, {"results": tuple(await _together([begun]))})
     frames = [_own(frame) for _ in actions]
     _number(frame, frames, actions)
-    if not decision.parallel:
-        return Observation(tuple([await _run(_begin(frames[i], tools, actions[i])) for i in range(len(actions))]))
-    begun = [_begin(frames[i], tools, actions[i]) for i in range(len(actions))]  # in their order on any event loop
-    results: list[ActionResult | None] = [None] * len(actions)
+    if decision.parallel:
+        begun_all = [_begin(frames[i], tools, actions[i]) for i in range(len(actions))]  # in order on any event loop
+        return made(Observation, {"results": tuple(await _together(begun_all))})
+    results: list[ActionResult] = []
+    for own, action in zip(frames, actions, strict=True):
+        results += await _together([_begin(own, tools, action)])
+    return made(Observation, {"results": tuple(results)})
+
+
+async def _together(begun: list["_Begun | ActionResult"]) -> list[ActionResult]:
+    """Carries out calls at the same time, each in a task of its own; gives one result each, in their order."""
+    results: dict[int, ActionResult] = {}
+    errors: list[BaseException] = []
+    cancelled = anyio.get_cancelled_exc_class()
 
     async def run_into(i: int) -> None:
-        results[i] = await _run(begun[i])
+        try:
+            results[i] = await _run(begun[i])
+        except BaseException as raised:  # noqa: BLE001 - raised on below: Ctrl-C through a task would end the loop
+            if not isinstance(raised, cancelled):
+                errors.append(raised)
+                group.cancel_scope.cancel()
+            elif not is_cancelled():
+                results[i] = _stray(begun[i], raised)
 
     async with anyio.create_task_group() as group:
-        for i in range(len(actions)):
+        for i in range(len(begun)):
             group.start_soon(run_into, i)
-    return Observation(tuple(r for r in results if r is not None))
+    if errors:
+        error = the_one_of(errors)
+        raise error from error.__cause__
+    await checkpoint_if_cancelled()
+    return [results[i] for i in range(len(begun))]
+
+
+def _stray(begun: "_Begun | ActionResult", raised: BaseException) -> ActionResult:
+    """The result of a call that was cancelled, and not by its run, before it began."""
+    assert isinstance(begun, _Begun)
+    error, id_ = stray(begun.action.name, raised), begun.action.id or begun.action.name
+    return ActionResult(id_, begun.action.name, None, str(error), type(error).__name__, begun.call.outcome)
 
 
 def _own(frame: Frame) -> Frame:
@@ -100,7 +139,7 @@ async def _run(begun: _Begun | ActionResult) -> ActionResult:
         else:
             if not started(call, (), kwargs):
                 await reserve(call, (), kwargs)
-            held, data, outcome = await carry_out(call, begun.fn, kwargs)
+            held, data, outcome = await carry_out(call, begun.fn, kwargs, own_task=True)
             output = plain(held, data)
     except EffectError as error:
         return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import anyio
-import anyio.lowlevel
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..traces import Follower
 from .budget import Usage
 from .calls import Call, CallInfo, replayed, typed
+from .cancellation import cancel_requests, is_cancelled, stray, withdraw
 from .context import Frame, frame_or_none, reset_frame, set_frame
 from .errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
 from .marks import EffectSpec, effect, is_async, spec_of
@@ -115,28 +116,36 @@ async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         await anyio.sleep(_POLL_SECONDS)
 
 
-async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, bytes, int]:
-    """Runs an opened call to its outcome: in this task, or in a thread; within its timeout, if it has one."""
-    token = set_frame(call.inner_frame())
+async def carry_out(
+    call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, own_task: bool = False
+) -> tuple[Any, bytes, int]:
+    """Runs an opened call to its outcome: in this task, or in a thread; within its timeout, if it has one.
+
+    `own_task` says that nobody but the call can be meant by a cancellation of this task that no scope asks for.
+    """
+    token, before = set_frame(call.inner_frame()), cancel_requests()
     try:
         if call.spec.marks.timeout is not None:
             with anyio.fail_after(call.spec.marks.timeout):
                 value = await _start(call, fn, kwargs)
         else:
             value = await _start(call, fn, kwargs)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if _is_cut_off(error):
             call.cancelled(_CUT_OFF)
             raise
+        if is_cancelled() or (not own_task and cancel_requests() > before):
+            call.cancelled(_CUT_OFF)  # what a call raises once it is cancelled says nothing of how far it came
+            await checkpoint_if_cancelled()
+            raise
+        if isinstance(error, SystemExit):
+            error = RuntimeError(f"SystemExit: {error.code}")
         if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
         call.fail(error)
-    except SystemExit as error:
-        call.fail(RuntimeError(f"SystemExit: {error.code}"))
     except asyncio.CancelledError as error:
-        this = asyncio.current_task()
-        if this is not None and not this.cancelling():
-            call.fail(RuntimeError(f"it awaited something that was cancelled: {error}"))
+        if not is_cancelled() and (own_task or cancel_requests() <= before):
+            call.fail(stray(call.spec.name, error))
         call.cancelled(_CUT_OFF)
         raise
     except BaseException:
@@ -144,10 +153,12 @@ async def carry_out(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) 
         raise
     finally:
         reset_frame(token)
+        if own_task and not is_cancelled():
+            await withdraw(before)
     return call.finish(value)
 
 
-def _is_cut_off(error: Exception) -> bool:
+def _is_cut_off(error: BaseException) -> bool:
     """Whether a call was ended by its run and not by itself; task groups wrap what says so."""
     if isinstance(error, ExceptionGroup):
         return error.subgroup((BudgetExceeded, RunClosed)) is not None

@@ -21,6 +21,7 @@ from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
 from .actions import check_tools
 from .branch import BranchStrategy
 from .budget import Account, RuntimeBudget
+from .cancellation import cancel_requests
 from .clock import Clock, SystemClock
 from .context import counted_live
 from .criteria import StopCriteria
@@ -361,6 +362,7 @@ class Engine:
         """Preflight, environment, loop and end; opening and closing of the environment always pair."""
         run = runner.run
         result: RunResult | None = None
+        before = cancel_requests()
         with counted_live():
             try:
                 outcome = await self._preflight(task, begun=runner.held.state is not None)
@@ -387,9 +389,12 @@ class Engine:
                 outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step), raised)
             if result is None:
                 result = await finish(run, task, runner.held.state, outcome, None)
-        if outcome.raised is not None:
-            outcome.raised.result = result  # type: ignore[attr-defined]
-            raise outcome.raised
+        to_raise = outcome.raised
+        if to_raise is None and cancel_requests() > before:
+            to_raise = asyncio.CancelledError()  # told once, to an evaluator or environment that kept it back
+        if to_raise is not None:
+            to_raise.result = result  # type: ignore[attr-defined]
+            raise to_raise
         return result
 
     async def _preflight(self, task: Task, *, begun: bool) -> Outcome | None:

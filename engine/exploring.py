@@ -94,7 +94,7 @@ class Exploration:
                 if run.stopping is not None:  # a score may have kept to itself that the budget has ended
                     self._cut_off()
         except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised on
-            error = the_one_of(raised)
+            error = the_one_of([raised])
             if isinstance(error, BudgetExceeded) and not isinstance(error, EndedFromAbove):
                 run.stopping = error
                 self._cut_off()

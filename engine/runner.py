@@ -1,5 +1,6 @@
 """The shell: drives the loop of one live run, and writes how it ended whatever happens."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
@@ -12,10 +13,11 @@ from typing import Any, Literal, cast
 
 import anyio
 import orjson
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..tasks import Environment, Task
-from .actions import run_actions
+from .actions import act_on
+from .cancellation import cancel_requests, is_cancelled, stray, withdraw
 from .context import NOWHERE, Frame, reset_frame, set_frame
 from .criteria import FinalResultCriteria, StopCriteria
 from .decision import Decision, Observation
@@ -93,50 +95,66 @@ class Runner:
         """How many candidates `decide` is asked for at a time."""
         self.on_divergence: Literal["fail", "ignore"] = "fail"
         """What is done where the code no longer does what a child's trace recorded."""
+        self.is_cut = False
+        """Whether its time is used up, and its work was cancelled for that."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
         self._own_act = type(module).act is not AgentModule.act
 
     # from start to end
 
     async def work(self) -> Outcome:
-        """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine."""
+        """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine.
+
+        The work has a task of its own, which a cancel scope alone ends: so a cancellation of the run is asked for until
+        the work has ended, whatever a hook makes of it, and what a hook does to its own task is no cancellation.
+        """
         run = self.run
         forget_deadline: Callable[[], Any] = _nothing
         run.context, run.loop = copy_context(), current_loop()
+        ended: list[Outcome] = []
+        raised: list[BaseException] = []
+        before, from_outside = cancel_requests(), None
+
+        async def whole() -> None:
+            try:
+                ended.append(await run.work)
+            except BaseException as error:  # noqa: BLE001 - told of in the task that waits for this one
+                raised.append(error)
+
         try:
-            with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
                 schedule = soon()
-                run.cancel_work = lambda: schedule(scope.cancel)
-                run.waits.in_loop = schedule
+
+                def cut() -> None:
+                    self.is_cut = True
+                    group.cancel_scope.cancel()
 
                 def suspend() -> None:
                     run.suspended = True
-                    scope.cancel()
+                    group.cancel_scope.cancel()
 
+                run.cancel_work = lambda: schedule(cut)
+                run.waits.in_loop = schedule
                 run.waits.suspend = suspend
                 if self.seconds is not None:
                     forget_deadline = self._watch_time(self.seconds)
                 run.work = self._work()
-                outcome: Outcome = await run.work
-                return outcome
-            if run.suspended:
-                return Outcome(StopReason.waiting, RunStatus.waiting)
-            if run.stopping is not None:
-                return Outcome(StopReason(run.stopping.reason), status_of(StopReason(run.stopping.reason)))
-            return Outcome(StopReason.budget_time, RunStatus.stopped)
-        except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as raised:
-            if run.stopping is not None:  # the budget of the run that explores this one
-                reason = StopReason(run.stopping.reason)
-                return Outcome(reason, status_of(reason), None, raised)
-            return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
-        except BaseException as raised:  # noqa: BLE001 - every end is written; what is not an Exception is raised on
-            return self._failed(raised)
+                group.start_soon(whole)
+            if not ended:
+                await checkpoint_if_cancelled()
+            if cancel_requests() > before:
+                raise asyncio.CancelledError  # anyio took it for its own
+        except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as error:
+            from_outside = error
         finally:
             forget_deadline()
             for cancel in run.background:
                 cancel()
             if run.besides is not None:
                 await run.besides.stop()
+        if ended:
+            return replace(ended[0], raised=from_outside)
+        return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
 
     def _watch_time(self, seconds: float) -> Callable[[], Any]:
         """Ends the work once its time is used up; gives what takes that back. The time stands still in waits."""
@@ -158,13 +176,28 @@ class Runner:
         watch()
         return lambda: forget()
 
-    def _failed(self, raised: BaseException) -> Outcome:
+    def _cancelled(self, raised: BaseException) -> Outcome:
+        """How a run ended that was cancelled from outside, by Ctrl-C or what is to be raised on."""
         run = self.run
-        if run.suspended:  # a thread that waited in `ask` was told so
+        if run.stopping is not None:  # the budget of the run that explores this one
+            reason = StopReason(run.stopping.reason)
+            return Outcome(reason, status_of(reason), None, raised)
+        return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
+
+    def _failed(self, raised: BaseException) -> Outcome:
+        """How a run ended whose work has raised: what it was told to end for comes before what it made of that."""
+        run = self.run
+        if isinstance(raised, KeyboardInterrupt):
+            return self._cancelled(raised)
+        if run.suspended:
             return Outcome(StopReason.waiting, RunStatus.waiting)
         if run.stopping is not None:
             reason = StopReason(run.stopping.reason)
             return Outcome(reason, status_of(reason))
+        if self.is_cut:
+            return Outcome(StopReason.budget_time, RunStatus.stopped)
+        if isinstance(raised, anyio.get_cancelled_exc_class()):
+            raised = stray(run.phase, raised)
         error = RunError.of(raised, run.step, run.phase)
         fatal = not isinstance(raised, Exception) and not isinstance(raised, SystemExit)
         if isinstance(raised, BaseExceptionGroup) and fatal:
@@ -173,6 +206,7 @@ class Runner:
 
     async def _work(self) -> Outcome:
         run = self.run
+        await checkpoint_if_cancelled()
         if self.held.state is None:
             await self._init()
         run.first_step = self.held.state.current_step - run.step
@@ -195,9 +229,11 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
+                await checkpoint_if_cancelled()  # a hook may have kept the cancellation to itself
                 run.phase = "reduce"
             elif isinstance(want, Act):
                 reply = await self._act(want)
+                await checkpoint_if_cancelled()
                 run.phase = "reduce"
             elif isinstance(want, Wait):
                 reply = await self._wait(want.decision)
@@ -226,6 +262,7 @@ class Runner:
         token = set_frame(Frame(run, run.step, "init"))
         try:
             state = await first_state(module, task, run.account.budget)
+            await withdraw()
         finally:
             reset_frame(token)
         self.begin(state)
@@ -319,9 +356,10 @@ class Runner:
         run = self.run
         run.phase = "act"
         if not self._own_act:
-            token = set_frame(Frame(run, run.step, "act"))
+            frame = Frame(run, run.step, "act")
+            token = set_frame(frame)
             try:
-                return await run_actions(self.module.tools, want.decision)
+                return await act_on(frame, self.module.tools, want.decision, own_task=True)
             finally:
                 reset_frame(token)
         offered = {"state": want.state, "decision": want.decision}
@@ -410,7 +448,11 @@ class Runner:
         token = set_frame(Frame(run, run.step, phase, None, prefix))
         try:
             value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
-            return await value if type(value) is CoroutineType or inspect.isawaitable(value) else value
+            if type(value) is CoroutineType or inspect.isawaitable(value):
+                value = await value
+                if cancel_requests() and not is_cancelled():
+                    await withdraw()
+            return value
         finally:
             reset_frame(token)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import orjson
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from ...engine import BudgetExceeded, DivergenceError, RunClosed, effect, emit, now, perform
 from .documents import plain, usage_from, usage_to_dict
@@ -194,6 +195,7 @@ class _Telling:
                 except (*_PASSED_ON, anyio.get_cancelled_exc_class()):
                     raise
                 except Exception as error:
+                    await checkpoint_if_cancelled()
                     log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
                     answer["error"] = error_to_dict(error)
                 points = {name: series.to_list()[before.get(name, 0) :] for name, series in shown.metrics.items()}

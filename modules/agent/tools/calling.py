@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import TypeAdapter, ValidationError
 
 from ....engine import NoRunError, Usage, call_info, charge
@@ -52,6 +53,7 @@ async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
             args, kwargs = _arguments(tool, call.arguments)
             outcome = _ended(tool, await tool.fn(*args, **kwargs))
         except Exception as error:  # noqa: BLE001 - `catch` says which
+            await checkpoint_if_cancelled()  # what a tool makes of the run's cancellation is not for the model
             outcome = _failed(tool, error)
         outcome = outcome.having_used(_used(inside))
     if tool.offload and is_too_long(outcome):
