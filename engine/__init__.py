@@ -5,7 +5,7 @@ from .arguments import ArgumentError
 from .asking import ask, ask_sync
 from .beside import child_state, start_child, wait_child
 from .branch import Branch, BranchStrategy, Node, Score
-from .budget import RuntimeBudget, RunUsage, Usage
+from .budget import RuntimeBudget
 from .calls import CallInfo
 from .child_result import ChildResult
 from .clock import Clock, SystemClock
@@ -54,6 +54,7 @@ from .result import RunError, RunResult, WaitRequest
 from .state import StateModel, StateSchema
 from .strategies import BeamSearch, BestFirst, BestOfN, MonteCarloTreeSearch, SelectBest, SelectFirst
 from .stream import RunStream
+from .usage import RunUsage, Usage
 from .verify import verify
 from .waits import OnWait
 

@@ -12,7 +12,7 @@ import anyio
 
 from ..tasks import Task
 from ..traces import Record, Trace, TraceError, TraceNotFoundError
-from .budget import RuntimeBudget, RunUsage
+from .budget import RuntimeBudget
 from .calls import Call
 from .child_result import ChildResult, Reads
 from .errors import EngineUsageError
@@ -23,6 +23,7 @@ from .module import AgentModule
 from .result import RunResult
 from .resume import started_in, used_so_far
 from .several import several
+from .usage import RunUsage
 
 if TYPE_CHECKING:
     from .live import LiveRun

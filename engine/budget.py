@@ -2,12 +2,13 @@
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .errors import BudgetExceeded
 from .reasons import StopReason
+from .usage import COUNTED, RunUsage, Usage, is_unpriced
 
 WARN_AT = 0.8
 
@@ -20,15 +21,21 @@ class EndedFromAbove(BudgetExceeded):
 class RuntimeBudget:
     """What a run may use: steps, seconds of work, tokens in and out, US dollars. None is no limit; steps have one.
 
-    Raises ValueError for a limit that is not a finite number above 0.
+    `assumed_price` is for calls whose price nobody knows, in US dollars per million tokens in and out. With None, such
+    a call ends a run that has a `max_cost_usd`: it is never free. A call that tells no tokens counts by an estimate.
+
+    Raises ValueError for a limit that is not a finite number above 0, and for a price below 0.
     """
 
     max_steps: int = 20
     max_runtime_seconds: float | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = None
+    assumed_price: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        if self.assumed_price is not None:
+            object.__setattr__(self, "assumed_price", _price(self.assumed_price))
         for name in ("max_steps", "max_tokens"):
             value = getattr(self, name)
             if value is None and name == "max_tokens":
@@ -44,84 +51,30 @@ class RuntimeBudget:
 
     def under(self, task_budget: Any) -> "RuntimeBudget":
         """The effective budget: each field that the task's budget sets takes this one's place."""
-        names = ("max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd")
+        names = ("max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd", "assumed_price")
         return replace(self, **{n: v for n in names if (v := getattr(task_budget, n, None)) is not None})
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as a header carries it."""
-        return {
+        document: dict[str, Any] = {
             "max_steps": self.max_steps,
             "max_runtime_seconds": self.max_runtime_seconds,
             "max_tokens": self.max_tokens,
             "max_cost_usd": self.max_cost_usd,
         }
+        return document if self.assumed_price is None else {**document, "assumed_price": [*self.assumed_price]}
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens in and out, and their cost in US dollars; `cost` is None where the price is not known."""
-
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("tokens_in", "tokens_out"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r}")
-        if self.cost is not None and not (isinstance(self.cost, int | float) and 0 <= self.cost < math.inf):
-            raise ValueError(f"cost must be a finite number, 0 or more, or None, got {self.cost!r}")
-
-    @property
-    def tokens(self) -> int:
-        """Tokens in and out together."""
-        return self.tokens_in + self.tokens_out
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as an outcome carries it."""
-        return {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out, "cost": self.cost}
-
-    @classmethod
-    def of(cls, value: Any) -> "Usage | None":
-        """Usage from a Usage, a mapping, or an object shaped like OpenAI's (`prompt_tokens`, `completion_tokens`)."""
-        if value is None or isinstance(value, Usage):
-            return value
-
-        def get(name: str) -> Any:
-            return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-        tokens_in = _first(get("tokens_in"), get("prompt_tokens"), get("input_tokens"))
-        tokens_out = _first(get("tokens_out"), get("completion_tokens"), get("output_tokens"))
-        if tokens_in is None and tokens_out is None:
-            return None
-        return cls(tokens_in or 0, tokens_out or 0, _first(get("cost"), get("cost_usd")))
-
-
-def _first(*values: Any) -> Any:
-    return next((v for v in values if v is not None), None)
-
-
-@dataclass(frozen=True, slots=True)
-class RunUsage:
-    """What a run has used: steps, seconds of work, tokens, and cost; `unpriced` calls have no known price."""
-
-    steps: int = 0
-    seconds: float = 0.0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float = 0.0
-    calls: int = 0
-    unpriced: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Tokens in and out together."""
-        return self.tokens_in + self.tokens_out
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as an end record carries it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+def _price(given: Any) -> tuple[float, float]:
+    """A price for tokens in and out, from two numbers."""
+    numbers = list(given) if isinstance(given, list | tuple) else []
+    good = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 <= n < math.inf for n in numbers)
+    if len(numbers) != 2 or not good:
+        raise ValueError(
+            "assumed_price is two numbers of at least 0, US dollars per million tokens in and out, "
+            f"such as (3, 15); got {given!r}"
+        )
+    return float(numbers[0]), float(numbers[1])
 
 
 class Account:
@@ -145,6 +98,8 @@ class Account:
         self.cost = 0.0
         self.calls = 0
         self.unpriced = 0
+        self.estimated = 0
+        """Tokens of calls that told none."""
         self._reserved = 0
         self._running: dict[object, tuple[Usage, int]] = {}
         """What calls that have not ended were charged so far, and what they had reserved."""
@@ -163,12 +118,30 @@ class Account:
 
     def _own_used_up(self) -> StopReason | None:
         budget, running = self.budget, [usage for usage, _ in list(self._running.values())]
-        if budget.max_tokens is not None and self.tokens + sum(u.tokens for u in running) >= budget.max_tokens:
+        counted = self.tokens + self.estimated
+        if budget.max_tokens is not None and counted + sum(u.tokens for u in running) >= budget.max_tokens:
             return StopReason.budget_tokens
         cost = self.cost + sum(u.cost or 0.0 for u in running)
-        if budget.max_cost_usd is not None and (cost >= budget.max_cost_usd or self.unpriced):
+        if budget.max_cost_usd is not None and (cost >= budget.max_cost_usd or self._is_price_missing):
             return StopReason.budget_cost
         return None
+
+    @property
+    def _is_price_missing(self) -> bool:
+        return (self.unpriced > 0 or self.estimated > 0) and self.budget.assumed_price is None
+
+    @property
+    def takes_estimates(self) -> bool:
+        """Whether it counts calls whose tokens nobody tells: where there is a limit that they could break."""
+        limited = self.budget.max_tokens is not None or self.budget.max_cost_usd is not None
+        return limited or (self._parent is not None and self._parent.takes_estimates)
+
+    def priced(self, usage: Usage | None) -> Usage | None:
+        """What a call has used, with the price that the budget assumes where none is known."""
+        if usage is None or usage.cost is not None or self.budget.assumed_price is None:
+            return usage
+        price_in, price_out = self.budget.assumed_price
+        return replace(usage, cost=(usage.tokens_in * price_in + usage.tokens_out * price_out) / 1e6, assumed=True)
 
     def reserve(self, tokens: int) -> bool:
         """Sets tokens aside for a call about to start; False while other calls hold what is left.
@@ -197,7 +170,7 @@ class Account:
             if limit is None or not tokens:
                 return True
             running = list(self._running.values())
-            used = self.tokens + sum(usage.tokens for usage, _ in running)
+            used = self.tokens + self.estimated + sum(usage.tokens for usage, _ in running)
             if used + tokens > limit:
                 raise BudgetExceeded(
                     StopReason.budget_tokens,
@@ -229,20 +202,33 @@ class Account:
         if usage is None:
             return
         with self._lock:
-            self.calls += 1
-            self.tokens_in += usage.tokens_in
-            self.tokens_out += usage.tokens_out
-            if usage.cost is not None:
-                self.cost += usage.cost
-            elif usage.tokens:
-                self.unpriced += 1
-        self.warn("tokens", self.tokens, self.budget.max_tokens)
+            if usage.estimated:
+                self.estimated += usage.tokens
+            else:
+                self.calls += 1
+                self.tokens_in += usage.tokens_in
+                self.tokens_out += usage.tokens_out
+            self.cost += usage.cost or 0.0
+            self.unpriced += is_unpriced(usage)
+        self._warn_of_both()
+
+    def add(self, used: RunUsage) -> None:
+        """Counts what a child run of an earlier attempt has used."""
+        if self._parent is not None:
+            self._parent.add(used)
+        with self._lock:
+            for name in COUNTED:
+                setattr(self, name, getattr(self, name) + getattr(used, name))
+        self._warn_of_both()
+
+    def _warn_of_both(self) -> None:
+        self.warn("tokens", self.tokens + self.estimated, self.budget.max_tokens)
         self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
 
     def restore(self, used: RunUsage) -> None:
         """Takes over what the run had used before; the parent has it already."""
-        self.tokens_in, self.tokens_out, self.cost = used.tokens_in, used.tokens_out, used.cost
-        self.calls, self.unpriced = used.calls, used.unpriced
+        for name in COUNTED:
+            setattr(self, name, getattr(used, name))
 
     def warn(self, what: str, used: float, limit: float | None) -> None:
         """Warns once when 80 % of a limit is used."""
@@ -252,23 +238,25 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as a commit carries it."""
-        return {
+        document = {
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
             "cost": self.cost,
             "calls": self.calls,
             "unpriced": self.unpriced,
         }
+        return {**document, "estimated": self.estimated} if self.estimated else document
 
     def explain(self, reason: StopReason) -> str:
         """What is used up, in a sentence."""
         if self._parent is not None and self._own_used_up() != reason:
             return self._parent.explain(reason)
         if reason == StopReason.budget_tokens:
-            return f"the token budget is used up: {self.tokens} of {self.budget.max_tokens}"
-        if self.unpriced and self.cost < (self.budget.max_cost_usd or 0):
+            return f"the token budget is used up: {self.tokens + self.estimated} of {self.budget.max_tokens}"
+        if self._is_price_missing and self.cost < (self.budget.max_cost_usd or 0):
             return (
-                f"the price of {self.unpriced} call(s) is not known, so a budget of {self.budget.max_cost_usd} USD "
-                "cannot be held; give usage with a cost, or leave max_cost_usd out"
+                f"what calls have cost is not known ({self.unpriced} without a price, {self.estimated} tokens that "
+                f"nobody told), so a budget of {self.budget.max_cost_usd} USD cannot be held; give usage with a cost, "
+                "or the budget an assumed_price, or leave max_cost_usd out"
             )
         return f"the cost budget is used up: {self.cost:.6g} of {self.budget.max_cost_usd} USD"

@@ -8,7 +8,6 @@ from typing import Any, NoReturn, Protocol
 import orjson
 
 from ..traces import TraceWriter, is_blob
-from .budget import Usage
 from .context import Frame
 from .errors import EffectError, RunClosed, StateValueError
 from .json_form import check_depth
@@ -16,6 +15,7 @@ from .jsonable import json_result
 from .marks import EffectSpec, usage_of
 from .redact import Redactor
 from .state import StateModel, dump, json_value
+from .usage import Usage
 
 
 class Books(Protocol):
@@ -26,6 +26,10 @@ class Books(Protocol):
     redactor: Redactor | None
     suspended: bool
 
+    @property
+    def takes_estimates(self) -> bool:
+        """Whether calls whose tokens nobody tells are counted."""
+
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Appends a record; gives its number."""
 
@@ -34,6 +38,9 @@ class Books(Protocol):
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
         """An exception as an outcome carries it."""
+
+    def priced(self, usage: Usage | None) -> Usage | None:
+        """What a call has used, with the price that the budget assumes where none is known."""
 
     def reserve(self, call: "Call", tokens: int) -> bool:
         """Reserves what the call may use."""
@@ -140,9 +147,12 @@ class Call:
 
     def charge(self, usage: Usage) -> None:
         """Adds to what this call has cost."""
+        if usage.estimated and not (self.run is not None and self.run.takes_estimates):
+            return
         before = self.charged or Usage()
         cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
-        charged = Usage(before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out, cost)
+        tokens_in, tokens_out = before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out
+        charged = Usage(tokens_in, tokens_out, cost, before.estimated or usage.estimated)
         if self.run is not None:
             self.run.charge(self, charged)
         self.charged = charged
@@ -214,11 +224,12 @@ class Call:
     def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
         run = self.run
         assert run is not None
+        usage = run.priced(usage)
         if not run.close(self):
             raise RunClosed(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
         members = {"intent": self.intent, **members, "seconds": int((perf_counter() - self.started) * 1e6) / 1e6}
         if usage is not None:
-            members["usage"] = usage.to_dict()
+            members["estimated" if usage.estimated else "usage"] = usage.to_dict()
         if self.waited is not None and (waited := self.waited()):
             members["waited"] = waited
         number = self.outcome = run.write("outcome", self.frame.step, members)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from .budget import RunUsage
 from .jsonable import json_result
 from .reasons import RunStatus, StopReason
 from .result import RunError
+from .usage import RunUsage
 
 if TYPE_CHECKING:
     from ..traces import Trace

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..tasks import Environment, Task, use_environment
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter, branches_folder
-from .budget import Account, EndedFromAbove, Usage
+from .budget import Account, EndedFromAbove
 from .decision import Decision
 from .ending import finish
 from .header import header_of
@@ -107,8 +107,7 @@ class ChildRuns:
                 free = next(n for n in count(1) if not path.with_name(f"{path.name}.{n}").exists())
                 path.rename(path.with_name(f"{path.name}.{free}"))
                 return None
-            used = used_so_far(found)
-            self._run.settle(0, Usage(used.tokens_in, used.tokens_out, used.cost))
+            self._run.account.add(used_so_far(found))
         return found
 
     def _ended(self, trace: Trace, birth: Birth) -> ChildEnd | None:

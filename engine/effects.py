@@ -13,12 +13,12 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..traces import Follower
-from .budget import Usage
 from .calls import Call, CallInfo, replayed, typed
 from .cancellation import cancel_requests, is_cancelled, stray, withdraw
 from .context import Frame, frame_or_none, reset_frame, set_frame
 from .errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
 from .marks import EffectSpec, effect, is_async, spec_of
+from .usage import Usage
 from .workers import in_thread
 
 P = ParamSpec("P")
@@ -215,12 +215,14 @@ def emit(name: str, **data: Any) -> None:
         frame.host.emit(frame, name, data)
 
 
-def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None) -> None:
+def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *, estimated: bool = False) -> None:
     """Books usage on the running effect or tool, where it cannot be read off the result.
+
+    `estimated` says that the tokens are an estimate, as nobody has told them: budgets count them, on their own.
 
     Raises NoRunError outside of an effect: only what is in an outcome can be counted again on resume.
     """
-    usage = Usage(tokens_in, tokens_out, cost)
+    usage = Usage(tokens_in, tokens_out, cost, estimated)
     frame = frame_or_none()
     if frame is None:
         return

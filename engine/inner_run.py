@@ -16,7 +16,7 @@ import anyio
 
 from ..tasks import Task
 from ..traces import SUFFIX, Trace, TraceError, TraceNotFoundError, TraceWriter, branches_folder
-from .budget import Account, EndedFromAbove, RuntimeBudget, Usage
+from .budget import Account, EndedFromAbove, RuntimeBudget
 from .calls import Call
 from .criteria import StopCriteria
 from .errors import ChildRunError, DivergenceError, EngineUsageError, StateMigrationError, WaitAnsweredError
@@ -180,8 +180,7 @@ class InnerRun:
                 free = next(n for n in count(1) if not path.with_name(f"{path.name}.{n}").exists())
                 path.rename(path.with_name(f"{path.name}.{free}"))
                 return None
-            used = used_so_far(trace)
-            self.run.settle(0, Usage(used.tokens_in, used.tokens_out, used.cost))
+            self.run.account.add(used_so_far(trace))
         return trace
 
     def _is_own(self, trace: Trace) -> bool:

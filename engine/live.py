@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from ..traces import Record, TraceWriter, is_blob
-from .budget import Account, EndedFromAbove, RunUsage, Usage
+from .budget import Account, EndedFromAbove
 from .calls import BLOB_FROM, Call, Recorded
 from .clock import Clock
 from .context import Frame, frame_variable
@@ -24,6 +24,7 @@ from .redact import Redactor
 from .refs import StateRefs, json_args, json_bytes
 from .reuse import Reuse
 from .state import json_default, json_value
+from .usage import RunUsage, Usage
 from .waits import OnWait, Waits
 from .workers import RUNNING
 
@@ -125,7 +126,8 @@ class LiveRun:
     def usage(self) -> RunUsage:
         """All that the run has used so far."""
         a = self.account
-        return RunUsage(self.step, round(self.elapsed, 6), a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced)
+        used = (a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced, a.estimated)
+        return RunUsage(self.step, round(self.elapsed, 6), *used)
 
     # writing
 
@@ -281,6 +283,15 @@ class LiveRun:
             raise self.stopping
         if call.intent in self.open_calls and not self.suspended:
             self.account.charge(call, usage, call.reserved)
+
+    @property
+    def takes_estimates(self) -> bool:
+        """Whether calls whose tokens nobody tells are counted."""
+        return self.account.takes_estimates
+
+    def priced(self, usage: Usage | None) -> Usage | None:
+        """What a call has used, with the price that the budget assumes where none is known."""
+        return self.account.priced(usage)
 
     def settle(self, reserved: int, usage: Usage | None, call: Call | None = None) -> None:
         """Books what a call has used."""

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
-from .budget import Usage
 from .state import StateModel
+from .usage import Usage
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NATIVE = (Any, object, str, int, float, bool, type(None), None, dict, list, dict[str, Any], list[Any])

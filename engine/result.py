@@ -7,9 +7,9 @@ from typing import Any
 
 from ..tasks import TaskResult, TaskValidationIssue
 from ..traces import Record, Trace
-from .budget import RunUsage
 from .errors import message_of
 from .reasons import RunStatus, StopReason
+from .usage import RunUsage
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ..tasks import Task, TaskResult
 from ..traces import Record, Trace, TraceNotFoundError, TraceWriter
 from ..traces.compare import make_patch
-from .budget import RuntimeBudget, RunUsage, Usage
+from .budget import RuntimeBudget
 from .clock import Clock
 from .decision import Decision
 from .divergence import Divergence
@@ -28,6 +28,7 @@ from .result import RunError, RunResult, WaitRequest
 from .reuse import Reuse
 from .runner import Runner
 from .state import StateSchema
+from .usage import RunUsage, Usage, is_unpriced
 from .verify import verify
 
 _STARTED = b'"name":"%b"' % STARTED.encode()
@@ -320,23 +321,27 @@ def used_so_far(trace: Trace) -> RunUsage:
         if record.kind == "commit":
             booked, told = record.get("usage") or {}, record.get("background") or {}
             break
-        if record.kind == "outcome" and (usage := Usage.of(record.get("usage"))) is not None:
-            since.append(usage)
+        if record.kind == "outcome":
+            found = Usage.of(record.get("usage") or record.get("estimated"))
+            since += [] if found is None else [found]
         if record.kind == "branch" and "opened" in record:
             opened |= dict.fromkeys(record["opened"]["children"])
     children = [used_so_far(child) for child in _relatives(trace, opened)]
     children += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, started_in(trace))]
-    since += [Usage(c.tokens_in, c.tokens_out, c.cost) for c in children]
+    told_of: list[Usage] = [u for u in since if not u.estimated]
+    counted: list[Usage | RunUsage] = [*told_of, *children]
+    costs = [u.cost or 0.0 for u in since] + [c.cost for c in children]
     return RunUsage(
         steps=len(trace.steps),
         seconds=round(_seconds(trace), 6),
-        tokens_in=booked.get("tokens_in", 0) + sum(u.tokens_in for u in since),
-        tokens_out=booked.get("tokens_out", 0) + sum(u.tokens_out for u in since),
-        cost=booked.get("cost", 0.0) + sum(u.cost or 0.0 for u in since),
-        calls=booked.get("calls", 0) + len(since) - len(children) + sum(c.calls for c in children),
-        unpriced=booked.get("unpriced", 0)
-        + sum(1 for u in since if u.cost is None and u.tokens)
-        + sum(c.unpriced for c in children),
+        tokens_in=booked.get("tokens_in", 0) + sum(u.tokens_in for u in counted),
+        tokens_out=booked.get("tokens_out", 0) + sum(u.tokens_out for u in counted),
+        cost=booked.get("cost", 0.0) + sum(costs),
+        calls=booked.get("calls", 0) + len(told_of) + sum(c.calls for c in children),
+        unpriced=booked.get("unpriced", 0) + sum(map(is_unpriced, since)) + sum(c.unpriced for c in children),
+        estimated=booked.get("estimated", 0)
+        + sum(u.tokens for u in since if u.estimated)
+        + sum(c.estimated for c in children),
     )
 
 
@@ -369,7 +374,8 @@ def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
     if told is None:
         return used
     cost = max(0.0, used.cost - told["cost"])
-    less = {name: max(0, getattr(used, name) - told[name]) for name in ("tokens_in", "tokens_out", "calls", "unpriced")}
+    names = ("tokens_in", "tokens_out", "calls", "unpriced", "estimated")
+    less = {name: max(0, getattr(used, name) - told.get(name, 0)) for name in names}
     return RunUsage(cost=cost, **less)
 
 

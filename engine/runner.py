@@ -416,7 +416,7 @@ class Runner:
         observation = want.observation
         if observation.results or observation.value is not None:
             members["observation"] = observation.to_dict()
-        if run.account.calls:
+        if run.account.calls or run.account.estimated:
             members["usage"] = run.account.to_dict()
         if run.besides is not None:
             members["background"] = run.besides.usage()

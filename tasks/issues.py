@@ -119,6 +119,7 @@ _CODES: dict[tuple[str, ...], str] = {
     ("budget", "max_runtime_seconds"): "TASK_BUDGET_RUNTIME_INVALID",
     ("budget", "max_tokens"): "TASK_BUDGET_TOKENS_INVALID",
     ("budget", "max_cost_usd"): "TASK_BUDGET_COST_INVALID",
+    ("budget", "assumed_price"): "TASK_BUDGET_PRICE_INVALID",
     ("metadata",): "TASK_METADATA_INVALID",
 }
 

@@ -41,6 +41,7 @@ def _tuple_as_list(value: object) -> object:
 Text = Annotated[str, Field(strict=True), WholeText]
 Said = Annotated[Text, AfterValidator(_not_blank)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**63 - 1)]
+Price = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 TaskId = Annotated[Text, AfterValidator(_file_name)]
 Listed = (BeforeValidator(_tuple_as_list), Field(strict=True))
@@ -61,6 +62,8 @@ class TaskBudget(_Part):
     """Tokens in and out of all model calls, at least 1."""
     max_cost_usd: Amount | None = None
     """US dollars, more than 0."""
+    assumed_price: Annotated[list[Price], *Listed, Field(min_length=2, max_length=2)] | None = None
+    """US dollars per million tokens in and out that calls of unknown price count with; without, they end the run."""
 
 
 class TaskResource(_Part):

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -39,7 +40,7 @@ def budget_of(options: Mapping[str, Any], default: RuntimeBudget) -> RuntimeBudg
         return given
     if not isinstance(given, Mapping):
         raise ValueError(f"budget is a RuntimeBudget, or a dict of its fields, got {type(given).__name__}")
-    if unknown := given.keys() - default.to_dict().keys():
+    if unknown := given.keys() - {field.name for field in fields(RuntimeBudget)}:
         raise ValueError(f"a budget has no {', '.join(map(repr, sorted(unknown)))}")
     return RuntimeBudget(**{**default.to_dict(), **given})
 

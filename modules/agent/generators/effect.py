@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from ....engine import BudgetExceeded, EffectError, RunClosed, Usage, effect, perform
+from ....engine import BudgetExceeded, EffectError, RunClosed, Usage, charge, effect, perform
 from ..messages import Message
+from ..usage import Usage as AgentUsage
 from .asking import Listener, listener, numbered
 from .backoff import Backoff as Backoff
 from .backoff import OnRetry, with_backoff
 from .errors import FatalGeneratorError, TransientGeneratorError, classified, generator_error
-from .estimate import tokens_to_reserve
+from .estimate import estimate_tokens, tokens_to_reserve
 from .generation import Delta, Generation
 from .params import GenerateParams
 from .protocol import Generator, StreamingGenerator
@@ -41,7 +42,16 @@ def generation_effect(generator: Generator, render: Render | None = None) -> Cal
 
 def _usage(generation: Generation) -> Usage | None:
     used = generation.usage
-    return None if used is None else Usage(used.input_tokens, used.output_tokens, used.cost_usd)
+    if used is None:
+        return None
+    return Usage(max(used.input_tokens, used.total_tokens - used.output_tokens), used.output_tokens, used.cost_usd)
+
+
+def _is_told(used: AgentUsage | None) -> bool:
+    """Whether a generation says what it used: an answer of no tokens says nothing, unless it names its cost."""
+    if used is None:
+        return False
+    return used.total_tokens > 0 or used.input_tokens + used.output_tokens > 0 or used.cost_usd is not None
 
 
 class _Asked:
@@ -73,13 +83,17 @@ class _Asked:
             if self.render is not None:
                 chat, params = self.render(chat, params)
             with numbered(number):
-                return await _ask(self.generator, chat, params)
+                generation = await _ask(self.generator, chat, params)
         except (BudgetExceeded, RunClosed):
             raise
         except Exception as error:  # noqa: BLE001 - every exception of a generator is told in one of its classes
             told = classified(error)
             told.seconds = perf_counter() - began
             raise told from (error if told is not error else None)
+        if not _is_told(generation.usage):  # what nobody tells is not free: budgets count an estimate
+            asked = estimate_tokens(chat) if reserve is None else reserve
+            charge(asked, estimate_tokens([generation.message]), estimated=True)
+        return generation
 
 
 async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:

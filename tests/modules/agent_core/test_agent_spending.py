@@ -20,7 +20,7 @@ from refold.modules.agent import (
     summarize_when_long,
     tool,
 )
-from refold.modules.agent.events import AgentStep, GenerationEnd, ToolEnd, ToolStep
+from refold.modules.agent.events import AgentStep, GenerationEnd, GenerationStep, ToolEnd, ToolStep
 from refold.modules.agent.stopping import estimated_cost, token_usage
 
 pytestmark = pytest.mark.anyio
@@ -172,3 +172,29 @@ async def test_what_a_result_says_of_its_usage_goes_before_what_was_seen() -> No
 
     agent = Agent(name="t", model=ScriptedGenerator([[call("knows")], "done"]), tools=[knows])
     assert (await agent.run("go")).usage.total_tokens == 3
+
+
+@pytest.mark.parametrize("usage", [None, Usage()])
+async def test_under_a_cost_budget_an_answer_that_tells_no_usage_is_not_free(usage: Usage | None) -> None:
+    answers = [Generation(message=Message("assistant", tool_calls=[call("free")]), usage=usage) for _ in range(12)]
+
+    @tool
+    def free() -> str:
+        """Costs nothing."""
+        return "given"
+
+    async def ran(**budget: Any) -> Trajectory:
+        agent = Agent(name="t", model=ScriptedGenerator(answers), tools=[free], engine={"budget": budget})
+        return await agent.run("go on and on")
+
+    found = await ran(max_cost_usd=0.001)
+    assert found.trace is not None
+    assert found.trace.stop_reason == "budget_cost"
+    assert len(found.get_events_by_type(GenerationStep)) == 1
+    assert found.trace.end["usage"]["estimated"] > 0
+    found = await ran(max_cost_usd=0.001, assumed_price=(10.0, 10.0))
+    assert found.trace is not None
+    assert (found.trace.stop_reason, 1 < len(found.trace.steps) < 12) == ("budget_cost", True)
+    found = await ran(max_tokens=60)
+    assert found.trace is not None
+    assert (found.trace.stop_reason, 1 < len(found.trace.steps) < 12) == ("budget_tokens", True)

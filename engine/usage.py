@@ -1,0 +1,100 @@
+"""What calls and runs have used: tokens, money, and what of it is known."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens in and out, and their cost in US dollars; `cost` is None where the price is not known.
+
+    `estimated` says that the tokens are an estimate, as nobody has told them, and `assumed` that the cost comes from
+    the budget's `assumed_price`.
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    estimated: bool = False
+    assumed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tokens_in", "tokens_out"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r}")
+        if self.cost is not None and not (isinstance(self.cost, int | float) and 0 <= self.cost < math.inf):
+            raise ValueError(f"cost must be a finite number, 0 or more, or None, got {self.cost!r}")
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out together."""
+        return self.tokens_in + self.tokens_out
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as an outcome carries it."""
+        document: dict[str, Any] = {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out, "cost": self.cost}
+        if self.estimated:
+            document["estimated"] = True
+        if self.assumed:
+            document["assumed"] = True
+        return document
+
+    @classmethod
+    def of(cls, value: Any) -> "Usage | None":
+        """Usage from a Usage, a mapping, or an object shaped like OpenAI's (`prompt_tokens`, `completion_tokens`)."""
+        if value is None or isinstance(value, Usage):
+            return value
+
+        def get(name: str) -> Any:
+            return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+        tokens_in = _first(get("tokens_in"), get("prompt_tokens"), get("input_tokens"))
+        tokens_out = _first(get("tokens_out"), get("completion_tokens"), get("output_tokens"))
+        if tokens_in is None and tokens_out is None:
+            return None
+        cost = _first(get("cost"), get("cost_usd"))
+        return cls(tokens_in or 0, tokens_out or 0, cost, get("estimated") is True, get("assumed") is True)
+
+
+def _first(*values: Any) -> Any:
+    return next((v for v in values if v is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunUsage:
+    """What a run has used: steps, seconds of work, tokens, and cost.
+
+    `calls` have told what they used; `unpriced` of them have no known price, and `cost` has their part only where the
+    budget assumes one. `estimated` are the tokens of calls that told none; they are counted under a budget alone.
+    """
+
+    steps: int = 0
+    seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    calls: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out together."""
+        return self.tokens_in + self.tokens_out
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as an end record carries it."""
+        names = self.__slots__ if self.estimated else self.__slots__[:-1]
+        return {name: getattr(self, name) for name in names}
+
+
+COUNTED = ("tokens_in", "tokens_out", "cost", "calls", "unpriced", "estimated")
+"""What an account counts, by the names that it shares with RunUsage."""
+
+
+def is_unpriced(usage: Usage) -> bool:
+    """Whether a call has told tokens, and nobody knows their price."""
+    return not usage.estimated and (usage.assumed or (usage.cost is None and usage.tokens > 0))
