@@ -95,10 +95,17 @@ class NotForkableError(RefoldError):
         )
 
 
+_SHOWN = 300
+"""How many characters of a command an error repeats: a model may have written megabytes."""
+
+
 class CommandError(RefoldError):
     """A command that could not be started; what it does once started is told by its `ExecResult`."""
 
     def __init__(self, argv: Sequence[str], reason: str) -> None:
         self.argv = list(argv)
         self.reason = reason
-        super().__init__(f"could not start {self.argv!r}: {reason}")
+        shown = repr(self.argv)
+        if len(shown) > _SHOWN:
+            shown = f"{shown[:_SHOWN]}... ({len(shown) - _SHOWN} more characters)"
+        super().__init__(f"could not start {shown}: {reason}")

@@ -15,11 +15,12 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from .environment import Environment, ExecResult
-from .errors import EnvironmentNotOpenError, NotForkableError
+from .errors import CommandError, EnvironmentNotOpenError, NotForkableError
 from .processes import ChildProcess, child_env
+from .stoppable import run_stoppable
 from .workspace import inside
 
-_SECONDS_TO_DIE = 5.0
+_CLOSED_MEANWHILE = "was closed while this command ran, and the command killed"
 _ErrorType = type[BaseException]
 
 
@@ -94,29 +95,13 @@ class FolderEnvironment:
             EnvironmentNotOpenError: the environment is not open, or was closed meanwhile.
         """
         await anyio.lowlevel.checkpoint()
-        child = self._start(argv, stdin, env, cwd)
-        outcome: list[ExecResult | Exception] = []
-
-        def work() -> None:
-            try:
-                outcome.append(child.communicate(timeout))
-            except Exception as error:  # noqa: BLE001 (raised below, outside the task group, which would wrap it)
-                outcome.append(error)
-
+        child = self._child(argv, stdin, env, cwd)
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_kill_when_cancelled, child)
-                await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(math.inf))
-                group.cancel_scope.cancel()
-            await anyio.lowlevel.checkpoint()
+            return self._unless_closed(await run_stoppable(lambda: child.communicate(timeout), child.kill))
+        except CommandError as error:
+            raise self._closed_or(error) from error
         finally:
-            if not outcome:
-                child.abandon()
             self._forget(child)
-        result = outcome[0]
-        if isinstance(result, Exception):
-            raise result
-        return self._unless_closed(result)
 
     def exec_sync(
         self,
@@ -128,14 +113,15 @@ class FolderEnvironment:
         cwd: str | Path | None = None,
     ) -> ExecResult:
         """`exec` for a worker thread: closing the environment kills the command and ends the call."""
-        child = self._start(argv, stdin, env, cwd)
+        child = self._child(argv, stdin, env, cwd)
         try:
-            result = child.communicate(timeout)
+            return self._unless_closed(child.communicate(timeout))
+        except CommandError as error:
+            raise self._closed_or(error) from error
         finally:
             self._forget(child)
-        return self._unless_closed(result)
 
-    def _start(
+    def _child(
         self,
         argv: Sequence[str],
         stdin: str | bytes | None,
@@ -144,7 +130,7 @@ class FolderEnvironment:
     ) -> ChildProcess:
         folder = self.root if cwd is None else self.path(cwd)
         given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin
-        with self._lock:  # so that close() can't miss a command that is being started
+        with self._lock:  # so that close() can't miss a command that is about to start
             if self._state != "open":
                 raise EnvironmentNotOpenError(self.type, self._why_not)
             child = ChildProcess(argv, cwd=folder, env=child_env(env), stdin=given)
@@ -158,8 +144,12 @@ class FolderEnvironment:
 
     def _unless_closed(self, result: ExecResult) -> ExecResult:
         if self._state != "open":
-            raise EnvironmentNotOpenError(self.type, "was closed while this command ran, and the command killed")
+            raise EnvironmentNotOpenError(self.type, _CLOSED_MEANWHILE)
         return result
+
+    def _closed_or(self, error: CommandError) -> Exception:
+        """The error of a command that did not start: that the environment was closed, if that is why."""
+        return error if self._state == "open" else EnvironmentNotOpenError(self.type, _CLOSED_MEANWHILE)
 
     async def open(self) -> None:
         """Make the folder ready; if that fails or is cancelled, what was made is removed before the error is raised."""
@@ -186,7 +176,7 @@ class FolderEnvironment:
         for child in children:
             child.kill()
         for child in children:
-            child.wait(_SECONDS_TO_DIE)
+            child.end()
         self._discard()
 
     async def fork(self) -> Environment:
@@ -223,11 +213,3 @@ class HostEnvironment(FolderEnvironment):
         if not self._workspace.is_dir():
             raise NotADirectoryError(f"the workspace {self._workspace} is not a folder: make it, or name another")
         return self._workspace.resolve()
-
-
-async def _kill_when_cancelled(child: ChildProcess) -> None:
-    try:
-        await anyio.sleep_forever()
-    finally:
-        if not child.ended:
-            child.kill()

@@ -1,20 +1,18 @@
-"""Commands in process groups of their own, which end whole: a command's children die with it."""
+"""Commands of environments: what they get, and the pumping of their input and output."""
 
 from __future__ import annotations
 
 import os
 import selectors
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .environment import ExecResult
 from .errors import CommandError
-from .process_tree import kill_group
+from .supervised import Supervised
 
 KEPT_BYTES = 10_000_000
 """What is kept of each output stream."""
@@ -33,123 +31,86 @@ def child_env(extra: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class ChildProcess:
-    """One command, from its start. `communicate` is called once, in any thread; `kill` at any time, from any thread.
+    """One command. `communicate` is called once, in any thread; `kill` at any time, from any thread.
 
-    Raises:
-        CommandError: it can't be started.
+    Raises CommandError for what is no command.
     """
 
     def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None) -> None:
-        self._lock = threading.Lock()
-        self._stdin = stdin
-        self._communicating = False
-        if isinstance(argv, str | bytes) or not argv:
-            raise CommandError(
-                [str(argv)], "argv must be a list of the program and its arguments, such as ['ls', '-l']"
-            )
-        try:
-            self._popen = subprocess.Popen(
-                list(argv),
-                bufsize=0,
-                cwd=cwd,
-                env=dict(env),
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except (OSError, ValueError, TypeError) as error:
-            raise CommandError(argv, _start_problem(cwd, env, error)) from error
-
-    @property
-    def ended(self) -> bool:
-        """Whether the command itself has ended; children of it may go on."""
-        with self._lock:
-            return self._popen.poll() is not None
+        self._argv, self._cwd, self._env, self._stdin = argv, cwd, env, stdin
+        self._child: Supervised | None = None
+        self._killed = False
 
     @property
     def group_alive(self) -> bool:
-        """Whether the command, or a child of it in its group, still runs."""
-        return not self.ended or kill_group(self._popen.pid, leader_alive=False, with_signal=None)
+        """Whether the command, or what it has started, still runs."""
+        return self._child is not None and not self._child.wait(0)
 
     def kill(self) -> None:
-        """Kill the command with its children, and take note of its end."""
-        with self._lock:
-            if sys.platform == "win32":
-                self._popen.kill()
-            else:
-                kill_group(self._popen.pid, leader_alive=self._popen.poll() is None, with_signal=signal.SIGKILL)
+        """Kill the command with all that it has started; one that has not been started yet never will be."""
+        self._killed = True
+        if self._child is not None:
+            self._child.kill()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until the command has ended, at most `seconds`; whether it has."""
-        try:
-            self._popen.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+    def end(self) -> None:
+        """Kill it and wait until nobody is left."""
+        self.kill()
+        if self._child is not None:
+            self._child.end()
 
     def communicate(self, timeout: float | None) -> ExecResult:
-        """Feed it its input and read its output until it ends; past `timeout` seconds it is killed."""
-        self._communicating = True
+        """Start it, feed it its input and read its output until it ends; past `timeout` seconds it is killed.
+
+        Raises CommandError if it can't be started.
+        """
+        if self._killed:
+            raise CommandError(self._argv, "it was killed before it started")
+        if sys.platform == "win32":
+            return _communicate_windows(self._argv, self._cwd, self._env, self._stdin, timeout)
+        child = self._child = Supervised(
+            self._argv, cwd=self._cwd, env=self._env, fed=self._stdin is not None, merged=False
+        )
+        if self._killed:  # meanwhile
+            child.kill()
         try:
-            if sys.platform == "win32":
-                return self._communicate_windows(timeout)
-            return self._communicate(timeout)
+            return self._communicate(child, timeout)
         except BaseException:
-            self.kill()
-            self.wait(5)
+            child.end()
             raise
         finally:
-            self._close_pipes()
+            child.close_pipes()
+            if self._killed or child.wait(0):
+                child.end()
 
-    def abandon(self) -> None:
-        """Kill it because nobody waits for its output any more."""
-        self.kill()
-        if not self._communicating:
-            self.wait(5)
-            self._close_pipes()
-
-    def _close_pipes(self) -> None:
-        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
-            if pipe is not None:
-                pipe.close()
-
-    def _communicate(self, timeout: float | None) -> ExecResult:
+    def _communicate(self, child: Supervised, timeout: float | None) -> ExecResult:
         deadline = None if timeout is None else time.monotonic() + timeout
         timed_out, ended_at = False, None
         with selectors.DefaultSelector() as selector:
-            pipes = _Pipes(self._popen, self._stdin, selector)
+            pipes = _Pipes(child, self._stdin, selector)
             while True:
                 moved = pipes.move(0.05)
                 now = time.monotonic()
-                if self.ended:
+                if child.poll() is not None:
                     ended_at = now if ended_at is None or moved else ended_at
                     if not pipes.open or now - ended_at > _LINGER_SECONDS:
-                        return pipes.result(self._popen.returncode, timed_out)
+                        assert child.returncode is not None
+                        if timed_out:
+                            child.end()
+                        return pipes.result(child.returncode, timed_out)
                 elif deadline is not None and now >= deadline:
                     timed_out = True
-                    self.kill()
-                    self.wait(5)
-
-    def _communicate_windows(self, timeout: float | None) -> ExecResult:
-        timed_out = False
-        try:
-            out, err = self._popen.communicate(self._stdin, timeout)
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            self.kill()
-            out, err = self._popen.communicate()
-        return _result(self._popen.returncode, out, err, timed_out)
+                    child.kill()
+                    deadline = None
 
 
 class _Pipes:
     """The three pipes of a command, moved along without blocking."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], stdin: bytes | None, selector: selectors.BaseSelector) -> None:
+    def __init__(self, child: Supervised, stdin: bytes | None, selector: selectors.BaseSelector) -> None:
         self._selector = selector
         self._left = memoryview(stdin or b"")
         self._kept = {"stdout": bytearray(), "stderr": bytearray()}
-        for name, pipe in (("stdin", popen.stdin), ("stdout", popen.stdout), ("stderr", popen.stderr)):
+        for name, pipe in (("stdin", child.stdin), ("stdout", child.stdout), ("stderr", child.stderr)):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_WRITE if name == "stdin" else selectors.EVENT_READ, name)
@@ -192,6 +153,29 @@ class _Pipes:
         return _result(returncode, bytes(self._kept["stdout"]), bytes(self._kept["stderr"]), timed_out)
 
 
+def _communicate_windows(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None, timeout: float | None
+) -> ExecResult:
+    """Without a supervisor: on a timeout the command itself is killed, and what it has started goes on."""
+    given = subprocess.DEVNULL if stdin is None else None
+    try:
+        done = subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            input=stdin,
+            stdin=given,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        return _result(1, late.stdout or b"", late.stderr or b"", timed_out=True)
+    except (OSError, ValueError) as error:
+        raise CommandError(argv, str(error)) from error
+    return _result(done.returncode, done.stdout, done.stderr, timed_out=False)
+
+
 def _result(returncode: int, out: bytes, err: bytes, timed_out: bool) -> ExecResult:
     return ExecResult(
         returncode=returncode,
@@ -200,10 +184,3 @@ def _result(returncode: int, out: bytes, err: bytes, timed_out: bool) -> ExecRes
         timed_out=timed_out,
         truncated=max(len(out), len(err)) > KEPT_BYTES,
     )
-
-
-def _start_problem(cwd: Path, env: Mapping[str, str], error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        where = f"{cwd} is not there" if not cwd.exists() else f"no such program on PATH={env.get('PATH', '')}"
-        return f"{where}; check the name, or give its full path"
-    return str(error)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from .guarded import GuardedError, why_guarded
 from .paths import Spot
 from .workspace import Seen, Workspace, check_regular
 
@@ -50,6 +51,7 @@ def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | Non
             for change in changes:
                 make = change.data is not None and change.seen is None  # the folder of a file that was seen is there
                 spot = spots.enter_context(workspace.spot(change.path, cwd, make=make))
+                _check_guard(workspace, spot, change.path)
                 step = _Step(workspace, change, spot)
                 steps.append(step)
                 step.prepare()
@@ -61,6 +63,16 @@ def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | Non
             raise
         for step in steps:
             step.finish()
+
+
+def _check_guard(workspace: Workspace, spot: Spot, path: str) -> None:
+    """Raises GuardedError for what others run as code."""
+    why = why_guarded(workspace.root, spot.path) if workspace.guard else None
+    if why is not None:
+        for folder, name in reversed(spot.made):
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=folder)
+        raise GuardedError(path, why)
 
 
 class _Step:

@@ -45,15 +45,17 @@ class Workspace:
 
     Paths are relative to it, or absolute and inside of it. Only regular files are read and written. A file with
     several names (hard links) is refused unless all of them are found in the workspace, since it may be a file from
-    elsewhere; `hard_links="any"` trusts them all.
+    elsewhere; `hard_links="any"` trusts them all. What others run as code (`.git`, `.refold/capabilities`, the Python
+    that runs refold; see `guarded`) is read-only to file tools and sandboxes; `guard=False` opens it.
 
     Raises NotADirectoryError where there is no such folder.
     """
 
-    def __init__(self, root: str | Path, *, hard_links: HardLinks = "inside") -> None:
+    def __init__(self, root: str | Path, *, hard_links: HardLinks = "inside", guard: bool = True) -> None:
         self.given = Path(os.path.abspath(root))
         self.root = self.given.resolve()
         self.hard_links = hard_links
+        self.guard = guard
         if os.open not in os.supports_dir_fd:
             raise OSError("the file tools need openat(2), which this system does not have")
         if not self.root.is_dir():

@@ -4,18 +4,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
 from ....tasks.processes import child_env
 from ..files.workspace import Workspace
+from .command import Start
+from .guarding import Guard, guarded
+from .hiding import FOLDERS, hidden_paths
 from .limits import Limits, Wall
 from .local import LocalSandbox
 from .unavailable import SandboxUnavailableError
-
-_HIDDEN = ("/tmp", "/var/tmp", "/run", "/root", "/home")
-"""Folders that commands see empty, as other people's files and sockets are there."""
 
 
 class BubblewrapSandbox(LocalSandbox):
@@ -23,13 +24,24 @@ class BubblewrapSandbox(LocalSandbox):
 
     Needs Debian's package `bubblewrap`, and user namespaces or root. Raises SandboxUnavailableError for the workspace
     `/`, as it would leave no walls around files.
+
+    Args:
+        workspace: The folder that commands work in. What others run as code in it (`.git`, this Python's environment)
+            is read-only, unless the workspace is not guarded: `Workspace(root, guard=False)`.
+        limits: What each command may take.
+        show: Paths that are hidden else, and are to be seen: a socket, or a folder of home. They are read-only.
     """
 
     name = "bubblewrap"
     walls: frozenset[Wall] = frozenset({"network", "files", "processes", "tmp"})
 
-    def __init__(self, workspace: Workspace | str | Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace | str | Path, limits: Limits | None = None, *, show: Sequence[str | Path] = ()
+    ) -> None:
         super().__init__(workspace, limits)
+        if isinstance(show, str):
+            raise TypeError(f"show is a list of paths, got the text {show!r}")
+        self.show = [os.path.realpath(os.path.expanduser(each)) for each in show]
         if self.workspace.root == Path("/"):
             why = "the workspace is /, so that all files could be written; name a folder as the workspace"
             raise SandboxUnavailableError(self.name, why)
@@ -39,26 +51,52 @@ class BubblewrapSandbox(LocalSandbox):
         """Why bubblewrap does not work here; None where it does. It is tried once."""
         return _tried()
 
-    def _command(self, argv: list[str], folder: Path, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-        root = str(self.workspace.root)
+    @contextmanager
+    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
         variables = child_env(env) | {"HOME": env.get("HOME", "/tmp"), "TMPDIR": env.get("TMPDIR", "/tmp")}
         sets = [part for name, value in variables.items() for part in ("--setenv", name, value)]
-        inside = [each for each in _HIDDEN if each.startswith(f"{root}/")]  # the workspace is bound over them
-        binds = [*_walls(), *_python(_HIDDEN), "--bind", root, root, *_hidden(inside), *_python(inside)]
-        wrapper = [*binds, "--chdir", str(folder), "--clearenv", *sets, "--"]
-        return [*wrapper, *argv], child_env(None)
+        with guarded(self.workspace) as guards, open(os.memfd_create("refold"), "wb") as file:
+            options = [*_ISOLATED, *self._mounts(guards.mounts), "--chdir", str(folder), "--clearenv", *sets]
+            file.write(b"".join(os.fsencode(each) + b"\0" for each in options))
+            file.seek(0)
+            # not on the command line, which others can read
+            wrapper = ["bwrap", "--args", str(file.fileno()), "--"]
+            fds, most = [file.fileno()], self.limits.processes
+            yield Start([*wrapper, *argv], child_env(None), fds, most, guards.notes)
+
+    def _mounts(self, guards: Iterable[Guard]) -> list[str]:
+        """The root read-only, with holes; the workspace over it, with holes of its own."""
+        root = str(self.workspace.root)
+        hidden = hidden_paths(os.environ, self.workspace.root) - set(self.show) - {root}
+        inside = {each for each in hidden if each.startswith(f"{root}/")}  # the workspace is bound over them
+        outside = _outermost(hidden - inside)
+        shown = [part for each in self.show for part in ("--ro-bind", each, each)]
+        binds = [*_ROOT, *_hidden(outside), *_OWN, *_python(outside), "--bind", root, root]
+        binds += [*_hidden(_outermost(inside)), *_python(inside), *shown]
+        for each in guards:
+            binds += ["--bind" if each.writable else "--ro-bind", str(each.path), str(each.path)]
+        return binds
 
 
-def _hidden(folders: Sequence[str]) -> list[str]:
-    return [part for each in folders if os.path.isdir(each) for part in ("--tmpfs", each)]
+_ISOLATED = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+_ROOT = ("--ro-bind", "/", "/")
+_OWN = ("--dev", "/dev", "--proc", "/proc")
 
 
-def _walls() -> list[str]:
-    isolated = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
-    return ["bwrap", *isolated, "--ro-bind", "/", "/", *_hidden(_HIDDEN), "--dev", "/dev", "--proc", "/proc"]
+def _outermost(paths: set[str]) -> list[str]:
+    """The paths without those that are below another."""
+    return sorted(each for each in paths if not any(str(above) in paths for above in Path(each).parents))
 
 
-def _python(hidden: Sequence[str]) -> list[str]:
+def _hidden(paths: Iterable[str]) -> list[str]:
+    """Folders are seen empty; a file cannot be opened, and a socket not be connected to."""
+    found: list[str] = []
+    for each in paths:
+        found += ["--tmpfs", each] if os.path.isdir(each) else ["--ro-bind", "/dev/null", each]
+    return found
+
+
+def _python(hidden: Iterable[str]) -> list[str]:
     """This Python's folders, where they are in one that is hidden."""
     folders = dict.fromkeys(os.path.realpath(each) for each in (sys.prefix, sys.base_prefix, sys.exec_prefix))
     folders |= dict.fromkeys(os.path.abspath(each) for each in (sys.prefix, sys.base_prefix))
@@ -70,8 +108,9 @@ def _python(hidden: Sequence[str]) -> list[str]:
 def _tried() -> str | None:
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed (the program bwrap); on Debian: apt-get install bubblewrap"
+    walls = [*_ISOLATED, *_ROOT, *_hidden(each for each in FOLDERS if os.path.isdir(each)), *_OWN]
     try:
-        tried = subprocess.run([*_walls(), "--", "true"], capture_output=True, text=True, timeout=20, check=False)
+        tried = subprocess.run(["bwrap", *walls, "--", "true"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not start: {error}"
     return None if tried.returncode == 0 else f"bubblewrap has no namespaces here: {tried.stderr.strip()}"

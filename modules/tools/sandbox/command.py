@@ -1,154 +1,127 @@
-"""One command in a process group of its own, which ends whole: on timeout, when cancelled, and when it is done.
-
-Whom a command has started is known in three ways: by its process group; by their parents, for those that have left the
-group (`kill_group`); and, on Linux, by a variable in their environment, for those whose parents have ended as well.
-"""
+"""One command of a tool: fed, read and streamed, and ended whole with all that it has started."""
 
 import os
-import secrets
 import selectors
-import signal
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ....tasks import CommandError
-from ....tasks.process_tree import kill_group
+from ....tasks.supervised import Supervised
 from .limits import Finished
 from .output import Kept, Streamed
 
 _TICK = 0.05
 _LINGER_SECONDS = 0.1
 """How long what a command has left in the background may go on to write before it is killed."""
-_ROUNDS = 50
-_MARK = "REFOLD_COMMAND_"
+_DRAIN_SECONDS = 5.0
+"""How long output is waited for once everything was killed: a process out of reach may hold the pipe."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is started: program and arguments, all of its variables, and descriptors that stay open in it."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    pass_fds: Sequence[int] = ()
+    processes: int | None = None
+    """How many processes it may have at once."""
+    notes: list[str] = field(default_factory=list)
+    """Lines to add to its output, known once it has ended and was cleared away."""
 
 
 class Command:
-    """A command that has been started. `run` is called once, in any thread; `kill` at any time, from any thread.
+    """A command. `run` is called once, in any thread; `kill` at any time, from any thread, and does not wait."""
 
-    Raises CommandError where it cannot be started.
-    """
-
-    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None) -> None:
-        if sys.platform == "win32":
-            raise CommandError(argv, "commands need process groups, which Windows does not have")
-        self._lock = threading.Lock()
-        self._stdin = stdin
-        self._mark = f"{_MARK}{secrets.token_hex(8)}"
-        self.killed = False
-        try:
-            self._popen = subprocess.Popen(
-                list(argv),
-                bufsize=0,
-                cwd=cwd,
-                env={**_marks(), **env, self._mark: "1"},
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            raise CommandError(argv, str(error)) from error
-
-    @property
-    def ended(self) -> bool:
-        """Whether the command itself has ended."""
-        with self._lock:
-            return self._popen.poll() is not None
+    def __init__(self, cwd: Path, stdin: bytes | None) -> None:
+        self._cwd, self._stdin = cwd, stdin
+        self._child: Supervised | None = None
+        self._killed = False
 
     def kill(self) -> None:
-        """Kills the command and all that it has started."""
-        self.killed = True
-        self._kill_all()
+        """Kills the command and all that it has started; one that has not been started never will be."""
+        self._killed = True
+        if self._child is not None:
+            self._child.kill()
 
-    def _kill_all(self) -> int:
-        """Kills whoever is left; gives how many there were, but for the command itself."""
-        with self._lock:
-            alive = self._popen.poll() is None
-            others = set(self._marked()) - {self._popen.pid}
-            found = kill_group(self._popen.pid, leader_alive=alive, with_signal=signal.SIGKILL)
-            for _ in range(_ROUNDS):  # a process may start another while it is being killed
-                marked = [pid for pid in self._marked() if pid != self._popen.pid]
-                if not marked:
-                    break
-                others.update(marked)
-                for pid in marked:
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
-                time.sleep(0.005)
-        return len(others) or int(found and not alive)
+    def run(
+        self, start: Start, timeout: float | None, keep: int, on_output: Callable[[str], object] | None
+    ) -> Finished:
+        """Starts it, feeds it and reads its output until it ends; past `timeout` seconds it is killed.
 
-    def _marked(self) -> list[int]:
-        """The processes that bear the command's mark, those that have ended aside."""
-        mark = f"{self._mark}=1".encode()
-        found: list[int] = []
-        with suppress(FileNotFoundError), os.scandir("/proc") as entries:
-            for entry in entries:
-                if entry.name.isdecimal():
-                    with suppress(OSError), open(f"/proc/{entry.name}/environ", "rb") as file:
-                        if mark in file.read():
-                            found.append(int(entry.name))
-        return found
-
-    def run(self, timeout: float | None, keep: int, on_output: Callable[[str], object] | None) -> Finished:
-        """Feeds it and reads its output until it ends; past `timeout` seconds it is killed.
-
-        `on_output` is called in this thread with its output as it comes, `keep` characters of it at most.
+        `on_output` is called in this thread with its output as it comes, `keep` characters of it at most. When this
+        returns or raises, nobody of the command is left. Raises CommandError where it cannot be started.
         """
+        if sys.platform == "win32":
+            raise CommandError(start.argv, "commands need process groups, which Windows does not have")
+        if self._killed:
+            raise CommandError(start.argv, "it was killed before it started")
+        child = self._child = Supervised(
+            start.argv,
+            cwd=self._cwd,
+            env=start.env,
+            fed=self._stdin is not None,
+            merged=True,
+            pass_fds=start.pass_fds,
+            most=start.processes,
+        )
+        if self._killed:  # meanwhile
+            child.kill()
         try:
-            return self._run(timeout, keep, on_output)
-        except BaseException:
-            self._kill_all()
-            raise
+            done = self._run(child, timeout, keep, on_output)
         finally:
-            with suppress(subprocess.TimeoutExpired):
-                self._popen.wait(5)
-            for pipe in (self._popen.stdin, self._popen.stdout):
-                if pipe is not None:
-                    pipe.close()
+            child.end()
+        if not child.overrun:
+            return done
+        note = f"[It had more than {start.processes} processes at once, and was killed]"
+        return replace(done, output="\n".join([*filter(None, [done.output]), note]), left_behind=0)
 
-    def _run(self, timeout: float | None, keep: int, on_output: Callable[[str], object] | None) -> Finished:
+    def _run(
+        self, child: Supervised, timeout: float | None, keep: int, on_output: Callable[[str], object] | None
+    ) -> Finished:
         deadline = None if timeout is None else time.monotonic() + timeout
         kept, streamed = Kept(keep), Streamed(on_output, keep)
-        timed_out, ended_at, left_behind = False, None, 0
+        timed_out, ended_at, over = False, None, False
         with selectors.DefaultSelector() as selector:
-            self._register(selector)
+            self._register(selector, child)
             while True:
                 self._move(selector, kept, streamed)
                 now = time.monotonic()
-                if self.ended:
+                if child.poll() is not None:
                     ended_at = now if ended_at is None else ended_at
-                    if not selector.get_map() or now - ended_at > 5:
-                        left_behind = self._kill_all() or left_behind
+                    if child.killed is not None and (not _piped(selector) or now - ended_at > _DRAIN_SECONDS):
                         break
-                    if now - ended_at > _LINGER_SECONDS and not left_behind:
-                        left_behind = self._kill_all() or 1
+                    if not over and (not _piped(selector) or now - ended_at > _LINGER_SECONDS):
+                        over = True
+                        child.kill()
+                    if now - ended_at > _DRAIN_SECONDS:
+                        child.end()
                 elif deadline is not None and now >= deadline:
-                    timed_out = True
-                    self._kill_all()
-                    deadline = None
+                    timed_out, deadline = True, None
+                    child.kill()
         streamed.end()
-        text = kept.text()
-        behind = 0 if timed_out or self.killed else left_behind
-        return Finished(self._popen.returncode, text, timed_out, kept.left_out, behind)
+        assert child.returncode is not None
+        behind = 0 if timed_out or self._killed else child.killed or 0
+        return Finished(child.returncode, kept.text(), timed_out, kept.left_out, behind)
 
-    def _register(self, selector: selectors.BaseSelector) -> None:
-        for pipe, event in ((self._popen.stdin, selectors.EVENT_WRITE), (self._popen.stdout, selectors.EVENT_READ)):
+    def _register(self, selector: selectors.BaseSelector, child: Supervised) -> None:
+        selector.register(child, selectors.EVENT_READ, child)
+        for pipe, event in ((child.stdin, selectors.EVENT_WRITE), (child.stdout, selectors.EVENT_READ)):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, event, memoryview(self._stdin or b""))
 
     def _move(self, selector: selectors.BaseSelector, kept: Kept, streamed: Streamed) -> None:
         """Moves what can be moved, and waits a little for it."""
-        if not selector.get_map():
-            time.sleep(0.002)
-            return
         for key, event in selector.select(_TICK):
+            if isinstance(key.data, Supervised):
+                key.data.poll()
+                if key.data.killed is not None:
+                    selector.unregister(key.data)
+                continue
             if event & selectors.EVENT_WRITE:
                 left = self._fed(key.fd, key.data)
                 if left:
@@ -176,6 +149,6 @@ class Command:
             return left[:0]
 
 
-def _marks() -> dict[str, str]:
-    """The marks of the commands that this process itself is part of, which go down to all that it starts."""
-    return {name: value for name, value in os.environ.items() if name.startswith(_MARK)}
+def _piped(selector: selectors.BaseSelector) -> bool:
+    """Whether a pipe of the command is open still."""
+    return any(not isinstance(key.data, Supervised) for key in selector.get_map().values())

@@ -1,20 +1,18 @@
 """The sandbox that is a container of a docker engine, made for each command and removed after it."""
 
-import math
 import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-import anyio
-import anyio.to_thread
-
 from ....tasks.processes import child_env
 from ..files.workspace import Workspace
+from .command import Start
+from .guarding import guarded
 from .limits import Limits, Wall
 from .local import LocalSandbox
 
@@ -63,31 +61,31 @@ class DockerSandbox(LocalSandbox):
         """Memory and processes are limited by the engine, for the container as a whole."""
         return replace(self.limits, memory_bytes=None, processes=None).wrapped(argv)
 
-    def _command(self, argv: list[str], folder: Path, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-        inside = Path(_INSIDE) / folder.relative_to(self.workspace.root)
-        passed = {name: value for name, value in child_env(None).items() if name not in _OWN} | env
-        run = ["docker", "run", "--rm", "--interactive", "--init", "--name", f"refold-{secrets.token_hex(8)}"]
+    @contextmanager
+    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
+        name = f"refold-{secrets.token_hex(8)}"
+        client = child_env({each: os.environ[each] for each in _ENGINE if each in os.environ})
+        run = ["docker", "run", "--rm", "--interactive", "--init", "--name", name]
         run += ["--pull", "never", "--network", "none", "--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL"]
         run += ["--security-opt", "no-new-privileges", "--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"]
-        run += ["--volume", f"{self.workspace.root}:{_INSIDE}", "--workdir", str(inside)]
-        for name, value in passed.items():
-            run += ["--env", f"{name}={value}"]
+        run += ["--volume", f"{self.workspace.root}:{_INSIDE}", "--workdir", self._inside(folder)]
+        for variable, value in ({n: v for n, v in child_env(None).items() if n not in _OWN} | env).items():
+            run += ["--env", f"{variable}={value}"]
         if self.limits.memory_bytes:
             run += ["--memory", str(self.limits.memory_bytes)]
         if self.limits.processes:
             run += ["--pids-limit", str(self.limits.processes)]
-        return [*run, self.image, *argv], child_env({n: os.environ[n] for n in _ENGINE if n in os.environ})
+        with guarded(self.workspace) as guards:
+            for each in guards.mounts:
+                run += ["--volume", f"{each.path}:{self._inside(each.path)}:{'rw' if each.writable else 'ro'}"]
+            try:
+                yield Start([*run, self.image, *argv], client, notes=guards.notes)
+            finally:  # the container goes on when docker's client is killed
+                with suppress(OSError, subprocess.SubprocessError):
+                    subprocess.run(["docker", "rm", "--force", name], capture_output=True, timeout=30, check=False)
 
-    async def _cleaned(self, command: Sequence[str]) -> None:
-        """Removes the container, which goes on when docker's client is killed."""
-        name = command[command.index("--name") + 1]
-
-        def remove() -> None:
-            with suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(["docker", "rm", "--force", name], capture_output=True, timeout=30, check=False)
-
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(remove, limiter=anyio.CapacityLimiter(math.inf))
+    def _inside(self, path: Path) -> str:
+        return str(Path(_INSIDE) / path.relative_to(self.workspace.root))
 
 
 _ENGINE = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH")

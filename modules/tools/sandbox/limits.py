@@ -14,7 +14,8 @@ class Limits:
     """What each command may take; None is no limit.
 
     `seconds` is the longest time, whatever a call asks for. Of its output `output_bytes` are kept, half from its
-    beginning and half from its end. The others are the limits of setrlimit(2), for each of its processes.
+    beginning and half from its end. The others are the limits of setrlimit(2), for each of its processes; a command
+    that has more than `processes` at once is killed besides, as that limit does not hold for root.
     """
 
     seconds: float | None = None

@@ -1,19 +1,19 @@
 """The sandbox that is none but for its limits: commands run as this user, on this machine; base of the others."""
 
-import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
 from ....tasks.processes import child_env
+from ....tasks.stoppable import run_stoppable
 from ..files.changing import Change, change_files
 from ..files.workspace import Workspace
-from .command import Command
+from .command import Command, Start
 from .limits import Finished, Limits, Wall
 
 
@@ -58,30 +58,14 @@ class LocalSandbox:
         if self.workspace.kind(cwd or ".") != "folder":
             raise NotADirectoryError(f"there is no folder {cwd}")
         given = stdin.encode("utf-8", "replace") if isinstance(stdin, str) else stdin
-        full, variables = self._command(self._limited(argv), folder, dict(env or {}))
-        command = Command(full, cwd=folder, env=variables, stdin=given)
-        outcome: list[Finished | BaseException] = []
+        command = Command(folder, given)
 
-        def work() -> None:
-            try:
-                outcome.append(command.run(self.limits.timeout(timeout), self.limits.output_bytes, on_output))
-            except BaseException as error:  # noqa: BLE001 - raised below, outside of the task group
-                outcome.append(error)
+        def work() -> Finished:
+            with self._prepared(self._limited(argv), folder, dict(env or {})) as start:
+                done = command.run(start, self.limits.timeout(timeout), self.limits.output_bytes, on_output)
+            return replace(done, output="\n".join([done.output, *start.notes])) if start.notes else done
 
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._kill_when_cancelled, command)
-                await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(math.inf))
-                group.cancel_scope.cancel()
-        finally:
-            if not outcome:  # it was cancelled before a thread took it
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(partial(_reap, command), limiter=anyio.CapacityLimiter(math.inf))
-            await self._cleaned(full)
-        await anyio.lowlevel.checkpoint()
-        if isinstance(outcome[0], BaseException):
-            raise outcome[0]
-        return outcome[0]
+        return await run_stoppable(work, command.kill)
 
     async def read(self, path: str) -> bytes:
         """See Sandbox.read."""
@@ -95,22 +79,7 @@ class LocalSandbox:
         """The command under those limits that are set from inside."""
         return self.limits.wrapped(argv)
 
-    def _command(self, argv: list[str], folder: Path, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-        """The command that runs `argv` in `folder` with the variables `env`, and that command's own variables."""
-        return argv, child_env(env)
-
-    async def _cleaned(self, command: Sequence[str]) -> None:
-        """Removes what is left of a command that has ended."""
-
-    @staticmethod
-    async def _kill_when_cancelled(command: Command) -> None:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            if not command.ended:
-                command.kill()
-
-
-def _reap(command: Command) -> None:
-    command.kill()
-    command.run(0, 1, None)
+    @contextmanager
+    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
+        """What to start so that `argv` runs in `folder` with the variables `env`; it is cleared away afterwards."""
+        yield Start(argv, child_env(env), processes=self.limits.processes)

@@ -1,0 +1,103 @@
+"""What of this machine a sandbox with a read-only root hides: homes, sockets, and files that only some may read."""
+
+import os
+import pwd
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+FOLDERS = ("/tmp", "/var/tmp", "/run", "/root", "/home")
+"""Folders that commands see empty, as other people's files and sockets are there."""
+_OF_THE_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/etc", "/dev", "/proc", "/sys", "/var", "/opt", "/nix", "/gnu")
+"""Folders that programs need: a home that is one of them, or above one, is not hidden whole."""
+_SECRET = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local/share", ".netrc", ".npmrc", ".pypirc",
+    ".git-credentials", ".gitconfig", ".password-store", ".pgpass", ".my.cnf", ".bash_history", ".zsh_history",
+    ".python_history", ".cache", ".mozilla", ".vault-token", ".terraform.d", ".cargo/credentials.toml", ".refold",
+)  # fmt: skip
+"""What of a home is hidden that cannot be hidden whole."""
+_SEARCHED = (("/etc", 6), ("/var", 3))
+"""Where files are that only root or a group may read, and how deep they are looked for."""
+
+
+def hidden_paths(environ: Mapping[str, str], root: Path) -> set[str]:
+    """Folders and files of this machine that commands in the workspace `root` see empty, or not at all."""
+    found = {os.path.realpath(each) for each in FOLDERS}
+    for home in _homes(environ):
+        if any(os.path.commonpath((home, each)) == home for each in (*_OF_THE_SYSTEM, str(root))):
+            found.update(f"{home.rstrip('/')}/{name}" for name in _SECRET)
+        else:
+            found.add(home)
+    found.update(_unreadable())
+    found.update(_sockets(environ))
+    return {each for each in found if each != "/" and not os.path.islink(each) and os.path.exists(each)}
+
+
+def _homes(environ: Mapping[str, str]) -> set[str]:
+    """The homes of who runs this: as the system says, and as the variables say."""
+    users = [environ.get(name) for name in ("SUDO_USER", "USER", "LOGNAME")]
+    found = [environ.get("HOME"), environ.get("USERPROFILE")]
+    for user in (os.getuid(), *filter(None, users)):
+        try:
+            found.append((pwd.getpwnam(user) if isinstance(user, str) else pwd.getpwuid(user)).pw_dir)
+        except KeyError:
+            continue
+    return {os.path.realpath(each) for each in found if each and os.path.isabs(each) and os.path.isdir(each)}
+
+
+@lru_cache(maxsize=1)
+def _unreadable() -> Collection[str]:
+    """What this user can read and not everybody: password files, keys, logs."""
+    return [path for top, depth in _SEARCHED for path in _not_for_all(top, depth)]
+
+
+def _not_for_all(folder: str, depth: int) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+    except OSError:
+        return
+    for path, mode in found:
+        if stat.S_ISDIR(mode):
+            if not mode & stat.S_IXOTH:
+                yield path
+            elif depth > 1:
+                yield from _not_for_all(path, depth - 1)
+        elif stat.S_ISREG(mode) and not mode & stat.S_IROTH:
+            yield path
+
+
+def _sockets(environ: Mapping[str, str]) -> Iterator[str]:
+    """The sockets with a path that somebody listens on: they are connected to through any read-only mount."""
+    for path in {*_listed("/proc/net/unix", 7), *_listed("/proc/self/mountinfo", 4), *_named(environ)}:
+        real = os.path.realpath(path)
+        try:
+            if stat.S_ISSOCK(os.stat(real).st_mode):
+                yield real
+        except (OSError, ValueError):
+            continue
+
+
+def _listed(table: str, column: int) -> Iterable[str]:
+    """The absolute paths of a table of the kernel's."""
+    try:
+        lines = Path(table).read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return []
+    rows = [line.split(None, column) for line in lines]
+    # the path ends the line in the one, and is followed by others in the other, where blanks are escaped
+    cells = [row[column] for row in rows if len(row) > column]
+    if table.endswith("mountinfo"):
+        cells = [cell.split(" ")[0].replace("\\040", " ") for cell in cells]
+    return [cell for cell in cells if cell.startswith("/")]
+
+
+def _named(environ: Mapping[str, str]) -> Iterable[str]:
+    """The sockets that variables name: SSH_AUTH_SOCK, DOCKER_HOST, DBUS_SESSION_BUS_ADDRESS and their like."""
+    for value in environ.values():
+        for part in value.replace("unix:path=", "unix://").split(","):
+            path = part.removeprefix("unix://")
+            if path.startswith("/") and "\0" not in path and len(path) < 200:
+                yield path
+    yield from ("/var/run/docker.sock", "/run/docker.sock", "/var/run/podman/podman.sock")
