@@ -6,6 +6,7 @@ import os
 import selectors
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ class ChildProcess:
     def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None) -> None:
         self._argv, self._cwd, self._env, self._stdin = argv, cwd, env, stdin
         self._child: Supervised | None = None
-        self._killed = False
+        self._killed = threading.Event()
 
     @property
     def group_alive(self) -> bool:
@@ -48,7 +49,7 @@ class ChildProcess:
 
     def kill(self) -> None:
         """Kill the command with all that it has started; one that has not been started yet never will be."""
-        self._killed = True
+        self._killed.set()
         if self._child is not None:
             self._child.kill()
 
@@ -63,14 +64,14 @@ class ChildProcess:
 
         Raises CommandError if it can't be started.
         """
-        if self._killed:
+        if self._killed.is_set():
             raise CommandError(self._argv, "it was killed before it started")
         if sys.platform == "win32":
             return _communicate_windows(self._argv, self._cwd, self._env, self._stdin, timeout)
         child = self._child = Supervised(
             self._argv, cwd=self._cwd, env=self._env, fed=self._stdin is not None, merged=False
         )
-        if self._killed:  # meanwhile
+        if self._killed.is_set():  # meanwhile
             child.kill()
         try:
             return self._communicate(child, timeout)
@@ -79,7 +80,7 @@ class ChildProcess:
             raise
         finally:
             child.close_pipes()
-            if self._killed or child.wait(0):
+            if self._killed.is_set() or child.wait(0):
                 child.end()
 
     def _communicate(self, child: Supervised, timeout: float | None) -> ExecResult:

@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -97,7 +97,7 @@ def _is_repository(folder: Path, written: str) -> bool:
     return there >= _REPOSITORY or there >= {"HEAD", "commondir"}
 
 
-def _folders(root: Path) -> Iterator[tuple[Path, Collection[str]]]:
+def _folders(root: Path) -> Iterator[tuple[Path, Set[str]]]:
     """The folders of a workspace with the names in them, but for the insides of what is guarded."""
     todo = [str(root)]
     while todo:

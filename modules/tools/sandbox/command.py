@@ -3,6 +3,7 @@
 import os
 import selectors
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,11 +40,11 @@ class Command:
     def __init__(self, cwd: Path, stdin: bytes | None) -> None:
         self._cwd, self._stdin = cwd, stdin
         self._child: Supervised | None = None
-        self._killed = False
+        self._killed = threading.Event()
 
     def kill(self) -> None:
         """Kills the command and all that it has started; one that has not been started never will be."""
-        self._killed = True
+        self._killed.set()
         if self._child is not None:
             self._child.kill()
 
@@ -57,7 +58,7 @@ class Command:
         """
         if sys.platform == "win32":
             raise CommandError(start.argv, "commands need process groups, which Windows does not have")
-        if self._killed:
+        if self._killed.is_set():
             raise CommandError(start.argv, "it was killed before it started")
         child = self._child = Supervised(
             start.argv,
@@ -68,7 +69,7 @@ class Command:
             pass_fds=start.pass_fds,
             most=start.processes,
         )
-        if self._killed:  # meanwhile
+        if self._killed.is_set():  # meanwhile
             child.kill()
         try:
             done = self._run(child, timeout, keep, on_output)
@@ -104,7 +105,7 @@ class Command:
                     child.kill()
         streamed.end()
         assert child.returncode is not None
-        behind = 0 if timed_out or self._killed else child.killed or 0
+        behind = 0 if timed_out or self._killed.is_set() else child.killed or 0
         return Finished(child.returncode, kept.text(), timed_out, kept.left_out, behind)
 
     def _register(self, selector: selectors.BaseSelector, child: Supervised) -> None:

@@ -4,6 +4,7 @@ import os
 import pwd
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,13 +37,12 @@ def hidden_paths(environ: Mapping[str, str], root: Path) -> set[str]:
 
 def _homes(environ: Mapping[str, str]) -> set[str]:
     """The homes of who runs this: as the system says, and as the variables say."""
-    users = [environ.get(name) for name in ("SUDO_USER", "USER", "LOGNAME")]
-    found = [environ.get("HOME"), environ.get("USERPROFILE")]
-    for user in (os.getuid(), *filter(None, users)):
-        try:
-            found.append((pwd.getpwnam(user) if isinstance(user, str) else pwd.getpwuid(user)).pw_dir)
-        except KeyError:
-            continue
+    found = [environ.get("HOME")]
+    with suppress(KeyError):
+        found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    for name in ("SUDO_USER", "USER", "LOGNAME"):
+        with suppress(KeyError):
+            found.append(pwd.getpwnam(environ[name]).pw_dir)
     return {os.path.realpath(each) for each in found if each and os.path.isabs(each) and os.path.isdir(each)}
 
 

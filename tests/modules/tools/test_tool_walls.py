@@ -125,8 +125,8 @@ async def test_what_a_command_makes_that_others_would_run_is_made_unusable(place
     await sandbox.exec(["mkdir", "-p", ".refold/capabilities/evil"])
     assert not (place / ".refold/capabilities").exists()
     for folder in (place, place / "deep/er", place / "b", place / "w"):
-        done = subprocess.run(["git", "status"], cwd=folder, capture_output=True, text=True, check=False)
-        assert "not a git repository" in done.stderr, folder
+        asked = subprocess.run(["git", "status"], cwd=folder, capture_output=True, text=True, check=False)
+        assert "not a git repository" in asked.stderr, folder
 
 
 async def test_a_workspace_that_is_not_guarded_lets_git_work(place: Path) -> None:
