@@ -9,7 +9,7 @@ from ..agent.hooks import Hook
 from ..agent.tools import Tool
 from ..policies import SessionPolicy
 from .health import Health
-from .importing import Importer
+from .importing import Importer, is_there
 from .offering import Collected, defined_in, tools_of_module
 from .places import Places
 from .views import viewed
@@ -60,10 +60,15 @@ class Collector:
         return found
 
     def _modules(self, kind: str, paths: list[str] | None) -> Iterator[tuple[ModuleType, str]]:
+        listed = self._places.listed(kind, paths or ())
         for path in self._places.files(kind, paths, is_python):
+            if _is_test(path) and path not in listed:
+                continue
             file = self._places.relative(path)
             try:
                 yield self._importer.load(path), file
+            except ModuleNotFoundError as error:
+                self._health.left_out(kind, file, _missing(error))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's file raises is told of
                 self._health.left_out(kind, file, error)
 
@@ -92,9 +97,21 @@ class Collector:
         return viewed(item, lambda tool: None if tool.name in again else tool)
 
 
+def _missing(error: ModuleNotFoundError) -> str:
+    """What is missing, by its name."""
+    top = (error.name or "").partition(".")[0]
+    hint = f"; is the package that has {top!r} installed here?" if top and not is_there(top) else ""
+    return f"{type(error).__name__}: {error}{hint}"
+
+
 def is_python(path: Path) -> bool:
     """Whether a file is one to collect from."""
     return path.suffix == ".py" and path.name != "__init__.py"
+
+
+def _is_test(path: Path) -> bool:
+    """Whether a file is one of tests, which are collected from where they are listed alone."""
+    return path.name == "conftest.py" or path.name.startswith("test_") or path.stem.endswith("_test")
 
 
 def _no_policy(cls: type[Any]) -> str | None:

@@ -34,7 +34,8 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
     manifest = read_manifest(folder)
     health = Health(manifest.name)
     places = Places(folder, health)
-    collector = Collector(places, Importer(folder, manifest.name), health)
+    stand_ins: dict[str, None] = {}
+    collector = Collector(places, Importer(folder, manifest.name, lambda name: stand_ins.setdefault(name)), health)
     namespace = () if bundled else (manifest.name,)
     stamp = stamped(namespace, "bundled" if bundled else "python")
     tools = [tool for item in collector.tools(manifest.tools) if (tool := viewed(item, stamp)) is not None]
@@ -53,10 +54,13 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
         mcp=servers_of(manifest.name, manifest.mcp, places, health),
         _health=health.entries,
     )
+    found = bool(capability.component_health)
+    for name in stand_ins:
+        health.ok("imports", name, "refold has none: whatever uses it is told so")
     for key in NOT_HERE:
         if getattr(manifest, key):
-            health.degraded(key, key, f"refold does nothing with `{key}`; the rest is there")
-    if not capability.component_health:
+            health.ok(key, key, "kept in the manifest; refold does nothing with it")
+    if not found:
         raise CapabilityError(folder, "there is nothing in it: no tools, hooks, policies, skills, agents, MCP servers")
     _check_agents(capability, health)
     return capability

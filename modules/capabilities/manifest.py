@@ -59,7 +59,7 @@ class Manifest(BaseModel):
     author: Any = None
     license: Any = None
     repository: Any = None
-    keywords: list[str] = Field(default_factory=list)
+    keywords: Any = Field(default_factory=list)
     workflows: Any = None
     workers: Any = None
     commands: Any = None
@@ -68,10 +68,11 @@ class Manifest(BaseModel):
     flags: Any = None
     secrets: Any = None
     outputs: Any = None
+    produces: Any = None
 
 
-NOT_HERE = ("workflows", "workers", "commands", "dependencies", "checks", "flags", "secrets", "outputs")
-"""What a manifest may ask for and refold does not do; each is told of in the capability's health."""
+NOT_HERE = ("workflows", "workers", "commands", "dependencies", "checks", "flags", "secrets", "outputs", "produces")
+"""What a manifest may say and refold does nothing with; each is kept, and named in the capability's health."""
 
 
 def read_manifest(folder: Path) -> Manifest:

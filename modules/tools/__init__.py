@@ -2,6 +2,7 @@
 
 from .commands import bash, python
 from .defaults import default_tools
+from .executing import execute
 from .extracting import web_extract
 from .fetching import FetchError, fetch
 from .files import (
@@ -103,6 +104,7 @@ __all__ = [
     "default_tools",
     "delete_lines",
     "edit_file",
+    "execute",
     "fetch",
     "glob",
     "grep",

@@ -34,7 +34,7 @@ async def bash(
         input: Text for its stdin, which else is empty.
     """
     sandbox = current_sandbox()
-    return await _run(sandbox, "bash", ["bash", "-c", cmd], timeout, cwd, env, input)
+    return await run_command(sandbox, "bash", ["bash", "-c", cmd], timeout, cwd, env, input)
 
 
 @tool
@@ -56,10 +56,10 @@ async def python(
         env: Variables to add to its environment.
     """
     sandbox = current_sandbox()
-    return await _run(sandbox, "python", [*sandbox.python, "-X", "utf8", "-u", "-"], timeout, cwd, env, code)
+    return await run_command(sandbox, "python", [*sandbox.python, "-X", "utf8", "-u", "-"], timeout, cwd, env, code)
 
 
-async def _run(
+async def run_command(
     sandbox: Sandbox,
     name: str,
     argv: Sequence[str],

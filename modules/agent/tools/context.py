@@ -1,10 +1,13 @@
 """Parameters that the run fills and the model never sees: the goal, the task, the call itself."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from ....errors import RefoldError
 from ..calls import ToolCall
@@ -172,23 +175,42 @@ class EnvVar(Context):
 
 
 class Config(Context):
-    """A setting of the tool's author: hidden from the model, and always its default."""
+    """A setting of the tool's author: of a tool's parameter, hidden from the model and always its default; or of a
+    Toolset's field, which whoever makes the toolset may give.
+
+    `options` are pydantic's of a Field (`description`, `ge`, ...), for fields alone. `help` is a `description`, and
+    options that pydantic does not know are kept and do nothing.
+    """
 
     if TYPE_CHECKING:
         default_factory: Callable[[], Any] | None
+        options: dict[str, Any]
 
-        def __new__(cls, default: Any = ..., *, default_factory: Callable[[], Any] | None = None) -> Any: ...  # noqa: D102
+        def __new__(  # noqa: D102
+            cls, default: Any = ..., *, default_factory: Callable[[], Any] | None = None, **options: Any
+        ) -> Any: ...
     else:
 
-        def __init__(self, default=_NONE, *, default_factory=None):
-            super().__init__(default=default)
+        def __init__(self, default=_NONE, *, default_factory=None, **options):
+            super().__init__(default=_NONE if default is ... else default)
             self.default_factory = default_factory
+            self.options = options
 
     def resolve(self) -> Any:
         """The default, or what the factory makes."""
         if self.default_factory is not None:
             return self.default_factory()
         return self._or_default("the setting", "Config() was given neither default nor default_factory")
+
+    def as_field(self) -> Any:
+        """The setting as pydantic's Field; required where there is no default."""
+        known = inspect.signature(Field).parameters
+        options = {name: value for name, value in self.options.items() if name in known}
+        if "help" in self.options:
+            options.setdefault("description", self.options["help"])
+        if self.default_factory is not None:
+            return Field(default_factory=self.default_factory, **options)
+        return Field(**options) if self.default is _NONE else Field(default=self.default, **options)
 
     def __repr__(self) -> str:
         return f"Config({self.default!r})" if self.default is not _NONE else "Config()"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 from pydantic_core import PydanticUndefined
 
+from .context import Config
 from .method import ToolMethod
 from .reentry import Entry, make_reentrant
 from .tool import Tool
@@ -14,6 +15,8 @@ from .tool import Tool
 
 class Toolset(BaseModel):
     """A group of tools that share state: each method marked with `tool_method` is one.
+
+    A field may have a `Config` for its default: a setting that whoever makes the toolset may give.
 
     State is held in fields, in private attributes (`PrivateAttr`), or in attributes that an `__init__` of one's own
     sets, which need not call `super().__init__`. What is held there is not part of a run's state, and a replay does
@@ -70,12 +73,27 @@ class Toolset(BaseModel):
         def __deepcopy__(self, memo=None):
             return _afresh(super().__deepcopy__(memo))
 
+        def __getattr__(self, name):
+            """A private attribute with a factory, of a toolset whose own `__init__` calls no `super().__init__`."""
+            info = type(self).__private_attributes__.get(name)
+            private = self.__pydantic_private__
+            if info is None or info.default_factory is None or private is None or name in private:
+                return super().__getattr__(name)
+            return private.setdefault(name, info.default_factory())
+
         def __setattr__(self, name, value):
             known = name in type(self).model_fields or name.startswith("_") or hasattr(type(self), name)
             if known:
                 super().__setattr__(name, value)
             else:
                 self.__dict__[name] = value
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Makes a field of each `Config` before pydantic looks: it would take the mark itself for a default."""
+        for attribute, value in list(vars(cls).items()):
+            if isinstance(value, Config):
+                setattr(cls, attribute, value.as_field())
+        super().__init_subclass__(**kwargs)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

@@ -276,5 +276,9 @@ def test_keys_that_are_not_known_and_parts_that_are_not_done_here_are_told_of(
     with caplog.at_level(logging.WARNING, "refold"):
         capability = load_capability(put(tmp_path, {"tools/a.py": LOOKUP}, MANIFEST + more))
     assert any("'toolz' is not known; did you mean 'tools'?" in record.getMessage() for record in caplog.records)
-    assert wrong(capability) == {"workers workers": "refold does nothing with `workers`; the rest is there"}
+    assert wrong(capability) == {}
+    kept = {part.name: part.detail or "" for part in capability.component_health if part.kind == part.name}
+    assert list(kept) == ["workers"]
+    assert "does nothing with it" in kept["workers"]
+    assert capability.manifest.workers == ["w.py"]
     assert capability.manifest.author == {"name": "Ada"}

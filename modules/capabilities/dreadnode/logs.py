@@ -1,0 +1,109 @@
+"""`log_output`, `log_metric`, `tag` and the like: events in the trace of the run; without a run, nothing.
+
+The events are called as the functions are (`log_metric`), and hold what they were given, in the form of JSON. What JSON
+cannot hold is written as its `repr`. A text over 20,000 characters is cut, and says so.
+"""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from ....engine import emit
+
+log = logging.getLogger("refold")
+_MOST = 20_000
+
+
+def log_output(name: str, value: Any, **options: Any) -> None:
+    """Writes what a tool or task has given; `options` (`to`, `label`, `attributes`) are kept."""
+    _emit("log_output", output=name, value=value, **options)
+
+
+def log_outputs(**outputs: Any) -> None:
+    """Writes several, by their names."""
+    for name, value in outputs.items():
+        log_output(name, value)
+
+
+def log_input(name: str, value: Any, **options: Any) -> None:
+    """Writes what a tool or task was given."""
+    _emit("log_input", input=name, value=value, **options)
+
+
+def log_inputs(**inputs: Any) -> None:
+    """Writes several, by their names."""
+    for name, value in inputs.items():
+        log_input(name, value)
+
+
+def log_metric(name: str, value: float | bool, *, step: int = 0, **options: Any) -> None:
+    """Writes a number by its name."""
+    _emit("log_metric", metric=name, value=value, step=step, **options)
+
+
+def log_metrics(metrics: Mapping[str, float | bool], *, step: int = 0, **options: Any) -> None:
+    """Writes several numbers by their names."""
+    for name, value in metrics.items():
+        log_metric(name, value, step=step, **options)
+
+
+def log_param(key: str, value: Any, **options: Any) -> None:
+    """Writes a setting that the work was done with."""
+    _emit("log_param", param=key, value=value, **options)
+
+
+def log_params(**params: Any) -> None:
+    """Writes several, by their names."""
+    for name, value in params.items():
+        log_param(name, value)
+
+
+def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: Any) -> None:
+    """Writes where a file or folder lies, and its size; the file itself stays where it is."""
+    path = Path(local_uri)
+    try:
+        size = path.stat().st_size if path.is_file() else None
+    except (OSError, ValueError):
+        size = None
+    _emit("log_artifact", path=str(path), artifact=name or path.name, bytes=size, **options)
+
+
+def tag(*tags: str, **options: Any) -> None:
+    """Writes words that the run is to be found by."""
+    _emit("tag", tags=list(tags), **options)
+
+
+def configure(*args: Any, **settings: Any) -> None:
+    """Does nothing, and the log says so: there is no platform to connect to, and a capability sets nothing of ours."""
+    given = sorted(name for name, value in settings.items() if value is not None)
+    log.info("dreadnode.configure(%s) has no effect: refold sends nothing to a platform", ", ".join(given))
+
+
+def _emit(event: str, **data: Any) -> None:
+    emit(event, **{name: _jsonable(value) for name, value in data.items() if value is not None or name == "value"})
+
+
+def _jsonable(value: Any) -> Any:
+    try:
+        made = to_jsonable_python(value, fallback=_told, bytes_mode="base64", inf_nan_mode="strings")
+    except (ValueError, RecursionError):  # it holds itself, or has no end
+        made = repr(value)
+    return _cut(made)
+
+
+def _told(value: Any) -> Any:
+    return value.to_dict() if hasattr(type(value), "to_dict") else repr(value)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        text = value.encode("utf-8", "replace").decode()
+        return text if len(text) <= _MOST else f"{text[:_MOST]}[... {len(text) - _MOST} more characters]"
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _cut(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,104 @@
+"""Things to log that are no plain values: texts to be shown, pictures, sounds, films."""
+
+import base64
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+
+class Media:
+    """Something to log: `data` is bytes, a path, or what some library holds; and what else was said of it.
+
+    A trace gets its kind, where it comes from, its length and its BLAKE2b digest, not the bytes themselves.
+    """
+
+    def __init__(self, data: Any, **said: Any) -> None:
+        self.data = data
+        self.said = {name: value for name, value in said.items() if value is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a trace is told."""
+        told: dict[str, Any] = {"kind": type(self).__name__.lower(), **self.said}
+        content: bytes | None = None
+        if isinstance(self.data, Path) or (isinstance(self.data, str) and len(self.data) < 4096):
+            path = Path(self.data)
+            try:
+                content = path.read_bytes() if path.is_file() else None
+            except (OSError, ValueError):
+                content = None
+            if content is not None or isinstance(self.data, Path):
+                told["path"] = str(path)
+        elif isinstance(self.data, bytes | bytearray):
+            content = bytes(self.data)
+        if content is None and isinstance(self.data, str) and "path" not in told:
+            content = _decoded(self.data)
+        if content is None:
+            return {**told, "type": f"{type(self.data).__module__}.{type(self.data).__qualname__}"}
+        return {**told, "bytes": len(content), "digest": blake2b(content, digest_size=16).hexdigest()}
+
+
+class Image(Media):
+    """A picture."""
+
+    def __init__(
+        self, data: Any, mode: str | None = None, caption: str | None = None, format: str | None = None
+    ) -> None:
+        super().__init__(data, mode=mode, caption=caption, format=format)
+
+
+class Audio(Media):
+    """A sound."""
+
+    def __init__(
+        self, data: Any, sample_rate: int | None = None, caption: str | None = None, format: str | None = None
+    ) -> None:
+        super().__init__(data, sample_rate=sample_rate, caption=caption, format=format)
+
+
+class Video(Media):
+    """A film."""
+
+    def __init__(
+        self,
+        data: Any,
+        fps: float | None = None,
+        caption: str | None = None,
+        format: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+    ) -> None:
+        super().__init__(data, fps=fps, caption=caption, format=format, width=width, height=height)
+
+
+class Markdown:
+    """A text in Markdown; a trace gets all of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = str(text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a trace is told."""
+        return {"kind": "markdown", "text": self.text}
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Text(Markdown):
+    """A text in some format; a trace gets all of it."""
+
+    def __init__(self, text: str, format: str = "plain") -> None:
+        super().__init__(text)
+        self.format = format
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a trace is told."""
+        return {"kind": "text", "format": self.format, "text": self.text}
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of a text: of base64 with or without `data:` before it, else of the text itself."""
+    try:
+        return base64.b64decode(text.partition(",")[2] if text.startswith("data:") else text, validate=True)
+    except ValueError:
+        return text.encode("utf-8", "replace")

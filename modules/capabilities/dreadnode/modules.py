@@ -1,0 +1,123 @@
+"""The modules of dreadnode as a capability's files see them: which of refold's names stands where, in one table."""
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from .standins import StandIn, stand_in
+
+DREADNODE = "dreadnode"
+_REFOLD = __name__.partition(".modules.")[0]
+_AGENT = f"{_REFOLD}.modules.agent"
+_HERE = __name__.rpartition(".")[0]
+_TOOLS = f"{_REFOLD}.modules.tools"
+_SKILLS = f"{_REFOLD}.modules.skills"
+
+SOURCES: dict[str, tuple[str, ...]] = {
+    "dreadnode": (f"{_HERE}.logs", f"{_HERE}.media", _AGENT),
+    "dreadnode.agents": (_AGENT,),
+    "dreadnode.agents.agent": (_AGENT,),
+    "dreadnode.agents.events": (f"{_AGENT}.events", _AGENT),
+    "dreadnode.agents.exceptions": (_AGENT,),
+    "dreadnode.agents.hooks": (f"{_AGENT}.hooks", _AGENT),
+    "dreadnode.agents.judge": (_AGENT,),
+    "dreadnode.agents.mcp": (f"{_REFOLD}.modules.mcp",),
+    "dreadnode.agents.reactions": (f"{_AGENT}.reactions", _AGENT),
+    "dreadnode.agents.skills": (_SKILLS,),
+    "dreadnode.agents.stopping": (f"{_AGENT}.stopping", _AGENT),
+    "dreadnode.agents.subagent": (f"{_AGENT}.subagent", _AGENT),
+    "dreadnode.agents.tools": (f"{_AGENT}.tools", _AGENT),
+    "dreadnode.agents.trajectory": (f"{_AGENT}.trajectory", _AGENT),
+    "dreadnode.app": (),
+    "dreadnode.app.env": (f"{_HERE}.programs",),
+    "dreadnode.capabilities": (f"{_REFOLD}.modules.capabilities",),
+    "dreadnode.core": (),
+    "dreadnode.core.conditions": (f"{_AGENT}.conditions",),
+    "dreadnode.core.context": (f"{_AGENT}.tools",),
+    "dreadnode.core.hook": (f"{_AGENT}.hooks", _AGENT),
+    "dreadnode.core.scorers": (f"{_AGENT}.scorers",),
+    "dreadnode.core.tools": (f"{_AGENT}.tools", _AGENT),
+    "dreadnode.core.types": (f"{_HERE}.media",),
+    "dreadnode.generators": (f"{_AGENT}.generators", _AGENT),
+    "dreadnode.policies": (f"{_REFOLD}.modules.policies",),
+    "dreadnode.tools": (_TOOLS,),
+    "dreadnode.tools.execute": (_TOOLS,),
+}
+"""Where the names of a module are looked for, in this order; a module that is not here has the row of its package. What
+is found nowhere is a stand-in."""
+
+Found = Callable[[str], None]
+"""Is told the full name of each stand-in that is taken."""
+
+
+class ForeignModule(ModuleType):
+    """A module of dreadnode whose names are refold's; those that refold has not are stand-ins."""
+
+    def __init__(self, name: str, family: dict[str, "ForeignModule"], found: Found) -> None:
+        super().__init__(name, "dreadnode's names, as refold has them.")
+        self.__path__: list[str] = []
+        self.__spec__ = ModuleSpec(name, None, origin=_REFOLD, is_package=True)
+        self.__package__ = name
+        self._family = family
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__version__" and self.__name__ == DREADNODE:
+            value: Any = "2.0.52"  # the version whose names these are
+        elif name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        else:
+            value = self._named(name)
+        vars(self)[name] = value
+        return value
+
+    def _named(self, name: str) -> Any:
+        full = f"{self.__name__}.{name}"
+        if full in SOURCES:
+            return foreign_module(full, self._family, self._found)
+        ours = _ours(self.__name__, name)
+        if ours is not None:
+            return ours
+        if full in self._family:
+            return self._family[full]
+        self._found(full)
+        return stand_in(full)
+
+
+def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) -> ForeignModule:
+    """The module of a full name, and those around it; `family` has those that were made for the same capability."""
+    made = family.setdefault(name, ForeignModule(name, family, found))
+    parent, _, last = name.rpartition(".")
+    if parent:
+        outer = foreign_module(parent, family, found)
+        if isinstance(vars(outer).get(last), StandIn | None) and (name in SOURCES or _ours(parent, last) is None):
+            vars(outer)[last] = made
+    return made
+
+
+def _ours(module: str, name: str) -> Any:
+    """What refold has for a name in a module of dreadnode; None where it has nothing."""
+    if name.startswith("_"):
+        return None
+    return next((value for source in _sources(module) if (value := _public(source, name)) is not None), None)
+
+
+def _sources(name: str) -> tuple[str, ...]:
+    """Where the names of a module are looked for: its own row of the table, or that of the package around it."""
+    while name not in SOURCES:
+        name = name.rpartition(".")[0]
+        if name == DREADNODE:
+            return ()
+    return SOURCES[name]
+
+
+def _public(source: str, name: str) -> Any:
+    """What a module of refold offers by a name; None where it offers none."""
+    module = import_module(source)
+    offered = getattr(module, "__all__", None)
+    if offered is not None:
+        return getattr(module, name, None) if name in offered else None
+    value = vars(module).get(name)
+    return value if getattr(value, "__module__", None) == source else None

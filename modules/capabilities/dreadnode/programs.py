@@ -1,0 +1,9 @@
+"""What `dreadnode.app.env` tells of this machine."""
+
+import sys
+from typing import Any
+
+
+def resolve_python_executable(*args: Any, **kwargs: Any) -> str:
+    """The Python that runs refold, whatever is asked for."""
+    return sys.executable

@@ -1,0 +1,122 @@
+"""Stand-ins: names of dreadnode that refold does not have, and that say so when they are used."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any, NoReturn
+
+from ....errors import RefoldError
+
+_importing: ContextVar[bool] = ContextVar("refold_importing_a_capability", default=False)
+
+
+@contextmanager
+def importing() -> Generator[None]:
+    """While a file of a capability is imported, stand-ins let themselves be called and looked into."""
+    token = _importing.set(True)
+    try:
+        yield
+    finally:
+        _importing.reset(token)
+
+
+class NotInRefoldError(RefoldError, NotImplementedError, AttributeError):
+    """A capability has used a name of dreadnode that refold does not have; `wanted` is the name.
+
+    It is an AttributeError as well, so that `hasattr` says no.
+    """
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(
+            f"{wanted} is not in refold, which only stands in for it while files are imported. What else there is for "
+            "it: docs/porting.md, `What a capability imports`"
+        )
+        self.wanted = wanted
+
+
+class StandIn:
+    """A name that refold does not have. It can be imported, subclassed and annotated with, and nothing else.
+
+    While a file is imported it also gives stand-ins for its attributes and for what calling it would give; as a
+    decorator it leaves the function or class as it is.
+    """
+
+    _wanted: str
+
+    def __init__(self, wanted: str) -> None:
+        self.__dict__["_wanted"] = wanted
+
+    def __getattr__(self, name: str) -> "StandIn":
+        wanted = f"{self._wanted}.{name}"
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(f"{wanted} is not in refold")
+        return self._or_refuse(wanted)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._or_refuse(f"{self._wanted}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Another stand-in, or what is decorated, while a file is imported; else raises NotInRefoldError."""
+        stand_in = self._or_refuse(f"{self._wanted}()")
+        decorates = len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type)
+        return args[0] if decorates else stand_in
+
+    def __getitem__(self, item: Any) -> "StandIn":
+        return self
+
+    def __or__(self, other: Any) -> Any:
+        return Any
+
+    __ror__ = __or__
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (_base(self._wanted),)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return getattr(type(instance), "_refold_stands_in_for", None) == self._wanted
+
+    def __subclasscheck__(self, cls: type) -> bool:
+        return getattr(cls, "_refold_stands_in_for", None) == self._wanted
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.any_schema()
+
+    def _or_refuse(self, wanted: str) -> "StandIn":
+        if not _importing.get():
+            raise NotInRefoldError(wanted)
+        return StandIn(wanted)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotInRefoldError(self._wanted)
+
+    __str__ = __iter__ = __enter__ = __exit__ = __aenter__ = __aexit__ = __await__ = __aiter__ = __len__ = _refuse
+    __fspath__ = __contains__ = __int__ = __float__ = __add__ = __radd__ = __truediv__ = __lt__ = __gt__ = _refuse
+
+    def __format__(self, spec: str) -> NoReturn:
+        self._refuse()
+
+    def __repr__(self) -> str:
+        return f"<{self._wanted}, which is not in refold>"
+
+
+def stand_in(wanted: str) -> Any:
+    """What stands in for a name: a class of exceptions where it is called one, so that `except` takes it."""
+    last = wanted.rpartition(".")[2]
+    if last.endswith(("Error", "Exception", "Warning")):
+        return type(last, (Exception,), {"__module__": wanted.rpartition(".")[0], "__doc__": "Raised by nothing here."})
+    return StandIn(wanted)
+
+
+def _base(wanted: str) -> type:
+    """The class that a class derived from a stand-in has for its base; it cannot be made, but while importing."""
+
+    def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if not _importing.get():
+            raise NotInRefoldError(wanted)
+        return StandIn(f"{wanted}()")
+
+    members: dict[str, Callable[..., Any] | str] = {"__new__": __new__, "_refold_stands_in_for": wanted}
+    return type(wanted.rpartition(".")[2], (), members)

@@ -1,0 +1,129 @@
+"""Where the modules of a capability lie, and which of them an absolute import means."""
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.machinery import all_suffixes
+from pathlib import Path
+from types import ModuleType
+
+from .substitutes import Sys
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+@dataclass(frozen=True)
+class Own:
+    """A module of a capability: its full name, the full name of what its first part is, and its file or folder."""
+
+    name: str
+    top: str
+    path: Path
+
+
+class Folders:
+    """The folders of one capability: its root, what it has put on its `sys.path`, and where the importing file lies."""
+
+    def __init__(self, root: Path, package: str, own_sys: Sys) -> None:
+        self._roots = list(dict.fromkeys([root, Path(os.path.realpath(root))]))
+        self._package = package
+        self._sys = own_sys
+        self._others: dict[Path, str] = {}
+
+    def name_of(self, path: Path) -> str:
+        """The full name of the module that a file or folder is."""
+        base, name = self._base_of(path)
+        parts = list(path.relative_to(base).parts)
+        if parts and path.is_file():
+            parts[-1] = parts[-1].removesuffix(".py") if parts[-1].endswith(".py") else parts[-1].partition(".")[0]
+        if parts and parts[-1] == "__init__":
+            parts.pop()
+        return ".".join([name, *(part.replace(".", "_") for part in parts)])
+
+    def is_plain(self, path: Path) -> bool:
+        """Whether the path, without its suffix, can be written as a name with dots."""
+        base, _ = self._base_of(path)
+        return not any("." in part for part in path.with_suffix("").relative_to(base).parts)
+
+    def own(self, name: str, importing_file: str | None) -> Own | None:
+        """The capability's module of an absolute name; None where it has none, or an installed one goes before it.
+
+        As in Python, a module or package that is found goes before what is installed, and a plain folder after it. The
+        importing file's own folder comes last, after what is installed.
+        """
+        parts = name.split(".")
+        for place in [self._roots[0], *(Path(each) for each in self._sys.added())]:
+            found = _located(place, parts)
+            if found is not None and (_is_regular(place / parts[0]) or not _is_installed(name)):
+                return self._own(place, found, parts)
+        if importing_file is None or is_there(parts[0]):
+            return None
+        beside = Path(importing_file).parent
+        found = _located(beside, parts)
+        return None if found is None else self._own(beside, found, parts)
+
+    def _own(self, place: Path, found: Path, parts: list[str]) -> Own:
+        name = self.name_of(found)
+        return Own(name, name.rsplit(".", len(parts) - 1)[0], found)
+
+    def _base_of(self, path: Path) -> tuple[Path, str]:
+        """The folder from which a path's name is told, and the full name of that folder."""
+        for root in self._roots:
+            if path.is_relative_to(root):
+                return root, self._package
+        place = next((Path(each) for each in self._sys.added() if path.is_relative_to(each)), path.parent)
+        if place not in self._others:
+            name = self._others[place] = f"{self._package}.__path_{len(self._others)}__"
+            package = ModuleType(name)
+            package.__path__ = [str(place)]
+            sys.modules[name] = package
+        return place, self._others[place]
+
+
+def is_there(top: str) -> bool:
+    """Whether there is a module of this name for everybody."""
+    if top in sys.modules:
+        return True
+    try:
+        return importlib.util.find_spec(top) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a package that is installed has the module, whatever lies in the current folder."""
+    top, *rest = name.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return False
+    if spec is None or spec.origin is None or not _INSTALLED.intersection(Path(spec.origin).parts):
+        return False
+    return not rest or any(_located(Path(each), rest) for each in spec.submodule_search_locations or ())
+
+
+def _located(place: Path, parts: list[str]) -> Path | None:
+    """The file or folder of a module below a folder; None where there is none."""
+    *folders, last = parts
+    folder = place.joinpath(*folders)
+    if _is_regular(folder / last):
+        return _file_of(folder / last) or folder / last
+    return folder / last if (folder / last).is_dir() else None
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether a path without suffix is that of a module, or of a package with an `__init__`."""
+    return (path / "__init__.py").is_file() or _file_of(path) is not None
+
+
+def _file_of(path: Path) -> Path | None:
+    if (path / "__init__.py").is_file():
+        return None
+    return next((file for suffix in _suffixes() if (file := path.with_name(path.name + suffix)).is_file()), None)
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> list[str]:
+    return sorted(set(all_suffixes()) - {".pyc"}, key=lambda suffix: suffix != ".py")

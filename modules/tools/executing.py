@@ -1,0 +1,148 @@
+"""The tool `execute`: a program without a shell, for a model and for the code of other tools."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..agent.tools import current_tool_call, tool
+from .commands import run_command
+from .files.workspace import Workspace
+from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall, current_sandbox
+
+HIDDEN = "***"
+"""What stands for a secret."""
+
+
+@tool
+async def execute(
+    cmd: list[str],
+    *,
+    timeout: int = 120,
+    cwd: str | None = None,
+    env: dict[str, str] | None = None,
+    input: str | None = None,
+    secrets: list[str] | None = None,
+) -> str:
+    """Run a program, without a shell, and give its output, stdout and stderr as they come.
+
+    Args:
+        cmd: The program and its arguments.
+        timeout: How many seconds it may take.
+        cwd: The folder to run it in, inside the workspace.
+        env: Variables to add to its environment.
+        input: Text for its stdin, which else is empty.
+        secrets: Values in cmd that must not show in its output, in logs or in traces.
+    """
+    if not cmd or not all(isinstance(part, str) for part in cmd):
+        raise ValueError("cmd is a list of texts: the program, and its arguments")
+    hidden = sorted({secret for secret in secrets or () if secret}, key=len, reverse=True)
+    sandbox: Sandbox = _Hiding(_for(current_sandbox(), cwd), hidden)
+    try:
+        return await run_command(sandbox, "execute", cmd, timeout, None if cwd is None else str(cwd), env, input)
+    except Exception as error:
+        told = _without(str(error), hidden)
+        if told == str(error):
+            raise
+        raise type(error)(told) from None if _takes_text(error) else RuntimeError(told)
+
+
+def _takes_text(error: Exception) -> bool:
+    return type(error).__init__ in (Exception.__init__, OSError.__init__)
+
+
+def _without(text: str, hidden: Sequence[str]) -> str:
+    for secret in hidden:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
+    """The sandbox in force; where it has no walls, one for `cwd` if code asks for a folder outside of the workspace.
+
+    A model's own call stays in the workspace. A tool's code could start the program without asking.
+    """
+    call = current_tool_call.get()
+    asked_by_model = call is not None and call.name.rpartition("__")[2] == "execute"
+    if cwd is None or asked_by_model or type(sandbox) is not LocalSandbox:
+        return sandbox
+    folder = Path(cwd)
+    outside = folder.is_absolute() and folder.is_dir() and not folder.resolve().is_relative_to(sandbox.workspace.root)
+    return LocalSandbox(Workspace(folder), sandbox.limits) if outside else sandbox
+
+
+class _Hiding:
+    """A sandbox whose commands' output has no secrets in it, however it is cut into pieces."""
+
+    def __init__(self, inner: Sandbox, hidden: Sequence[str]) -> None:
+        self._inner = inner
+        self._hidden = hidden
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def limits(self) -> Limits:
+        return self._inner.limits
+
+    @property
+    def walls(self) -> frozenset[Wall]:
+        return self._inner.walls
+
+    @property
+    def python(self) -> Sequence[str]:
+        return self._inner.python
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        on_output: Callable[[str], object] | None = None,
+    ) -> Finished:
+        if not self._hidden:
+            return await self._inner.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)
+        held = ""
+
+        def passed(text: str) -> None:
+            """Tells all but an end in which a secret may have begun."""
+            nonlocal held
+            assert on_output is not None
+            held = _without(held + text, self._hidden)
+            keep = max((_begun(held, secret) for secret in self._hidden), default=0)
+            told, held = held[: len(held) - keep], held[len(held) - keep :]
+            if told:
+                on_output(told)
+
+        try:
+            done = await self._inner.exec(
+                argv,
+                stdin=stdin,
+                timeout=timeout,
+                env=env,
+                cwd=cwd,
+                on_output=None if on_output is None else passed,
+            )
+        finally:
+            if held and on_output is not None:
+                on_output(_partly(held))
+        return replace(done, output=_without(done.output, self._hidden))
+
+    async def read(self, path: str) -> bytes:
+        return await self._inner.read(path)
+
+    async def write(self, path: str, data: bytes) -> None:
+        await self._inner.write(path, data)
+
+
+def _begun(text: str, secret: str) -> int:
+    """How many characters at the end of a text are the beginning of a secret."""
+    return next((n for n in range(min(len(secret) - 1, len(text)), 0, -1) if text.endswith(secret[:n])), 0)
+
+
+def _partly(text: str) -> str:
+    """What is told of an end that a secret has begun in, and that nothing more came after."""
+    return text if len(text) < 4 else HIDDEN
