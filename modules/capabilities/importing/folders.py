@@ -51,20 +51,24 @@ class Folders:
         """The capability's module of an absolute name; None where it has none, or an installed one goes before it.
 
         As in Python, a module or package that is found goes before what is installed, and a plain folder after it. The
-        importing file's own folder comes last, after what is installed.
+        importing file's own folder, and those above it, come last, after what is installed.
         """
         parts = name.split(".")
         for place in [self._roots[0], *(Path(each) for each in self._sys.added())]:
             found = _located(place, parts)
             if found is not None and (_is_regular(place / parts[0]) or not _is_installed(name)):
-                return self._own(place, found, parts)
+                return self._own(found, parts)
         if importing_file is None or is_there(parts[0]):
             return None
-        beside = Path(importing_file).parent
-        found = _located(beside, parts)
-        return None if found is None else self._own(beside, found, parts)
+        around = Path(importing_file).parents
+        inside = [place for place in around if any(place.is_relative_to(root) for root in self._roots)]
+        for place in inside or around[:1]:
+            found = _located(place, parts)
+            if found is not None:
+                return self._own(found, parts)
+        return None
 
-    def _own(self, place: Path, found: Path, parts: list[str]) -> Own:
+    def _own(self, found: Path, parts: list[str]) -> Own:
         name = self.name_of(found)
         return Own(name, name.rsplit(".", len(parts) - 1)[0], found)
 
@@ -105,12 +109,13 @@ def _is_installed(name: str) -> bool:
 
 
 def _located(place: Path, parts: list[str]) -> Path | None:
-    """The file or folder of a module below a folder; None where there is none."""
+    """The file or folder of a module below a folder; a plain folder has to have modules in it. None where there is none."""
     *folders, last = parts
     folder = place.joinpath(*folders)
     if _is_regular(folder / last):
         return _file_of(folder / last) or folder / last
-    return folder / last if (folder / last).is_dir() else None
+    plain = folder / last
+    return plain if plain.is_dir() and next(plain.rglob("*.py"), None) is not None else None
 
 
 def _is_regular(path: Path) -> bool:
