@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from ..agent.tools import WireNameError
-from ..mcp import MCPServers, ServerConfig, ServerConfigError, read_servers, server_config
+from ..mcp import MCPServers, ServerConfig, ServerConfigError, StdioServerConfig, read_servers, server_config
 from ..mcp.variables import with_known
 from .health import Health
 from .manifest import Servers
@@ -29,7 +29,9 @@ def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MC
         except (ServerConfigError, WireNameError) as error:
             health.left_out("mcp", server, error)
             continue
-        if isinstance(entry, dict) and entry.get("disabled"):
+        if isinstance(config, StdioServerConfig) and config.cwd is not None:
+            config.cwd = places.root / config.cwd
+        if isinstance(entry, dict) and (entry.get("disabled") or entry.get("enabled") is False):
             health.degraded("mcp", server, "it is disabled")
         else:
             configs[server] = config

@@ -5,19 +5,20 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import anyio
 import anyio.to_thread
 
+from ...engine import emit
 from ..agent.tools import Tool
 from .configs import (
     DEFAULT_CALL_TIMEOUT,
     DEFAULT_HTTP_TIMEOUT,
     DEFAULT_INIT_TIMEOUT,
     DEFAULT_SSE_READ_TIMEOUT,
+    Header,
     MCPStatus,
     ServerConfig,
     SSEConnection,
@@ -25,10 +26,11 @@ from .configs import (
     StdioServerConfig,
     Transport,
 )
-from .errors import MCPAuthRequiredError, MCPDisconnectedError, needs_mcp
+from .errors import MCPAuthRequiredError, MCPConnectionError, MCPDisconnectedError, needs_mcp
+from .hiding import Hidden, shown_url
 from .stderr import Stderr
 from .tasks_of_loops import loop_token
-from .variables import expanded
+from .variables import MissingVariableError, expanded
 
 if TYPE_CHECKING:
     from .connection import Connection, Parked
@@ -105,11 +107,13 @@ class MCPClient:
         self.call_timeout = call_timeout
         self.variables = variables
         self.log_path = log_path if transport == "stdio" else None
-        self.server = name or (Path(given["command"]).name if transport == "stdio" else given["url"])
+        self.server = name or (Path(given["command"]).name if transport == "stdio" else shown_url(given["url"]))
         self.tools: list[Tool[..., Any]] = []
         self.error: str | None = None
         self._status = MCPStatus.DISCONNECTED
         self._stderr: Stderr | None = None
+        self._hidden = Hidden({})
+        self._described: dict[str, str] | None = None
         self._connection: Connection | None = None
         self._wanted = False
         self._entered = 0
@@ -127,7 +131,8 @@ class MCPClient:
         variables: Mapping[str, str] | None = None,
     ) -> "MCPClient":
         """A client for what the config says."""
-        options: dict[str, Any] = {"init_timeout": config.init_timeout, "name": name, "variables": variables}
+        options: dict[str, Any] = {"name": name, "variables": variables}
+        options |= {"init_timeout": config.init_timeout, "call_timeout": config.call_timeout}
         if isinstance(config, StdioServerConfig):
             connection: dict[str, Any] = {
                 "command": config.command,
@@ -136,7 +141,8 @@ class MCPClient:
                 "cwd": config.cwd,
             }
             return cls("stdio", connection, log_path=log_path, **options)
-        connection = {key: value for key, value in asdict(config).items() if key not in ("oauth", "init_timeout")}
+        connection = {key: getattr(config, key) for key in ("url", "timeout", "sse_read_timeout")}
+        connection["headers"] = None if config.headers is None else dict(config.headers)
         return cls("streamable-http", connection, oauth=config.oauth, **options)
 
     @property
@@ -220,7 +226,7 @@ class MCPClient:
         await anyio.to_thread.run_sync(_loaded)
         from .calling import call_of
         from .connection import Connection
-        from .listing import as_tools
+        from .listing import as_tools, digests
 
         last = self._connection
         if last is not None and last.loop is loop_token():
@@ -238,25 +244,43 @@ class MCPClient:
         try:
             streams = self._streams(interactive)
             timeout = max(self.init_timeout, _LOGIN_SECONDS) if interactive and self.oauth else self.init_timeout
-            connection = Connection(self.server, streams, timeout, ended)
+            connection = Connection(self.server, streams, timeout, ended, self._hidden.without)
             await connection.start()
         except Exception as error:
             if self._stderr is not None:
                 await anyio.to_thread.run_sync(self._stderr.settle)
             self._fail(error)
+            if (told := self._hidden.without(str(error))) != str(error):
+                kind = MCPAuthRequiredError if isinstance(error, MCPAuthRequiredError) else MCPConnectionError
+                raise kind(self.server, told.removeprefix(f"MCP server {self.server!r}: ")) from None
             raise
         opened.append(connection)
         self._connection = connection
-        self.tools = as_tools(connection.tools, lambda tool: call_of(self, tool))
+        self.tools = as_tools(connection.tools, lambda tool: call_of(self, tool), self.server)
+        self._compare(digests(connection.tools))
         self._status = MCPStatus.CONNECTED
         return connection
+
+    def _compare(self, described: dict[str, str]) -> None:
+        """Tells the log, and the trace of a run under way, of tools that are not what they were when last connected."""
+        before, self._described = self._described, described
+        if before is None or before == described:
+            return
+        changed = sorted(name for name in before.keys() & described.keys() if before[name] != described[name])
+        for what, names in (
+            ("are described otherwise than before", changed),
+            ("are new", sorted(described.keys() - before.keys())),
+            ("are gone", sorted(before.keys() - described.keys())),
+        ):
+            if names:
+                log.warning("MCP server %r: tools that %s: %s", self.server, what, ", ".join(names))
+        emit("mcp_tools_changed", server=self.server, changed=changed, tools=sorted(described))
 
     def _streams(self, interactive: bool) -> Callable[[Callable[[], None]], AbstractAsyncContextManager[Any]]:
         from .transports import http_streams, stdio_streams
 
-        connection = cast(dict[str, Any], self.connection)
-        if self.variables is not None:
-            connection = expanded(connection, self.variables, f"MCP server {self.server!r}")
+        connection = self._reached_by()
+        self._hidden = Hidden(connection)
         if self.transport == "stdio":
             self._stderr = stderr = Stderr(self.log_path)
             return lambda lost: stdio_streams(connection, stderr, lost)
@@ -266,14 +290,34 @@ class MCPClient:
         timeouts = {"timeout": DEFAULT_HTTP_TIMEOUT, "sse_read_timeout": DEFAULT_SSE_READ_TIMEOUT}
         return lambda lost: http_streams({**timeouts, **connection}, auth, self.server)
 
+    def _reached_by(self) -> dict[str, Any]:
+        """What the server is reached by now: variables filled in, and optional headers only where theirs are set."""
+        where, given = f"MCP server {self.server!r}", cast(dict[str, Any], self.connection)
+        headers: dict[str, str] = {}
+        for name, header in (given.get("headers") or {}).items():
+            optional = isinstance(header, Header) and header.optional
+            value = header.value if isinstance(header, Header) else header
+            if self.variables is not None:
+                known = {key: each for key, each in self.variables.items() if each} if optional else self.variables
+                try:
+                    value = expanded(value, known, where)
+                except MissingVariableError:
+                    if optional:
+                        continue
+                    raise
+            headers[name] = value
+        rest = {key: value for key, value in given.items() if key != "headers"}
+        return {**(rest if self.variables is None else expanded(rest, self.variables, where)), "headers": headers}
+
     def _fail(self, error: Exception) -> None:
         """Tells by status and error what went wrong, with the server's own last words."""
         last = self.recent_stderr[-_SHOWN_LINES:]
         refused = isinstance(error, MCPAuthRequiredError) or _WANTS_LOGIN.search(f"{error}\n" + "\n".join(last))
         self._status = MCPStatus.NEEDS_AUTH if refused else MCPStatus.FAILED
-        self.error = str(error) or type(error).__name__
+        told = str(error) or type(error).__name__
         if last:
-            self.error += "\nServer stderr:\n" + "\n".join(last)
+            told += "\nServer stderr:\n" + "\n".join(last)
+        self.error = self._hidden.without(told)
 
 
 def _loaded() -> None:

@@ -1,7 +1,9 @@
 """Servers in JSON, as `.mcp.json` has them: `{"mcpServers": {"time": {"command": "uvx", "args": [...]}}}`."""
 
 import json
+import logging
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ from ...errors import RefoldError
 from .configs import HttpServerConfig, OAuthConfig, ServerConfig, StdioServerConfig
 
 _TRANSPORTS = {"command": ("stdio",), "url": ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")}
-_LEFT_ALONE = frozenset({"type", "transport", "disabled", "description", "name"})
+log = logging.getLogger("refold")
+_LEFT_ALONE = frozenset({"type", "transport", "disabled", "enabled", "description", "name", "title", "icon", "when"})
 _COMMAND: TypeAdapter[StdioServerConfig] = TypeAdapter(StdioServerConfig)
 _URL: TypeAdapter[HttpServerConfig] = TypeAdapter(HttpServerConfig)
 
@@ -27,8 +30,11 @@ class ServerConfigError(RefoldError, ValueError):
 def server_config(name: str, document: Any) -> ServerConfig:
     """The server of one entry: `command`, `args`, `env`, `cwd`, or `url`, `headers`, `oauth`; and the timeouts.
 
-    `oauth` is true, or has `client_name` and `scope`. A transport that is named (`type`) must be that of what is
-    given. Variables are left as they are written; MCPClient fills them in. Raises ServerConfigError.
+    `oauth` is true, or has `client_name` and `scope`; `auth: {type: oauth, client_name: ...}` is the same. A header is
+    a text, or has `value` and `optional`. `timeout` beside a `command` is how long a call may take. Numbers in `args`
+    and `env` are texts, and nothing is an empty one. A transport that is named (`type`) must be that of what is given.
+    Variables are left as they are written; MCPClient fills them in. A key that is not known is passed over, and the
+    log says so, unless it looks like one that is. Raises ServerConfigError.
     """
     if not isinstance(document, Mapping):
         raise ServerConfigError(name, f"it is a {type(document).__name__}; an object with `command` or `url` is needed")
@@ -38,20 +44,63 @@ def server_config(name: str, document: Any) -> ServerConfig:
     named = document.get("type", document.get("transport"))
     if named is not None and named not in _TRANSPORTS[ways[0]]:
         raise ServerConfigError(name, f"it has `{ways[0]}`, and its transport is said to be {named!r}")
-    values = {key: value for key, value in document.items() if key not in _LEFT_ALONE}
-    if values.get("oauth") is True:
-        values["oauth"] = OAuthConfig()
-    elif not values.get("oauth"):
-        values.pop("oauth", None)
+    values = {str(key): value for key, value in document.items() if key not in _LEFT_ALONE}
+    values = _of_command(values) if ways[0] == "command" else _of_url(name, values)
     known = StdioServerConfig if ways[0] == "command" else HttpServerConfig
-    fields = known.__dataclass_fields__
-    if unknown := [str(key) for key in values if key not in fields]:
-        raise ServerConfigError(name, f"it has {', '.join(unknown)}; with `{ways[0]}` there are {', '.join(fields)}")
+    values = _known(name, values, list(known.__dataclass_fields__), ways[0])
     try:
         return _COMMAND.validate_python(values) if ways[0] == "command" else _URL.validate_python(values)
     except ValidationError as error:
         told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False))
         raise ServerConfigError(name, told) from None
+
+
+def _of_command(values: dict[str, Any]) -> dict[str, Any]:
+    if "timeout" in values:
+        values["call_timeout"] = values.pop("timeout")
+    if isinstance(values.get("args"), list):
+        values["args"] = [_text(each) for each in values["args"]]
+    if isinstance(values.get("env"), Mapping):
+        values["env"] = {str(key): _text(value) for key, value in values["env"].items()}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _of_url(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    oauth = values.pop("oauth", None)
+    auth = values.pop("auth", None)
+    if auth:
+        kind = auth.get("type") if isinstance(auth, Mapping) else auth
+        if kind != "oauth":
+            raise ServerConfigError(name, f"auth is of the type {kind!r}; `oauth` is what there is, and `headers`")
+        given = {key: value for key, value in auth.items() if key != "type"} if isinstance(auth, Mapping) else {}
+        oauth = oauth or given or True
+    if oauth:
+        values["oauth"] = OAuthConfig() if oauth is True else oauth
+    if isinstance(values.get("headers"), Mapping):
+        headers = values["headers"].items()
+        values["headers"] = {str(key): value if isinstance(value, Mapping) else _text(value) for key, value in headers}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _text(value: Any) -> Any:
+    """A plain value of YAML or JSON as the text that was meant; what is no plain value stays what it is."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _known(name: str, values: dict[str, Any], fields: list[str], way: str) -> dict[str, Any]:
+    """The values that a config has; raises ServerConfigError for a key that is nearly one of them."""
+    for key in [key for key in values if key not in fields]:
+        near = get_close_matches(key, fields, 1, 0.75)
+        there = f"with `{way}` there are {', '.join(fields)}"
+        if near:
+            raise ServerConfigError(name, f"it has {key}; did you mean {near[0]}? {there}")
+        log.warning("MCP server %r: %s is not known, and passed over; %s", name, key, there)
+        del values[key]
+    return values
 
 
 def read_servers(path: Path) -> dict[str, Any]:

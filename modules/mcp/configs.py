@@ -7,6 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
+from ..agent.events.masking import MASK
+from .hiding import shown_command, shown_url
+
 DEFAULT_INIT_TIMEOUT: float = 30
 """Seconds that a server has to open a session, and as many to list its tools."""
 INITIALIZE_TIMEOUT = DEFAULT_INIT_TIMEOUT
@@ -40,7 +43,7 @@ class OAuthConfig:
     scope: str | None = None
 
 
-@dataclass
+@dataclass(repr=False)
 class StdioServerConfig:
     """A server that is started as a child process and spoken to over its standard input and output.
 
@@ -52,18 +55,40 @@ class StdioServerConfig:
     env: dict[str, str] | None = None
     cwd: str | Path | None = None
     init_timeout: float = DEFAULT_INIT_TIMEOUT
+    call_timeout: float = DEFAULT_CALL_TIMEOUT
+
+    def __repr__(self) -> str:
+        variables = f", env={dict.fromkeys(self.env, MASK)}" if self.env else ""
+        return f"StdioServerConfig({shown_command(self.command, self.args)!r}{variables})"
 
 
-@dataclass
+@dataclass(repr=False)
+class Header:
+    """A header of an HTTP server; an optional one is left out where a variable in it is not set, or empty."""
+
+    value: str
+    optional: bool = False
+
+    def __repr__(self) -> str:
+        return f"Header({MASK!r}, optional={self.optional})"
+
+
+@dataclass(repr=False)
 class HttpServerConfig:
     """A server at a URL, over streamable HTTP, or SSE where it knows no other."""
 
     url: str
-    headers: dict[str, str] | None = None
+    headers: dict[str, str | Header] | None = None
     oauth: OAuthConfig | None = None
     timeout: float = DEFAULT_HTTP_TIMEOUT
     sse_read_timeout: float = DEFAULT_SSE_READ_TIMEOUT
     init_timeout: float = DEFAULT_INIT_TIMEOUT
+    call_timeout: float = DEFAULT_CALL_TIMEOUT
+
+    def __repr__(self) -> str:
+        headers = f", headers={dict.fromkeys(self.headers, MASK)}" if self.headers else ""
+        oauth = f", oauth={self.oauth!r}" if self.oauth is not None else ""
+        return f"HttpServerConfig({shown_url(self.url)!r}{headers}{oauth})"
 
 
 ServerConfig: TypeAlias = StdioServerConfig | HttpServerConfig

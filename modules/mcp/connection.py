@@ -89,8 +89,11 @@ class Connection:
         streams: Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]],
         init_timeout: float,
         on_end: Callable[[Exception | None], None],
+        hide: Callable[[str], str] = str,
     ) -> None:
+        """Not open yet; `hide` takes out of a text what is secret in how the server is reached."""
         self.server = server
+        self._hide = hide
         self.loop = loop_token()
         self.tools: list[types.Tool] = []
         self.client: Client | None = None
@@ -186,9 +189,9 @@ class Connection:
         if call.ended:
             return
         if len(self._open) == 1 and isinstance(self._error, httpx2.ConnectError):
-            call.error = NotSentError(str(self._error))
+            call.error = NotSentError(self._hide(str(self._error)))
         else:
-            why = f"the connection was lost during the call ({self._error or 'the server has ended'})"
+            why = f"the connection was lost during the call ({self._hide(str(self._error or 'the server has ended'))})"
             call.error = MCPUnknownFateError(self.server, f"{why}; whether it was carried out is not known")
         call.tell()
 
@@ -258,12 +261,16 @@ class Connection:
             except MCPError as error:
                 call.error = self._told(error)
             except (ValidationError, ValueError, RuntimeError) as error:
-                call.error = MCPProtocolError(f"MCP server {self.server!r} answered what is no answer: {error}")
+                call.error = MCPProtocolError(
+                    f"MCP server {self.server!r} answered what is no answer: {self._hide(str(error))}"
+                )
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.TransportError, OSError) as error:
-                call.error = MCPUnknownFateError(self.server, f"the connection was lost during the call: {error!r}")
+                call.error = MCPUnknownFateError(
+                    self.server, f"the connection was lost during the call: {self._hide(repr(error))}"
+                )
 
     def _told(self, error: MCPError) -> Exception:
-        text = error.error.message
+        text = self._hide(error.error.message)
         if error.error.code == _CLOSED:
             self._lost()
             return MCPUnknownFateError(

@@ -1,8 +1,10 @@
 """The tools that a server lists, page by page, and the names they are known by."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from typing import Any
 
 from mcp import Client
@@ -14,6 +16,10 @@ from .short_names import with_digest
 log = logging.getLogger("refold")
 MOST_PAGES = 1_000
 _MOST_NAME = 64
+MOST_DESCRIPTION = 20_000
+"""Characters of a description that a model is shown: the longest of known servers have a half of that."""
+MOST_SCHEMA = 200_000
+"""Bytes of a tool's parameters, as JSON; a model could not be shown more."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -43,20 +49,53 @@ def is_idempotent(tool: ServerTool) -> bool:
     return hints is not None and bool(hints.idempotent_hint or hints.read_only_hint)
 
 
-def as_tools(listed: Iterable[ServerTool], call_of: Callable[[ServerTool], Callable[..., Any]]) -> list[Tool[..., Any]]:
-    """Tools of ours for those of a server. A name that models do not take is changed until they do."""
+def as_tools(
+    listed: Iterable[ServerTool], call_of: Callable[[ServerTool], Callable[..., Any]], server: str
+) -> list[Tool[..., Any]]:
+    """Tools of ours for those of a server. A name that models do not take is changed until they do.
+
+    Descriptions that are too long are cut; a tool whose parameters are is left out. The log tells of both.
+    """
     made: dict[str, Tool[..., Any]] = {}
     for tool in listed:
         name = _name(tool.name)
         if name in made:
             name = with_digest(name, _MOST_NAME, tool.name)
-        made[name] = Tool(
-            name=name,
-            description=tool.description or tool.title or "",
-            parameters_schema={**{"type": "object", "properties": {}}, **tool.input_schema},
-            fn=call_of(tool),
-        )
+        schema = _cut({**{"type": "object", "properties": {}}, **tool.input_schema})
+        if (size := len(json.dumps(schema, ensure_ascii=False, default=str))) > MOST_SCHEMA:
+            log.warning("MCP server %r: the parameters of %r take %d characters; it is left out", server, name, size)
+            continue
+        description = tool.description or tool.title or ""
+        if len(description) > MOST_DESCRIPTION:
+            log.warning("MCP server %r: the description of %r is cut: %d characters", server, name, len(description))
+        made[name] = Tool(name=name, description=_shortened(description), parameters_schema=schema, fn=call_of(tool))
     return list(made.values())
+
+
+def digests(listed: Iterable[ServerTool]) -> dict[str, str]:
+    """What tells whether a tool is described as it was before, by the tools' names."""
+    return {
+        tool.name: blake2b(
+            json.dumps([tool.description, tool.title, tool.input_schema], sort_keys=True, default=str).encode(
+                "utf-8", "replace"
+            ),
+            digest_size=16,
+        ).hexdigest()
+        for tool in listed
+    }
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_DESCRIPTION else f"{text[:MOST_DESCRIPTION]} [cut]"
+
+
+def _cut(value: Any, name: str = "") -> Any:
+    """A schema whose descriptions are not too long."""
+    if isinstance(value, dict):
+        return {key: _cut(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    return _shortened(value) if isinstance(value, str) and name in ("description", "title") else value
 
 
 def _name(name: str) -> str:

@@ -11,12 +11,16 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, ToolAnnotations
 from mcp.types import Tool as ServerTool
+from starlette.requests import Request
 
 from ...engine import new_id
+from ..agent.agent import Agent
 from ..agent.calls import ToolCall
 from ..agent.tools import Tool, Toolset, by_wire_name
 from .results import result_of
 from .stdin import ended_by_signals
+
+_LOOK_SECONDS = 0.25
 
 
 class ToolServer(MCPServer[Any]):
@@ -64,23 +68,49 @@ class ToolServer(MCPServer[Any]):
         tool = self._refold_tools.get(name)
         if tool is None:
             raise ToolError(f"there is no tool {name!r}; there are {', '.join(self._refold_tools)}")
-        try:
-            message, _ = await tool.handle_tool_call(ToolCall.of(new_id(), name, arguments))
-        except Exception as error:
-            raise ToolError(f"{type(error).__name__}: {error}") from error
-        return result_of(message)
+        answered: list[CallToolResult | ToolError] = []
+        async with anyio.create_task_group() as tg:
+            if (request := _request_of(context)) is not None:
+                tg.start_soon(_cancel_when_gone, request, tg.cancel_scope)
+            try:
+                message, _ = await tool.handle_tool_call(ToolCall.of(new_id(), name, arguments))
+                answered.append(result_of(message))
+            except Exception as error:  # noqa: BLE001 - told to the client
+                answered.append(ToolError(f"{type(error).__name__}: {error}"))
+            tg.cancel_scope.cancel()
+        if not answered:
+            raise ToolError("the client has hung up")
+        if isinstance(answered[0], ToolError):
+            raise answered[0]
+        return answered[0]
+
+
+def _request_of(context: Any) -> Request | None:
+    """The HTTP request that a call came with; None over stdio."""
+    try:
+        request = context.request_context.request
+    except (AttributeError, ValueError):  # there is no context, or it is of no request
+        return None
+    return request if isinstance(request, Request) else None
+
+
+async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
+    """Cancels a call whose client has hung up: nobody could be given its answer."""
+    while not await request.is_disconnected():
+        await anyio.sleep(_LOOK_SECONDS)
+    scope.cancel()
 
 
 def as_mcp(*tools: Any, name: str = "refold", version: str = "") -> ToolServer:
     """A server for tools: `as_mcp(add).run()` serves over stdio, `.run("streamable-http", port=...)` by HTTP.
 
-    `tools` are Tools, Toolsets, functions, objects with tool methods, and lists of these. Toolsets that are context
-    managers are entered while the server runs. A tool that asks to stop gives its message, as there is no run to stop.
-    `name` and `version` are what clients are told of the server.
+    `tools` are Tools, Toolsets, functions, objects with tool methods, Agents for their tools, and lists of these.
+    Toolsets that are context managers are entered while the server runs. A tool that asks to stop gives its message, as
+    there is no run to stop. `name` and `version` are what clients are told of the server.
 
     Raises WireNameError where two have one name, ToolDefinitionError for a function that cannot be a tool.
     """
-    return ToolServer(list(tools), name, version)
+    return ToolServer([_tools_of(each) for each in _flat(list(tools))], name, version)
 
 
 def serve_stdio(server: ToolServer) -> int:
@@ -104,6 +134,10 @@ def serve_http(server: ToolServer, bound: socket.socket) -> None:
 
 def _flat(items: Any) -> list[Any]:
     return [one for item in items for one in _flat(item)] if isinstance(items, list | tuple) else [items]
+
+
+def _tools_of(item: Any) -> Any:
+    return list(item.tools) if isinstance(item, Agent) else item
 
 
 def _hints(tool: Tool[..., Any]) -> ToolAnnotations | None:

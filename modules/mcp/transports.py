@@ -12,6 +12,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from .errors import MCPAuthRequiredError, MCPConnectionError
+from .hiding import shown_url
 from .stderr import Stderr
 
 _PROBE_SECONDS = 5.0
@@ -79,14 +80,14 @@ async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool,
     try:
         answer = await client.post(url, json={}, headers=_ACCEPT, auth=cast(Any, None), timeout=_PROBE_SECONDS)
     except httpx2.ConnectError as error:
-        raise MCPConnectionError(server, f"{url} cannot be reached: {error}") from error
+        raise MCPConnectionError(server, f"{shown_url(url)} cannot be reached: {error}") from error
     except httpx2.TransportError:
         return True
     if answer.status_code in (401, 403) and not may_log_in:
         raise MCPAuthRequiredError(
             server,
-            f"{url} answers {answer.status_code}: it wants to know who calls. Pass headers= with a token, or log in "
-            "once with oauth=OAuthConfig() and connect(interactive=True)",
+            f"{shown_url(url)} answers {answer.status_code}: it wants to know who calls. Pass headers= with a token, "
+            "or log in once with oauth=OAuthConfig() and connect(interactive=True)",
         )
     return answer.status_code not in _NOT_STREAMABLE or _is_json_rpc(answer)
 

@@ -110,6 +110,7 @@ def _bound(host: str, port: int) -> socket.socket:
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(where)
+            bound.listen()  # whoever reads the line with the address can connect
         except BaseException:
             bound.close()
             raise

@@ -1,10 +1,13 @@
 """What an Agent is given as its tools, as a list of Tools, and as the mapping that the engine takes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from .method import ToolMethod
 from .names import WireNameError
+from .schema import ToolDefinitionError
 from .tool import Tool
 from .toolset import Toolset, discover_tools_on_obj
 
@@ -12,18 +15,24 @@ from .toolset import Toolset, discover_tools_on_obj
 def as_tools(items: Any) -> list[Tool[..., Any]]:
     """The tools of what an Agent takes: Tools, Toolsets, objects with tool methods, functions, and lists of all these.
 
-    Their order is kept. Raises ToolDefinitionError for a function that cannot be a tool.
+    Their order is kept. Raises ToolDefinitionError for a function that cannot be a tool, and for what is none: a text,
+    a mapping, or a model that is no Toolset.
     """
     if isinstance(items, Tool):
         return [items]
     if isinstance(items, Toolset):
         return items.get_tools()
-    if isinstance(items, list | tuple) or (not callable(items) and isinstance(items, Iterable)):
-        return [tool for item in items for tool in as_tools(item)]
     if not isinstance(items, type) and any(
         isinstance(member, ToolMethod) for cls in type(items).__mro__ for member in vars(cls).values()
     ):
         return discover_tools_on_obj(items)
+    if not callable(items) and isinstance(items, str | bytes | Mapping | BaseModel):
+        told = (
+            "an Agent's tools are its `tools`" if hasattr(items, "all_tools") else "a function, a Tool or a Toolset is"
+        )
+        raise ToolDefinitionError(type(items).__name__, f"a {type(items).__name__} is no tool, and has none; {told}")
+    if isinstance(items, list | tuple) or (not callable(items) and isinstance(items, Iterable)):
+        return [tool for item in items for tool in as_tools(item)]
     return [Tool.from_callable(items)]
 
 

@@ -109,7 +109,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _located(place: Path, parts: list[str]) -> Path | None:
-    """The file or folder of a module below a folder; a plain folder has to have modules in it. None where there is none."""
+    """The file or folder of a module below a folder; a plain folder is one if there are modules in it."""
     *folders, last = parts
     folder = place.joinpath(*folders)
     if _is_regular(folder / last):

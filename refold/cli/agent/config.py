@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ...modules.agent.events.masking import is_secret, masked
+from ...modules.agent.events.masking import MASK, is_secret, masked
 from ..failures import InputError
 
 KEY = "agent"
 """The member of a task's metadata that holds it."""
 _NAME = re.compile(r"(?<![\w-])([A-Za-z_]\w*)=")
-_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s&]+")
+_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|(?:\\.|[^\s&\\])+")
+_SCHEME = re.compile(r"\b(bearer|basic)((?:\\?\s|%20|\+)+)([^\s\"'&]+)", re.IGNORECASE)
 _LOGIN = re.compile(r"://[^/\s@]+@")
 _MARK = re.compile("<redacted:([^>]+)>")
 _SECRET = re.compile(r"[,\s]\s*(?:[\w.-]*[._])?api_key=(?:\"[^\"]*\"|'[^']*'|[^,\s]*)")
@@ -108,9 +109,9 @@ def without_secrets(command: str) -> str:
     """
     for named in reversed(list(_NAME.finditer(command))):
         value = _VALUE.match(command, named.end())
-        if value is not None and is_secret(named[1]):
+        if value is not None and (is_secret(named[1]) or _SCHEME.search(value[0])):
             command = f"{command[: named.end()]}<redacted:{named[1]}>{command[value.end() :]}"
-    return str(masked(_LOGIN.sub("://", command)))
+    return str(masked(_SCHEME.sub(rf"\1\2{MASK}", _LOGIN.sub("://", command))))
 
 
 def _from_environment(mark: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a capability's files can import: dreadnode's names, their own siblings, later names of typing; and who else sees it."""
+"""What a capability's files can import: dreadnode's names, siblings, later names of typing; and who else sees it."""
 
 import importlib
 import sys
@@ -133,7 +133,8 @@ uses = {{
     "singleton": lambda: singleton.go(),
     "decorates later": lambda: Any(lambda: 1),
 }}
-known = [isinstance(3, Any), issubclass(Derived, Any), issubclass(int, Any), hasattr(Any, "x"), kept(), Decorated.__name__]
+known = [isinstance(3, Any), issubclass(Derived, Any), issubclass(int, Any), hasattr(Any, "x"), kept()]
+known.append(Decorated.__name__)
 """ + TOOL.format("[uses, known]")
     capability = loaded(tmp_path, {"tools/a.py": code})
     uses, known = tools(capability)["told"]()
@@ -185,7 +186,7 @@ class Works(Toolset):
     assert tools(capability)["work"](2) == "2 3 a None []"
     (toolset,) = capability.tools
     with pytest.raises(ValueError, match="greater than or equal to 1"):
-        type(getattr(toolset, "inner", toolset))(size=0)
+        type(getattr(toolset, "inner", toolset)).model_validate({"size": 0})
 
 
 SIBLINGS = {

@@ -1,0 +1,68 @@
+"""What is secret in how a server is reached, and texts without it: for logs, errors and the terminal."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+
+from ..agent.events.masking import MASK, is_secret, masked
+
+_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+_HARMLESS = frozenset({"accept", "content-type", "user-agent", "accept-language", "cache-control"})
+_SHORTEST = 4
+"""Shorter texts are no secrets, and to replace them would garble what is told."""
+
+
+def shown_url(url: str) -> str:
+    """A URL without login, and without the values of its query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return _LOGIN.sub("", url.partition("?")[0])
+    host = parts.netloc.rpartition("@")[2]
+    query = re.sub(r"=[^&]*", f"={MASK}", parts.query)
+    return urlunsplit((parts.scheme, host, parts.path, query, ""))
+
+
+def shown_command(command: str, args: Iterable[Any]) -> str:
+    """A command without what its names say is secret."""
+    return " ".join(str(each) for each in masked([command, *map(str, args)]))
+
+
+class Hidden:
+    """The secrets of one connection: login and query of its URL, its headers, secret variables and arguments."""
+
+    def __init__(self, connection: Mapping[str, Any]) -> None:
+        found = {form for secret in _secrets(connection) for form in (secret, quote(secret), quote_plus(secret))}
+        self._texts = sorted((text for text in found if len(text) >= _SHORTEST), key=len, reverse=True)
+
+    def without(self, text: str) -> str:
+        """The text without them."""
+        for secret in self._texts:
+            text = text.replace(secret, MASK)
+        return _LOGIN.sub(f"{MASK}@", text)
+
+
+def _secrets(connection: Mapping[str, Any]) -> Iterator[str]:
+    yield from _secrets_of_url(str(connection.get("url") or ""))
+    for name, value in (connection.get("headers") or {}).items():
+        if str(name).lower() not in _HARMLESS:
+            yield str(value)
+            yield from str(value).split()[1:]
+    for name, value in (connection.get("env") or {}).items():
+        if is_secret(str(name)):
+            yield str(value)
+    args = [str(each) for each in connection.get("args") or ()]
+    for given, shown in zip(args, masked(args), strict=True):
+        if given != shown:
+            yield given.partition("=")[2] if given.startswith("-") and "=" in given else given
+
+
+def _secrets_of_url(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+        login = (parts.password or parts.username or "", parts.netloc.rpartition("@")[0])
+    except ValueError:
+        return
+    yield from map(unquote, login)
+    yield from (value for name, value in parse_qsl(parts.query) if is_secret(name) or len(value) >= 2 * _SHORTEST)
