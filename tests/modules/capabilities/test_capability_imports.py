@@ -4,13 +4,14 @@ import importlib
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from capability_folders import LOOKUP, MANIFEST, put
 
 from refold.modules.agent import Agent, ScriptedGenerator, Tool, Toolset
 from refold.modules.capabilities import Capability, load_capability
+from refold.modules.capabilities.views import ToolsetView
 
 TOOL = '''
 from dreadnode.agents.tools import tool
@@ -186,7 +187,7 @@ class Works(Toolset):
     assert tools(capability)["work"](2) == "2 3 a None []"
     (toolset,) = capability.tools
     with pytest.raises(ValueError, match="greater than or equal to 1"):
-        type(getattr(toolset, "inner", toolset)).model_validate({"size": 0})
+        cast(ToolsetView, toolset).inner.model_validate({"size": 0})
 
 
 SIBLINGS = {

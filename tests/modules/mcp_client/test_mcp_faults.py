@@ -300,6 +300,7 @@ def test_a_name_that_leaves_no_room_for_its_servers_is_cut(tmp_path: Path) -> No
     servers.clients["server"].tools = as_tools(
         [ServerTool(name=name, input_schema={"type": "object"}) for name in (long, longer, "short")],
         lambda tool: lambda **arguments: None,
+        "server",
     )
     names = list(by_wire_name(servers))
     assert len(names) == 3

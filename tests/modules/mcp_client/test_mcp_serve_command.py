@@ -8,10 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
+import psutil
 import pytest
 from components import component
 from mcp import Client, StdioServerParameters, types
@@ -157,6 +160,85 @@ async def test_over_http_ours_the_bare_client_and_signals(folder: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
     assert (folder / "left").exists()
+
+
+@pytest.mark.parametrize("protocol", ["2025-06-18", "2026-07-28"])
+async def test_over_http_the_command_of_a_client_that_hangs_up_is_ended(folder: Path, protocol: str) -> None:
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": protocol}
+
+    def request(method: str, params: dict[str, Any], number: int | None) -> dict[str, Any]:
+        head = {"jsonrpc": "2.0", "method": method, "params": params}
+        return head if number is None else {**head, "id": number}
+
+    with over_http(folder, "refold.modules.tools") as (url, _):
+        async with httpx2.AsyncClient(headers=headers) as client:
+            who = {"name": "x", "version": "1"}
+            call: dict[str, Any] = {
+                "name": "bash",
+                "arguments": {"cmd": "echo $$ > pid.new; mv pid.new pid; sleep 100"},
+            }
+            if protocol < "2026":
+                said = {"protocolVersion": protocol, "capabilities": {}, "clientInfo": who}
+                answer = await client.post(url, json=request("initialize", said, 1))
+                client.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+                await client.post(url, json=request("notifications/initialized", {}, None))
+            else:
+                client.headers.update({"mcp-method": "tools/call", "mcp-name": "bash"})
+                about = "io.modelcontextprotocol/"
+                call["_meta"] = {
+                    f"{about}protocolVersion": protocol,
+                    f"{about}clientCapabilities": {},
+                    f"{about}clientInfo": who,
+                }
+            async with anyio.create_task_group() as tg:
+                tg.start_soon(partial(client.post, url, json=request("tools/call", call, 2), timeout=60))
+                with anyio.fail_after(60):
+                    while not (folder / "pid").exists():
+                        await anyio.sleep(0.05)
+                tg.cancel_scope.cancel()
+        pid = int((folder / "pid").read_text())
+        with anyio.fail_after(30):
+            while psutil.pid_exists(pid):
+                await anyio.sleep(0.1)
+
+
+def test_over_http_the_address_is_told_when_it_listens(folder: Path) -> None:
+    for _ in range(5):
+        with over_http(folder, "words") as (url, _process):
+            host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
+            socket.create_connection((host, int(port)), timeout=30).close()
+
+
+AGENT = """
+from refold.modules.agent import Agent, tool
+
+@tool
+def count(text: str) -> int:
+    '''Counts characters.'''
+    return len(text)
+
+agent = Agent(name="counter", model="openai/x", tools=[count])
+text, mapping, idle = "count", {"count": count}, Agent(name="idle", model="openai/x")
+"""
+
+
+def test_an_agent_is_served_by_its_tools_and_texts_and_models_are_no_lists_of_tools(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "counters.py").write_text(AGENT)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    for name, told in (
+        ("text", "str is no tool"),
+        ("mapping", "dict is no tool"),
+        ("idle", "has no tools"),
+    ):
+        assert cli(["mcp", "serve", f"counters:{name}"]) == 2
+        assert told in capsys.readouterr().err
+    from refold.modules.mcp import as_mcp
+
+    assert as_mcp(*tools_at("counters:agent")).wire_names == ["count"]
+    assert as_mcp([tools_at("counters:agent")]).wire_names == ["count"]
 
 
 def test_over_stdio_a_signal_ends_it_in_order(folder: Path) -> None:
