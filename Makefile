@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 # Processes that run tests: a few more than a small machine's cores, as many tests wait for processes of their own.
 WORKERS ?= 3
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test test-fast test-pythons check bench clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -14,6 +14,10 @@ $(VENV)/refold-user: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("refold needs Python 3.11 or newer, this is %s; try make PYTHON=python3.11" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/refold-suite: $(VENV)/refold-user
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[suite]'
 	@touch $@
 
 $(VENV)/refold-dev: $(VENV)/refold-user
@@ -33,6 +37,12 @@ demo: $(VENV)/refold-user  ## play the Game of 24, step through it again, search
 
 test: $(VENV)/refold-dev  ## run every test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+test-fast: $(VENV)/refold-suite  ## run what one runs while changing things: no processes, kills, or long machines
+	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-pythons:  ## run the fast tests on each other Python that is there; the first one takes the lowest versions
+	.ci/pythons
 
 check: $(VENV)/refold-dev  ## lint, types, import contracts
 	$(BIN)/ruff check .

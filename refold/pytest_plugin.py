@@ -41,7 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_FOLDERS] = asked + configured
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     for folder in asked if named else asked + configured:
-        if str(folder) not in config.args:
+        # Before version 9, pytest collects only the inner one of two paths of which one holds the other.
+        if not any(folder.is_relative_to((here / arg).resolve()) for arg in config.args if "::" not in arg):
             config.args.append(str(folder))
 
 

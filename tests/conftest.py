@@ -1,10 +1,59 @@
-"""What every test shares: the hypothesis profiles and the two event loops."""
+"""What every test shares: the hypothesis profiles, and which files `make test-fast` passes over."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+ROOT = Path(__file__).parent
+SLOW = (
+    # whole processes, terminals and signals
+    "bench/*",
+    "cli/test_cli_[!t]*",
+    "docs/*",
+    "typing/*",
+    "engine/test_exits.py",
+    "engine/test_branch_worlds.py",
+    "testing/test_pytest_plugin.py",
+    "modules/mcp_client/*",
+    "modules/tools/test_tool_commands.py",
+    "modules/agent_models/test_agent_litellm.py",
+    "modules/test_approval.py",
+    # SIGKILL at many moments
+    "*_kills.py",
+    "engine/test_kill.py",
+    # laws and machines with many examples
+    "*_laws.py",
+    "*_machine.py",
+    "engine/test_generated.py",
+    "engine/test_wait_answers.py",
+    "engine/test_reuse.py",
+    "modules/agent_tools/test_mode_round_trip.py",
+    "modules/agent_events/test_agent_converters.py",
+    "modules/test_game_of_24*.py",
+    "testing/test_state_strategies.py",
+    "testing/test_check_resume.py",
+    "traces/test_trace_damage.py",
+)
+"""Files whose tests are marked `slow`, as globs below this folder; `make test-fast` passes over them."""
+
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "fast", derandomize=True, deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("deep", deadline=None, max_examples=5000, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of slow files."""
+    slow: dict[Path, bool] = {}
+    for item in items:
+        if item.path not in slow:
+            slow[item.path] = item.path.is_relative_to(ROOT) and any(
+                item.path.match(f"tests/{glob}") or (glob.startswith("*") and item.path.match(glob)) for glob in SLOW
+            )
+        if slow[item.path]:
+            item.add_marker(pytest.mark.slow)

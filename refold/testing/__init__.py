@@ -1,6 +1,7 @@
 """What the author of a module needs in tests: runs that are proved to replay, states made up by hypothesis, a clock.
 
-Each name is loaded on its first use, so that only `states` needs hypothesis (`pip install "refold[testing]"`).
+Each name is loaded on its first use, so that only `states` needs hypothesis, and only `assert_replays` and
+`fold_with_jsonpatch` need jsonpatch (`pip install "refold[testing]"`).
 """
 
 from importlib import import_module

@@ -2,8 +2,14 @@
 
 from typing import Any, NamedTuple
 
-import jsonpatch
 import orjson
+
+try:
+    import jsonpatch
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        'folding with jsonpatch needs that package; install it with: pip install "refold[testing]"', name=error.name
+    ) from error
 
 from ..traces import Trace
 

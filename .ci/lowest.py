@@ -1,0 +1,15 @@
+"""Prints the lowest version of each dependency that pyproject.toml allows, as constraints for pip."""
+
+import re
+import tomllib
+from pathlib import Path
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+EXTRAS = ("agent", "testing", "suite")
+
+for requirement in (*PROJECT["dependencies"], *(r for name in EXTRAS for r in PROJECT["optional-dependencies"][name])):
+    found = re.match(r"([A-Za-z0-9_.-]+)>=([0-9.]+)", requirement)
+    if found:
+        print(f"{found[1]}=={found[2]}")
+    elif not requirement.startswith("refold["):
+        raise SystemExit(f"pyproject.toml: {requirement!r} has no lower bound")
