@@ -25,6 +25,7 @@ from .effects import call_info, charge, emit, follow_run, new_id, now, perform, 
 from .engine import Engine
 from .errors import (
     BudgetExceeded,
+    CallClosed,
     ChildRunError,
     CircularValueError,
     DecisionError,
@@ -70,6 +71,7 @@ __all__ = [
     "Branch",
     "BranchStrategy",
     "BudgetExceeded",
+    "CallClosed",
     "CallInfo",
     "ChildResult",
     "ChildRunError",

@@ -90,7 +90,7 @@ def _stray(begun: "_Begun | ActionResult", raised: BaseException) -> ActionResul
 
 
 def _own(frame: Frame) -> Frame:
-    return Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, frame.call)
+    return Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, frame.call, frame.span)
 
 
 def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast, overload
 
 import anyio
@@ -11,7 +12,7 @@ from .calls import Call, replayed, typed
 from .context import Frame, frame_or_none
 from .decision import check_wait, json_schema
 from .effects import started
-from .errors import DecisionError, NoRunError, RunClosed
+from .errors import CallClosed, DecisionError, NoRunError, RunClosed
 from .journal import ASK
 from .jsonable import json_result
 from .leaves import first_problem
@@ -83,13 +84,18 @@ async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
         return typed(_SPEC, replayed(call)[1])
     while not started(call, (), {}):
         await anyio.sleep(0.005)
+    waits = _live(call).waits
     try:
-        value = await _live(call).waits.answer(question.request(call), call, first=on_wait, refusal=question.refusal)
+        with anyio.CancelScope() as scope:
+            call.when_left = partial(waits.in_loop, scope.cancel)
+            value = await waits.answer(question.request(call), call, first=on_wait, refusal=question.refusal)
+            call.finish(value)
+            return value
     except BaseException:
-        call.cancelled("the run ended before there was an answer")
+        if not call.frame.span.over:
+            call.cancelled("the run ended before there was an answer")
         raise
-    call.finish(value)
-    return value
+    raise _left(call)
 
 
 @overload
@@ -143,9 +149,18 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         run.background.append(cancel[0])
 
     cancel = list[Callable[[], Any]]()
+
+    def give_up() -> None:
+        answered.set()
+        for each in cancel:
+            run.waits.in_loop(each)
+
+    call.when_left = give_up
     run.waits.in_loop(start)
-    while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended):
+    while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):
         pass  # a task that is cancelled before it starts sets nothing
+    if not given and call.frame.span.over and not (run.closed or run.suspended):
+        raise _left(call)
     if not given:
         call.cancelled("the run ended before there was an answer")
         if run.suspended:
@@ -155,6 +170,10 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         call.fail(given[0])
     call.finish(given[0])
     return given[0]
+
+
+def _left(call: Call) -> CallClosed:
+    return CallClosed("the hook or call that has asked is over; nobody is asked any more, and no answer is given")
 
 
 class _SuspendedError(BaseException):

@@ -8,8 +8,8 @@ from typing import Any, NoReturn, Protocol
 import orjson
 
 from ..traces import TraceWriter, is_blob
-from .context import Frame
-from .errors import EffectError, RunClosed, StateValueError
+from .context import Frame, Span
+from .errors import CallClosed, EffectError, RunClosed, StateValueError
 from .json_form import check_depth
 from .jsonable import json_result
 from .marks import EffectSpec, usage_of
@@ -93,6 +93,7 @@ class Call:
         "coroutine",
         "deliver",
         "frame",
+        "inside",
         "intent",
         "key",
         "match",
@@ -104,6 +105,7 @@ class Call:
         "spec",
         "started",
         "waited",
+        "when_left",
     )
 
     def __init__(
@@ -129,16 +131,17 @@ class Call:
         self.deliver: Callable[[], Any] | None = None
         """Says that a recorded outcome is given now."""
         self.reserved = 0
+        self.inside = Span()
+        self.when_left: Callable[[], Any] | None = None
+        """Ends what works on this call, when the hook or call that made it is over before."""
         self.waited: Callable[[], float] | None = None
         """How many seconds the run was blocked meanwhile, of a call that the run waits in."""
         self.started = perf_counter()
 
     def inner_frame(self) -> Frame:
         """The frame in which the called function runs: its own effects are journaled under this call."""
-        frame = self.frame
-        return Frame(
-            frame.host, frame.step, frame.phase, self.intent, b"%b.%d|" % (self.match[0].encode(), self.match[1]), self
-        )
+        frame, prefix = self.frame, b"%b.%d|" % (self.match[0].encode(), self.match[1])
+        return Frame(frame.host, frame.step, frame.phase, self.intent, prefix, self, self.inside)
 
     def info(self) -> CallInfo:
         """See CallInfo."""
@@ -226,7 +229,10 @@ class Call:
         assert run is not None
         usage = run.priced(usage)
         if not run.close(self):
+            if self.frame.span.over:
+                raise CallClosed(f"the hook or call that has made {self.spec.name} is over; its result comes too late")
             raise RunClosed(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
+        leave(self.inside)
         members = {"intent": self.intent, **members, "seconds": int((perf_counter() - self.started) * 1e6) / 1e6}
         if usage is not None:
             members["estimated" if usage.estimated else "usage"] = usage.to_dict()
@@ -236,6 +242,20 @@ class Call:
         if usage is not None or self.reserved:
             run.settle(self.reserved, usage, self)
         return number
+
+
+def leave(span: Span) -> None:
+    """Ends a hook or call: what is still open in it is given up, and whatever comes of it later is refused."""
+    span.over = True
+    for call in tuple(span.open or ()):
+        if call.run is None or call.run.suspended:
+            return
+        try:
+            call.cancelled("the hook or call that has made it ended before it did")
+        except (CallClosed, RunClosed):
+            continue  # it has ended meanwhile, in another thread
+        if call.when_left is not None:
+            call.when_left()
 
 
 def replayed(call: Call) -> tuple[Any, bytes, int]:

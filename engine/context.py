@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from ..traces import TraceWriter
+    from .calls import Call
     from .marks import EffectSpec
 
 P = ParamSpec("P")
@@ -47,6 +48,17 @@ class Host(Protocol):
         """Seconds since the epoch."""
 
 
+class Span:
+    """How long a hook or a call goes on: what is made in it ends with it, and is refused afterwards."""
+
+    __slots__ = ("open", "over")
+
+    def __init__(self) -> None:
+        self.over = False
+        self.open: set[Call] | None = None
+        """The calls made in it that have not ended."""
+
+
 class Frame:
     """One running hook or call: which step and phase it belongs to, and what identifies the next effect in it.
 
@@ -54,10 +66,17 @@ class Frame:
     request was made here, so that the n-th of equal requests finds the n-th outcome.
     """
 
-    __slots__ = ("call", "counts", "host", "parent", "phase", "prefix", "rngs", "step")
+    __slots__ = ("call", "counts", "host", "parent", "phase", "prefix", "rngs", "span", "step")
 
     def __init__(
-        self, host: Host, step: int, phase: str, parent: int | None = None, prefix: bytes = b"", call: Any = None
+        self,
+        host: Host,
+        step: int,
+        phase: str,
+        parent: int | None = None,
+        prefix: bytes = b"",
+        call: Any = None,
+        span: Span | None = None,
     ) -> None:
         self.host = host
         self.step = step
@@ -67,6 +86,7 @@ class Frame:
         self.call = call
         self.counts: dict[str, int] = {}
         self.rngs: dict[str, Random] = {}
+        self.span = Span() if span is None else span
 
     def match(self, name: str, args: bytes) -> tuple[str, int]:
         """What identifies a request: the digest of its name and arguments under its parent, and its number here."""

@@ -122,6 +122,13 @@ class RunClosed(RefoldError, RuntimeError):
     """The run this effect belongs to has ended; nothing more is journaled or started for it."""
 
 
+class CallClosed(RefoldError, RuntimeError):
+    """The hook or call that this effect belongs to is over; what it has left behind journals and starts nothing more.
+
+    A thread that a timeout has left, or a task that nobody awaited, meets it.
+    """
+
+
 class ChildRunError(RunClosed):
     """A child run could neither be begun nor gone on with; the run fails, and its resume takes the child up again."""
 

@@ -18,6 +18,7 @@ from orjson import dumps
 
 from .branch import BranchStrategy, Node, Score
 from .budget import EndedFromAbove
+from .calls import leave
 from .child_runs import ChildRuns
 from .context import Frame, reset_frame, set_frame
 from .decision import Decision
@@ -84,7 +85,8 @@ class Exploration:
         run = self._run
         chosen: Any = None
         cancel_work, run.cancel_work = run.cancel_work, lambda: run.waits.in_loop(self._cut_off)
-        token = set_frame(Frame(run, run.step, "branch", None, f"{self._name}|".encode()))
+        frame = Frame(run, run.step, "branch", None, f"{self._name}|".encode())
+        token = set_frame(frame)
         try:
             with anyio.CancelScope() as self._scope:
                 choosing: Any = strategy.choose(self)
@@ -102,6 +104,7 @@ class Exploration:
                 raise error from error.__cause__
         finally:
             reset_frame(token)
+            leave(frame.span)
             self._scope = None
             self._chosen = self._cut is None
             if self._cut is None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import orjson
@@ -70,7 +71,9 @@ async def run_child(
         call.pending["child"], call.waited = child.run_id, run.waits.waited
 
         async def bring() -> dict[str, Any]:
-            result = await Job(lambda: child.bring(call), run.context.copy()).run()
+            job = Job(lambda: child.bring(call), run.context.copy())
+            call.when_left = partial(run.waits.in_loop, job.cancel)
+            result = await job.run()
             return ChildResult.of(result, value).to_dict()
 
         return ChildResult.from_dict(await made(call, bring))

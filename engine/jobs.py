@@ -51,6 +51,10 @@ class Job(Generic[T]):
             raise
         return self.result()
 
+    def cancel(self) -> None:
+        """Cancels it, and does not wait."""
+        self._cancel()
+
     async def stop(self) -> None:
         """Cancels it, and waits until it has cleaned up."""
         self._cancel()

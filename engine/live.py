@@ -15,7 +15,7 @@ from .budget import Account, EndedFromAbove
 from .calls import BLOB_FROM, Call, Recorded
 from .clock import Clock
 from .context import Frame, frame_variable
-from .errors import BudgetExceeded, EffectError, RunClosed, message_of
+from .errors import BudgetExceeded, CallClosed, EffectError, RunClosed, message_of
 from .held import Held
 from .journal import Journal
 from .marks import EffectSpec
@@ -170,8 +170,7 @@ class LiveRun:
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """See Host.begin; `open` writes the intent of a call that is not recorded."""
-        if self.closed or self.suspended:
-            raise RunClosed(f"run {self.run_id} has ended; {spec.name} is not started")
+        self._refuse_late(frame, spec.name)
         if action is not None:
             data = orjson.dumps(action.args)
             members: dict[str, Any] = {"phase": frame.phase, "name": spec.name, "action": action.id}
@@ -250,18 +249,37 @@ class LiveRun:
         """Writes the intent; from here on the call's fate must be told."""
         if self.stopping is not None:
             raise self.stopping
-        if self.closed or self.suspended:
-            raise RunClosed(f"run {self.run_id} has ended; {call.spec.name} is not started")
+        span = call.frame.span
+        self._refuse_late(call.frame, call.spec.name)
         call.intent = self.write("intent", call.frame.step, call.pending)
         self.open_calls[call.intent] = call
+        if span.open is None:
+            span.open = set()
+        span.open.add(call)
+        if span.over:  # meanwhile, in another thread
+            call.cancelled("the hook or call that has made it ended before it did")
+            self._refuse_late(call.frame, call.spec.name)
         self.waits.changed()
 
     def close(self, call: Call) -> bool:
         """Takes a call off the open ones; False where the run has given up on it, or is suspended in it."""
         if self.suspended or self.open_calls.pop(call.intent, None) is None:
             return False
+        assert call.frame.span.open is not None
+        call.frame.span.open.discard(call)
         self.waits.changed()
         return True
+
+    def _refuse_late(self, frame: Frame, what: str) -> None:
+        """Raises RunClosed after the run's end, and CallClosed after that of the hook or call a frame belongs to."""
+        if self.closed or self.suspended:
+            raise RunClosed(f"run {self.run_id} has ended; {what} is not started")
+        if frame.span.over:
+            where = f"the call of {frame.call.spec.name}" if frame.call is not None else f"the {frame.phase} hook"
+            raise CallClosed(
+                f"{where} of step {frame.step} is over; {what} is not started: it comes from a thread or task that was "
+                "left behind (by a timeout, or since nobody awaited it)"
+            )
 
     def reserve(self, call: Call, tokens: int) -> bool:
         """Reserves what a call may use; False while other calls hold the rest. Ends the run when nothing is left."""
@@ -283,6 +301,8 @@ class LiveRun:
             raise self.stopping
         if call.intent in self.open_calls and not self.suspended:
             self.account.charge(call, usage, call.reserved)
+        elif not self.suspended:
+            self._refuse_late(call.inner_frame(), "the charge")
 
     @property
     def takes_estimates(self) -> bool:
@@ -325,8 +345,8 @@ class LiveRun:
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
         """See Host.emit."""
-        if self.closed:
-            raise RunClosed(f"run {self.run_id} has ended; the event {name!r} is not written")
+        if not self.suspended:
+            self._refuse_late(frame, f"the event {name!r}")
         data = json_value(data, f"the data of event {name!r}")
         if self.redactor is not None:
             data = self.redactor.value(data)

@@ -17,6 +17,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..tasks import Environment, Task
 from .actions import act_on
+from .calls import leave
 from .cancellation import cancel_requests, is_cancelled, stray, withdraw
 from .context import NOWHERE, Frame, reset_frame, set_frame
 from .criteria import FinalResultCriteria, StopCriteria
@@ -259,12 +260,14 @@ class Runner:
     async def _init(self) -> None:
         run, module, task = self.run, self.module, self.task
         run.phase = "init"
-        token = set_frame(Frame(run, run.step, "init"))
+        frame = Frame(run, run.step, "init")
+        token = set_frame(frame)
         try:
             state = await first_state(module, task, run.account.budget)
             await withdraw()
         finally:
             reset_frame(token)
+            leave(frame.span)
         self.begin(state)
 
     def begin(self, state: StateSchema, data: bytes | None = None) -> None:
@@ -362,6 +365,7 @@ class Runner:
                 return await act_on(frame, self.module.tools, want.decision, own_task=True)
             finally:
                 reset_frame(token)
+                leave(frame.span)
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call("act", self.module.act, kwargs)
@@ -445,7 +449,8 @@ class Runner:
 
     async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any], prefix: bytes = b"") -> Any:
         run = self.run
-        token = set_frame(Frame(run, run.step, phase, None, prefix))
+        frame = Frame(run, run.step, phase, None, prefix)
+        token = set_frame(frame)
         try:
             value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
@@ -455,6 +460,7 @@ class Runner:
             return value
         finally:
             reset_frame(token)
+            leave(frame.span)
 
 
 def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> Decision:

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 from .branch import Score
+from .calls import leave
 from .context import Frame, reset_frame, set_frame
 from .errors import DecisionError
 from .live import LiveRun
@@ -28,13 +29,15 @@ async def ask_scores(
     """
 
     async def ask(place: str, args: tuple[Any, ...]) -> None:
-        token = set_frame(Frame(run, run.step, "branch", None, f"{branch}|{place}|".encode()))
+        frame = Frame(run, run.step, "branch", None, f"{branch}|{place}|".encode())
+        token = set_frame(frame)
         try:
             value: Any = score(*args)
             if inspect.isawaitable(value):
                 value = await value
         finally:
             reset_frame(token)
+            leave(frame.span)
         take(place, _finite(value, score, place))
 
     if _is_async(score):

@@ -18,7 +18,7 @@ _ROOMS = {
     "errors": "RefoldError",
     "engine": """
         Action ActionResult AgentModule ArgumentError BeamSearch BestFirst BestOfN Branch BranchStrategy
-        BudgetExceeded CallInfo ChildResult ChildRunError CircularValueError Clock Decision DecisionError
+        BudgetExceeded CallClosed CallInfo ChildResult ChildRunError CircularValueError Clock Decision DecisionError
         Divergence DivergenceError
         DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine EngineOwnedFieldError
         EngineUsageError ExplorationError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
