@@ -4,10 +4,12 @@ What the world has seen is in `world.txt`: a line for each call that really happ
 result, so that fates can be told truthfully.
 """
 
+import contextlib
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -202,21 +204,36 @@ def settle(folder: Path) -> RunResult:
     return result
 
 
-def serve() -> None:
-    """For each line `FOLDER TAB SECONDS` a process that settles the run there, killed after so long; prints its end."""
+def written(folder: Path) -> int:
+    """How many bytes a run has written so far: what the world has seen, and its traces."""
+    total = 0
+    for path in (folder / "world.txt", *(folder / "runs").rglob("*.trace.jsonl")):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
+def serve(settle: Callable[[Path], RunResult]) -> None:
+    """For each line `FOLDER TAB BYTES TAB SECONDS` a process that settles the run there; prints its end.
+
+    It is killed so many seconds after it has written so many bytes, unless it has ended by then: a moment that does not
+    depend on how busy the machine is.
+    """
     print("ready", flush=True)
     for line in sys.stdin:
-        folder, _, seconds = line.strip().partition("\t")
+        name, size, seconds = line.strip().split("\t")
+        folder, enough = Path(name), written(Path(name)) + int(size)
         child = os.fork()
         if not child:
             code = 1
             try:
-                code = 0 if settle(Path(folder)).status == "completed" else 3
+                code = 0 if settle(folder).status == "completed" else 3
             finally:
                 os._exit(code)
-        until = time.monotonic() + float(seconds)
-        ended, status = 0, 0
+        ended, status, until = 0, 0, float("inf")
         while not ended and time.monotonic() < until:
+            if until == float("inf") and written(folder) >= enough:
+                until = time.monotonic() + float(seconds)
             time.sleep(0.0005)
             ended, status = os.waitpid(child, os.WNOHANG)
         if not ended:
@@ -226,4 +243,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(settle)
