@@ -189,7 +189,7 @@ def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
     if link is None or "candidate" in link or "call" in link:
         return None
     try:
-        source = linked(link, trace).until(link["hash"])
+        source = linked(link, trace).until(link.get("hash") or "")
         return cls.from_dict(patched(source.state(link["step"]), link.get("edit", [])))
     except TraceError as error:
         raise EngineUsageError(

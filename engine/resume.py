@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..tasks import Task, TaskResult
-from ..traces import Record, Trace, TraceNotFoundError, TraceWriter
+from ..traces import Record, Trace, TraceCorruptError, TraceNotFoundError, TraceWriter
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget
 from .clock import Clock
@@ -388,6 +388,17 @@ def _relatives(trace: Trace, names: Iterable[str]) -> Iterator[Trace]:
                 yield child
 
 
+def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
+    """The task's result as the end record has it; raises TraceCorruptError where it is none."""
+    if not task_result:
+        return unfinished(str((trace.header.get("task") or {}).get("id")))
+    try:
+        return TaskResult(**task_result)
+    except ValueError as error:
+        reason = f"the end record's task_result is none: {error}"
+        raise TraceCorruptError(reason, trace.end["seq"] + 1, path=trace.path) from None
+
+
 def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
     """The result of a run as its trace tells it."""
     end = trace.end
@@ -395,7 +406,7 @@ def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest]
     state = module.state_class.from_dict(trace.final_state) if has_state else None
     status = RunStatus.waiting if waiting else RunStatus(end["status"])
     reason = StopReason.waiting if waiting else StopReason(end["stop_reason"])
-    final = None if waiting else end["final_result"]
+    final = None if waiting else end.get("final_result")
     error = RunError.from_dict(end["error"]) if not waiting and end.get("error") else None
     task_result = end.get("task_result") if not waiting else None
     return RunResult(
@@ -405,7 +416,7 @@ def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest]
         state=state,
         steps=len(trace.steps),
         usage=used_so_far(trace),
-        task_result=TaskResult(**task_result) if task_result else unfinished(trace.header["task"]["id"]),
+        task_result=_told(trace, task_result),
         trace=trace,
         error=error,
         waiting=waiting or [],

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from ..traces import Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
+from ..traces import SUFFIX, Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
 from .calls import Recorded
 from .journal import Journal, Key
 from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
@@ -41,10 +41,12 @@ def linked(link: Mapping[str, Any], near: Trace) -> Trace:
 
     Raises TraceNotFoundError where it is neither here nor there.
     """
+    run = link["run"]
     try:
-        return near.relative(link["run"])
+        return near.relative(run)
     except TraceNotFoundError:
-        if "file" in link and (found := Trace.load(Path(link["file"]))).run_id == link["run"]:
+        place = Path(link.get("file", ""))
+        if place.name == run + SUFFIX and (found := Trace.load(place)).run_id == run:
             return found
         raise
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import TraceCorruptError, TraceError, TraceNotFoundError
+from .errors import TraceError, TraceNotFoundError
 from .fold import Fold, count_commits, plan_state, record_end
 from .lines import Lines
 
@@ -41,14 +41,10 @@ def origin_of(lines: Lines) -> Origin | None:
     snapshot = lines.record_at(at + 1)
     if "state" in snapshot:
         return None
-    try:
-        run, step = snapshot["base"]["run"], snapshot["base"]["step"]
-        parent = lines.record_at(0).get("parent") or {}
-        known = (parent.get("run"), parent.get("step")) == (run, step)
-        return Origin(str(run), int(step), parent.get("hash") if known else None)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        reason = "the snapshot has neither a state nor a base"
-        raise TraceCorruptError(reason, lines.number(at + 1), path=lines.path) from None
+    run, step = snapshot["base"]["run"], snapshot["base"]["step"]
+    parent = lines.record_at(0).get("parent") or {}
+    known = (parent.get("run"), parent.get("step")) == (run, step)
+    return Origin(run, step, parent.get("hash") if known else None)
 
 
 class Bases:

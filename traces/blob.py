@@ -1,11 +1,13 @@
 """Large values beside a trace: files named by the hash of what they hold."""
 
 import os
+import re
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
-from .errors import TraceCorruptError, TraceNotFoundError
+from .errors import TraceCorruptError, TraceError, TraceNotFoundError
+from .opening import read_file
 from .store import sync_folder, trace_name
 
 
@@ -15,8 +17,11 @@ class Blobs(Protocol):
     def put(self, data: bytes) -> dict[str, Any]:
         """Keep `data` and give the reference that stands for it in a record."""
 
-    def get(self, digest: str) -> bytes:
-        """Give what was kept; raises `TraceNotFoundError`, or `TraceCorruptError` where it is something else now."""
+    def get(self, digest: str, size: int | None = None) -> bytes:
+        """Give what was kept, `size` bytes of it where that is known.
+
+        Raises `TraceNotFoundError`, or `TraceCorruptError` where it is something else now.
+        """
 
 
 def blob_reference(data: bytes) -> dict[str, Any]:
@@ -26,7 +31,17 @@ def blob_reference(data: bytes) -> dict[str, Any]:
 
 def is_blob(value: object) -> bool:
     """Tell whether a JSON value is a reference to a blob."""
-    return isinstance(value, dict) and len(value) == 2 and "bytes" in value and isinstance(value.get("$blob"), str)
+    return (
+        isinstance(value, dict)
+        and len(value) == 2
+        and type(size := value.get("bytes")) is int
+        and size >= 0
+        and type(digest := value.get("$blob")) is str
+        and _DIGEST.fullmatch(digest) is not None
+    )
+
+
+_DIGEST = re.compile("[0-9a-f]{32}")
 
 
 class MemoryBlobs:
@@ -41,7 +56,7 @@ class MemoryBlobs:
         self.kept[reference["$blob"]] = data
         return reference
 
-    def get(self, digest: str) -> bytes:
+    def get(self, digest: str, size: int | None = None) -> bytes:
         """Give what was kept."""
         try:
             return self.kept[digest]
@@ -78,15 +93,19 @@ class FolderBlobs:
             sync_folder(self.folder)
         return reference
 
-    def get(self, digest: str) -> bytes:
-        """Give what was kept."""
+    def get(self, digest: str, size: int | None = None) -> bytes:
+        """Give what was kept: a regular file of this folder alone is read, and no further than it has to be."""
+        if not _DIGEST.fullmatch(digest):
+            raise TraceError(f"{digest!r} is no blob's name: those are 32 hex digits")
         path = self.folder / digest
         try:
-            data = path.read_bytes()
-        except FileNotFoundError:
+            if self.folder.is_symlink():
+                raise TraceError(f"{self.folder} is a link: refold follows none beside a trace")
+            data = read_file(path, most=None if size is None else size + 1)
+        except TraceNotFoundError:
             raise TraceNotFoundError(
                 f"blob {digest} is missing: {path}; copy the folder {self.folder.name} along with its trace", path
             ) from None
-        if blob_reference(data)["$blob"] != digest:
+        if (size is not None and len(data) != size) or blob_reference(data)["$blob"] != digest:
             raise TraceCorruptError("the blob is not what its name says", 0, path=path)
         return data

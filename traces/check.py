@@ -10,6 +10,7 @@ from .lines import Lines
 from .patch import run_patch
 from .record import FORMAT, KINDS, PATCHING, Record
 from .share import patched
+from .step import gather_effects
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
@@ -33,9 +34,7 @@ def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
             ) from None
         except PatchError as error:
             raise TraceCorruptError(f"the patch does not fit the state: {error}", index + 1, path=lines.path) from None
-        except (KeyError, TypeError, AttributeError) as error:
-            reason = f"the {record.kind} record lacks what it must have ({type(error).__name__}: {error})"
-            raise TraceCorruptError(reason, index + 1, path=lines.path) from None
+    walk.calls()
     if walk.missing is not None:
         raise walk.missing
 
@@ -60,6 +59,7 @@ class _Walk:
         self.parent: Any = None
         self.commits = 0
         self.intents: set[int] = set()
+        self.step: list[Record] = []
         self.closed: set[int] = set()
         self.cancelled: set[int] = set()
         self.outcomes: set[int] = set()
@@ -70,6 +70,7 @@ class _Walk:
 
     def see(self, record: Record, index: int) -> None:
         """Take in the next record."""
+        _ = record.data  # checked here, whether it is looked at or not
         kind = record.kind
         if kind not in KINDS:
             raise _Wrong("there is no such kind of record", actual=kind)
@@ -81,6 +82,7 @@ class _Walk:
             self.parent = record.get("parent") or {}
         if kind == "intent":
             self.intents.add(record.seq)
+            self.step.append(record)
         elif kind == "outcome":
             self._outcome(record)
         elif kind == "branch":
@@ -110,25 +112,24 @@ class _Walk:
 
     def _branch(self, record: Record) -> None:
         if "opened" in record:
-            opened = record["opened"]
-            _ = opened["place"], opened["run"]
-            self.opened.update(opened["children"])
+            self.opened.update(record["opened"]["children"])
             return
         chosen = record["chosen"]
-        _ = record["strategy"]["name"]
-        if "candidate" not in chosen and chosen["run"] not in self.opened:
-            raise _Wrong("the branch that was chosen was not opened in this step", actual=chosen["run"])
+        if "candidate" not in chosen and chosen.get("run") not in self.opened:
+            raise _Wrong("the branch that was chosen was not opened in this step", actual=chosen.get("run"))
 
     def _snapshot(self, record: Record) -> None:
         if record.step != self.commits:
             raise _Wrong("the snapshot's step is not the state's", expected=self.commits, actual=record.step)
         if not self.has_state:
             self.doc, self.has_state = (
-                orjson.loads(record.raw)["state"] if "state" in record else self._begin(record),
+                record.load()["state"] if "state" in record else self._begin(record),
                 True,
             )
         elif self.doc is _UNKNOWN:
-            self.doc = orjson.loads(record.raw)["state"]
+            self.doc = record.load()["state"]
+        elif "state" not in record:
+            raise _Wrong("only a trace's first snapshot begins with the state of another run")
         elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):
             raise _Wrong("the snapshot is not the state that the patches lead to")
 
@@ -157,3 +158,9 @@ class _Walk:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)
         self.commits += 1
         self.opened.clear()
+        self.calls()
+
+    def calls(self) -> None:
+        """Check which calls of the step are inside which; raises `TraceCorruptError`."""
+        gather_effects(self.step)
+        self.step.clear()

@@ -76,6 +76,25 @@ class TraceCorruptError(TraceError):
         return TraceCorruptError(self.reason, self.line, path=path, expected=self.expected, actual=self.actual)
 
 
+class MissingMemberError(TraceCorruptError, KeyError):
+    """A record lacks a member that was asked for."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)
+
+
+class NotATraceError(TraceCorruptError):
+    """A file that was given as a trace is something else."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__("this is not a refold trace", 1, path=path)
+        self.args = (f"{path or 'what was given'} is not a refold trace: it holds no record",)
+
+    def at(self, path: Path | None) -> "NotATraceError":
+        """Give the same error with the path of its file."""
+        return NotATraceError(path)
+
+
 class PatchError(TraceError):
     """A JSON Patch that can't be applied; `op` is the index of the operation, `pointer` the path it was about."""
 

@@ -10,9 +10,8 @@ from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .kin import Family, Kin
 from .lock import lock_holder
 from .relatives import branches_folder, headers_among, headers_in
+from .schema import is_run_id
 from .trace import Trace
-
-_BAD = (TraceError, OSError, KeyError, TypeError, ValueError, AttributeError)
 
 
 def family(trace: Trace) -> Family:
@@ -24,7 +23,7 @@ def family(trace: Trace) -> Family:
     forks = _Forks()
     try:
         found = {trace.run_id: _Found(trace, forks)}
-    except _BAD:
+    except TraceError:
         trace.check()  # says which line it is
         raise
     queue = deque((trace, name) for name in found[trace.run_id].names())
@@ -36,7 +35,7 @@ def family(trace: Trace) -> Family:
             relative = near.relative(run_id)
             found[run_id] = _Found(relative, forks)
             queue.extend((relative, name) for name in found[run_id].names())
-        except _BAD as error:
+        except TraceError as error:
             found[run_id] = _Found.unreadable(run_id, error)
     made: dict[str, Kin] = {}
     for run_id in reversed(found):  # those that came from a run were found after it
@@ -51,7 +50,7 @@ def _ancestors(trace: Trace) -> Iterator[Kin]:
         try:
             trace = trace.relative(link["run"])
             yield _facts(trace)
-        except _BAD as error:
+        except TraceError as error:
             yield _unreadable(link["run"], error)
             return
 
@@ -65,7 +64,7 @@ class _Forks:
 
     def of(self, trace: Trace) -> list[str]:
         """Look for the forks of a run in the folder of the traces, in that of the branches, or in memory."""
-        places: dict[str | int, Iterator[tuple[str, dict[str, Any]]]]
+        places: dict[str | int, Iterator[tuple[str, Mapping[str, Any]]]]
         if trace.path is None:
             places = {id(trace.memory().family): headers_among(trace.memory().family)}
         else:
@@ -76,8 +75,8 @@ class _Forks:
                 self._searched.add(place)
                 for run_id, header in headers:
                     link = header.get("parent")
-                    if isinstance(link, dict) and "candidate" not in link and "call" not in link:
-                        self._forks.setdefault(str(link.get("run")), []).append(run_id)
+                    if link is not None and "candidate" not in link and "call" not in link and is_run_id(run_id):
+                        self._forks.setdefault(link["run"], []).append(run_id)
         return self._forks.get(trace.run_id, [])
 
 
@@ -92,7 +91,7 @@ class _Found:
         self._calls = called_children(trace)
 
     @classmethod
-    def unreadable(cls, run_id: str, error: Exception) -> "_Found":
+    def unreadable(cls, run_id: str, error: TraceError) -> "_Found":
         """What is left to say of a run whose trace can't be read."""
         self = cls.__new__(cls)
         self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
@@ -140,9 +139,8 @@ def _link(trace: Trace) -> Mapping[str, Any] | None:
     return trace.header.get("parent") if trace.size else None
 
 
-def _unreadable(run_id: str, error: Exception) -> Kin:
+def _unreadable(run_id: str, error: TraceError) -> Kin:
     path = getattr(error, "path", None)
     if isinstance(error, TraceNotFoundError):
         return Kin(run_id, path, "missing", error=str(error))
-    reason = error.reason if isinstance(error, TraceCorruptError) else f"{type(error).__name__}: {error}"
-    return Kin(run_id, path, "corrupt", error=reason)
+    return Kin(run_id, path, "corrupt", error=error.reason if isinstance(error, TraceCorruptError) else str(error))

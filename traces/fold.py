@@ -10,6 +10,7 @@ import orjson
 from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
 from .patch import Operation, copy_json, look, run_operation, split_pointer
+from .schema import DEPTH, fits_below, is_patch
 from .share import patched
 from .tail import find_end
 
@@ -105,9 +106,9 @@ class Fold:
     def run(self, base: Any = None) -> Any:
         """Give the document, one's own: it shares nothing with `base`."""
         with _collector_at_rest(), self._located(base):
-            doc = copy_json(base) if self.begins_elsewhere else orjson.loads(self._snapshot.raw)["state"]
+            doc = copy_json(base) if self.begins_elsewhere else self._snapshot.load()["state"]
             for first in range(0, len(self._found), _BATCH):
-                doc = fold_patches(doc, _patches(self._lines.data, self._found[first : first + _BATCH]))
+                doc = fold_patches(doc, _patches(self._lines, self._found[first : first + _BATCH]))
         return doc
 
     def run_sharing(self, base: Any) -> Any:
@@ -115,7 +116,7 @@ class Fold:
         doc = base
         with self._located(base):
             for first in range(0, len(self._found), _BATCH):
-                for patch in _patches(self._lines.data, self._found[first : first + _BATCH]):
+                for patch in _patches(self._lines, self._found[first : first + _BATCH]):
                     doc = patched(doc, patch)
         return doc
 
@@ -123,7 +124,7 @@ class Fold:
     def _located(self, base: Any) -> Iterator[None]:
         try:
             yield
-        except (orjson.JSONDecodeError, PatchError, KeyError, TypeError) as error:
+        except PatchError as error:
             reason = "a patch does not fit the state before it"
             raise _corrupt(self._lines, self._start, self._stop, reason, base) from error
 
@@ -171,13 +172,13 @@ def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
     return doc
 
 
-def _patches(data: bytes, places: Iterable[tuple[int, int]]) -> list[list[dict[str, Any]]]:
+def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[str, Any]]]:
     """Parse the patches of these lines, all in one go.
 
     A patch is followed by the observation, so its text is cut out between the two members. No proper beginning of a
-    JSON array is a JSON array: where the cut was wrong, parsing fails, and the lines are parsed whole.
+    JSON array is a JSON array: where the cut was wrong, parsing fails, and the lines are parsed whole, as records.
     """
-    texts = []
+    data, texts = lines.data, []
     for start, end in places:
         first = data.find(b"[", start, end)
         last = data.rfind(b'],"observation":', start, end) + 1
@@ -187,10 +188,18 @@ def _patches(data: bytes, places: Iterable[tuple[int, int]]) -> list[list[dict[s
     else:
         try:
             patches: list[list[dict[str, Any]]] = orjson.loads(b"[" + b",".join(texts) + b"]")
-            return patches
         except orjson.JSONDecodeError:
             pass
-    return [orjson.loads(data[start:end]).get("patch") or [] for start, end in places]
+        else:
+            if all(map(_is_sound, patches, texts)):
+                return patches
+    return [lines.record_at(start).get("patch") or [] for start, _ in places]
+
+
+def _is_sound(patch: Any, text: bytes) -> bool:
+    """Tell whether it is what `Record.load` takes for a patch."""
+    high = text.count(b"[") + text.count(b"{") + text.count(b"/")
+    return is_patch(patch) and (high < DEPTH or fits_below(patch))
 
 
 def _corrupt(lines: Lines, start: int, stop: int, reason: str, base: Any = None) -> TraceError:
@@ -202,6 +211,6 @@ def _corrupt(lines: Lines, start: int, stop: int, reason: str, base: Any = None)
         record = lines.record(number - 1)
         try:
             doc = record.get("state", base) if number == first else patched(doc, record.get("patch") or [])
-        except (PatchError, KeyError, TypeError):
+        except PatchError:
             break
     return TraceCorruptError(reason, number, path=lines.path)

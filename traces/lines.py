@@ -1,15 +1,18 @@
 """The bytes of a trace as numbered lines: the framing, the hash chain, and the way from a line to its record."""
 
+import json
 from array import array
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import orjson
 
-from .errors import RecordError, TraceCorruptError
+from .errors import NotATraceError, RecordError, TraceCorruptError
 from .record import HASH_LENGTH, TAIL_LENGTH, Record, line_hash
 
 START = b'{"kind":"'
+HEADER = b'{"kind":"header"'
 
 
 class Lines:
@@ -49,20 +52,28 @@ class Lines:
     def record(self, index: int) -> Record:
         """Give a line as a record; raises `TraceCorruptError` where it has not the form of one."""
         try:
-            return Record.parse(self.raw(index))
+            return Record.parse(self.raw(index), self.path)
         except RecordError as error:
             raise TraceCorruptError(str(error), index + 1, path=self.path) from None
 
     def record_at(self, offset: int) -> Record:
         """Give the record of the line that begins at this byte."""
         try:
-            return Record.parse(self.data[offset : self.data.find(b"\n", offset)])
+            return Record.parse(self.data[offset : self.data.find(b"\n", offset)], self.path)
         except RecordError as error:
             raise TraceCorruptError(str(error), self.number(offset), path=self.path) from None
 
     def number(self, offset: int) -> int:
         """Give the number, from 1, of the line that holds this byte."""
         return self.data.count(b"\n", 0, offset) + 1
+
+    def check_kind(self) -> None:
+        """Check that these can be the bytes of a trace, whole, cut off or damaged; raises `NotATraceError`."""
+        head = self.data[: len(HEADER)]
+        if HEADER.startswith(head) or head.startswith(START) or b"\n" + START in self.data:
+            return
+        if self.data.strip(b"\0"):
+            raise NotATraceError(self.path)
 
     def check_tail(self) -> None:
         """Check, fast, that the first line begins a record, the last is a whole one, and no NULs stand between them.
@@ -93,9 +104,13 @@ class Lines:
                     actual=record.seq,
                 )
             try:
-                orjson.loads(record.raw)
+                doc = orjson.loads(record.raw)
             except orjson.JSONDecodeError as error:
                 raise TraceCorruptError(f"the line is not JSON: {error}", index + 1, path=self.path) from None
+            twice = _named_twice(record.raw, doc)
+            if twice is not None:
+                reason = "an object has two members of one name, and readers differ in which they take"
+                raise TraceCorruptError(reason, index + 1, path=self.path, actual=twice)
             previous = record.hash.encode()
 
     def last_fits(self) -> bool:
@@ -104,3 +119,23 @@ class Lines:
         raw = self.data[start : self.end - 1]
         previous = self.data[start - HASH_LENGTH - 3 : start - 3] if start else b""
         return len(raw) > TAIL_LENGTH and raw[-HASH_LENGTH - 2 : -2] == line_hash(previous, raw).encode()
+
+
+def _named_twice(raw: bytes, doc: Any) -> str | None:
+    """Give a name that two members of one object have; None in a line that is written as orjson writes what it says."""
+    try:
+        if orjson.dumps(doc) == raw:
+            return None
+    except TypeError:  # deeper than orjson writes: the record's members say so
+        return None
+    found: list[str] = []
+
+    def see(pairs: list[tuple[str, Any]]) -> None:
+        names = set[str]()
+        for name, _ in pairs:
+            if name in names:
+                found.append(name)
+            names.add(name)
+
+    json.loads(raw, object_pairs_hook=see, parse_int=float)
+    return found[0] if found else None

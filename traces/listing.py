@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import TraceCorruptError, TraceError
+from .errors import NotATraceError, TraceCorruptError, TraceError
 from .fold import count_commits
-from .lines import Lines
+from .lines import START, Lines
 from .lock import lock_holder
+from .opening import open_file
 from .store import SUFFIX, trace_name
 from .tail import read_ending
 
@@ -45,12 +46,20 @@ def summarize(path: Path) -> TraceSummary:
     """Summarise one trace; errors of reading become the summary."""
     size = 0
     try:
-        with open(path, "rb") as file:
+        with open(open_file(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             return _read(path, file, size)
-    except (TraceError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = error.reason if isinstance(error, TraceCorruptError) else f"{type(error).__name__}: {error}"
+    except (TraceError, OSError) as error:
+        reason = error.reason if isinstance(error, TraceCorruptError) else one_line(error)
         return TraceSummary(path, trace_name(path), "corrupt", None, 0, None, None, size, None, reason)
+
+
+def one_line(error: TraceError | OSError) -> str:
+    """What went wrong, without the path: "can't be read: Permission denied"."""
+    if isinstance(error, OSError):
+        return f"can't be read: {error.strerror}"
+    cause = error.__cause__
+    return f"can't be read: {cause.strerror}" if isinstance(cause, OSError) else str(error)
 
 
 def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
@@ -59,16 +68,18 @@ def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
         return TraceSummary(
             path, trace_name(path), "interrupted", None, 0, None, None, size, lock_holder(path), "no whole record"
         )
+    if not first.startswith(START):
+        raise NotATraceError(path)
     header = Lines(first, path).record(0)
     if header.kind != "header":
         raise TraceCorruptError("the header is the first record", 1, path=path, actual=header.kind)
-    task, length = header.get("task"), _TAIL
+    length = _TAIL
     while True:
         start = max(0, size - length)
         file.seek(start)
         lines = Lines(file.read(size - start), path)
         steps = count_commits(lines)
-        ending = read_ending(lines.data, lines.end) if steps or not start else None
+        ending = read_ending(lines) if steps or not start else None
         if ending is not None or not start:
             break
         length *= 16
@@ -78,11 +89,11 @@ def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
         raise TraceCorruptError("the last line is not what was written", 0, path=path)
     return TraceSummary(
         path=path,
-        run_id=str(header["run_id"]),
+        run_id=header.get("run_id") or trace_name(path),
         status=ending.status,
         stop_reason=ending.stop_reason,
         steps=steps,
-        objective=task.get("objective") if isinstance(task, dict) else task,
+        objective=(header.get("task") or {}).get("objective"),
         started_at=header.at,
         size=size,
         pid=lock_holder(path),

@@ -1,39 +1,44 @@
 """One line of a trace: how it is written, and a view of it that parses when asked."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import orjson
 
-from .errors import RecordError
+from .errors import MissingMemberError, RecordError, TraceCorruptError
+from .schema import MEMBERS, misfit
 
 FORMAT = 1
 HASH_LENGTH = 32
-KINDS = frozenset(
-    ("header", "decide", "intent", "outcome", "commit", "snapshot", "wait", "input", "branch", "event", "resume", "end")
-)
+KINDS = frozenset(MEMBERS)
 PATCHING = frozenset(("commit", "resume", "end"))
 """The kinds that may carry a patch: folding these in the file's order gives the states."""
 
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
-_HEAD = re.compile(rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]*),"step":(0|[1-9][0-9]*),"at":([^,}]+)[,}]')
+_HEAD = re.compile(
+    rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]{0,14}),"step":(0|[1-9][0-9]{0,14}),"at":([-+.0-9eE]{1,40})[,}]'
+)
 _BEFORE_HASH = b',"hash":"'
 _AFTER_HASH = b'"}'
 TAIL_LENGTH = len(_BEFORE_HASH) + HASH_LENGTH + len(_AFTER_HASH)
 
 
 class Record(Mapping[str, Any]):
-    """An immutable view of one line: a mapping of its members, parsed once and on first use.
+    """An immutable view of one line: a mapping of its members, parsed and checked once, on first use.
 
     `raw` is the line without its newline. The members `kind`, `seq`, `step`, `at` and `hash` are attributes as well.
     What `data` gives is shared by all who look: copy what you want to change.
     """
 
-    __slots__ = ("_data", "at", "hash", "kind", "raw", "seq", "step")
+    __slots__ = ("_data", "at", "hash", "kind", "path", "raw", "seq", "step")
 
-    def __init__(self, raw: bytes, kind: str, seq: int, step: int, at: float, hash: str) -> None:
+    def __init__(
+        self, raw: bytes, kind: str, seq: int, step: int, at: float, hash: str, path: Path | None = None
+    ) -> None:
         self.raw = raw
         self.kind = kind
         self.seq = seq
@@ -41,10 +46,14 @@ class Record(Mapping[str, Any]):
         self.at = at
         self.hash = hash
         self._data: dict[str, Any] | None = None
+        self.path = path
 
     @classmethod
-    def parse(cls, raw: bytes) -> "Record":
-        """Read a line's head and hash; raises `RecordError` where it has not the form of a record."""
+    def parse(cls, raw: bytes, path: Path | None = None) -> "Record":
+        """Read a line's head and hash; raises `RecordError` where it has not the form of a record.
+
+        `path` is the trace's, for errors.
+        """
         head = _HEAD.match(raw)
         if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != _BEFORE_HASH or raw[-2:] != _AFTER_HASH:
             raise RecordError("the line has not the form of a record")
@@ -52,20 +61,46 @@ class Record(Mapping[str, Any]):
             at, digest = float(head[4]), raw[-HASH_LENGTH - 2 : -2].decode("ascii")
         except ValueError:
             raise RecordError("the line has not the form of a record") from None
-        return cls(raw, head[1].decode("ascii"), int(head[2]), int(head[3]), at, digest)
+        if not math.isfinite(at):
+            raise RecordError("the record's time is beyond all numbers")
+        return cls(raw, head[1].decode("ascii"), int(head[2]), int(head[3]), at, digest, path)
 
     @property
     def data(self) -> dict[str, Any]:
-        """All members of the line."""
+        """All members of the line; raises `TraceCorruptError` where they are not what a record of its kind has."""
         if self._data is None:
-            try:
-                self._data = orjson.loads(self.raw)
-            except orjson.JSONDecodeError as error:
-                raise RecordError(f"record {self.seq} is not JSON: {error}") from error
+            self._data = self.load()
         return self._data
 
+    def load(self) -> dict[str, Any]:
+        """Parse and check the line: this gives the members as `data` does, each time as a dict of one's own."""
+        try:
+            doc: dict[str, Any] = orjson.loads(self.raw)
+        except orjson.JSONDecodeError as error:
+            raise self._corrupt(f"the line is not JSON: {error}") from None
+        head = (doc.get("kind"), doc.get("seq"), doc.get("step"), doc.get("hash"))
+        if head != (self.kind, self.seq, self.step, self.hash):
+            raise self._corrupt("the line names its kind, seq, step or hash twice")
+        wrong = misfit(self.kind, doc, self.raw)
+        if wrong is not None:
+            raise self._corrupt(f"the {self.kind} record lacks what it must have: {wrong}")
+        return doc
+
+    def _corrupt(self, reason: str) -> TraceCorruptError:
+        return TraceCorruptError(reason, self.seq + 1, path=self.path)
+
     def __getitem__(self, member: str) -> Any:
-        return self.data[member]
+        try:
+            return self.data[member]
+        except KeyError:
+            raise MissingMemberError(f"the {self.kind} record has no {member}", self.seq + 1, path=self.path) from None
+
+    def get(self, member: str, default: Any = None) -> Any:
+        """Give a member, or `default` where the record has none of that name."""
+        return self.data.get(member, default)
+
+    def __contains__(self, member: object) -> bool:
+        return member in self.data
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.data)

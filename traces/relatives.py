@@ -1,12 +1,13 @@
 """Where the other runs of a family are on the disk: which folders hold the children, and where a run is looked for."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from .errors import TraceNotFoundError
+from .errors import TraceError, TraceNotFoundError
+from .opening import open_file
+from .record import Record
 from .store import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"
@@ -51,7 +52,7 @@ def find_relative(path: Path, run_id: str) -> Path:
     looked = []
     for place in places_of(path, run_id):
         looked.append(place)
-        if place.exists() and (trace_name(place) == run_id or (_header(place) or {}).get("run_id") == run_id):
+        if os.path.lexists(place) and (trace_name(place) == run_id or (_header(place) or {}).get("run_id") == run_id):
             return place
     folders = list(dict.fromkeys(str(place.parent) for place in looked))
     named = ", ".join(folders[:_NAMED])
@@ -59,7 +60,7 @@ def find_relative(path: Path, run_id: str) -> Path:
     raise TraceNotFoundError(f"there is no {looked[0].name} in {named}{others}", looked[0])
 
 
-def headers_in(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def headers_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Give the header of each trace of a folder by the run id that its file shows; what can't be read is left out."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         header = _header(path)
@@ -67,16 +68,25 @@ def headers_in(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield trace_name(path), header
 
 
-def _header(path: Path) -> dict[str, Any] | None:
+def _header(path: Path) -> Mapping[str, Any] | None:
     try:
-        with open(path, "rb") as file:
-            header: dict[str, Any] = orjson.loads(file.readline())
-        return header if header["kind"] == "header" else None
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        with open(open_file(path), "rb") as file:
+            return _parsed(file.readline())
+    except (OSError, TraceError):
         return None
 
 
-def headers_among(family: MemoryFamily) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parsed(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        header = Record.parse(line.removesuffix(b"\n"))
+        return header.data if header.kind == "header" else None
+    except TraceError:
+        return None
+
+
+def headers_among(family: MemoryFamily) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Give the header of each in-memory trace of a family by its run id."""
     for run_id, store in list(family.stores.items()):
-        yield run_id, orjson.loads(store.read().partition(b"\n")[0])
+        header = _parsed(store.read().partition(b"\n")[0])
+        if header is not None:
+            yield run_id, header

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
+from .errors import TraceCorruptError
 from .history import History
 from .lines import Lines
 from .record import Record
@@ -32,6 +33,14 @@ class Records(Sequence[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         return (self._lines.record(i) for i in range(len(self._lines)))
+
+    def of_kind(self, kind: str, seq: int, by: Record) -> Record:
+        """Give the earlier record that another refers to; raises `TraceCorruptError` where it is none of that kind."""
+        found = self._lines.record(seq) if seq < by.seq and seq < len(self._lines) else None
+        if found is None or found.kind != kind:
+            reason = f"the {by.kind} record refers to no earlier {kind}"
+            raise TraceCorruptError(reason, by.seq + 1, path=self._lines.path, actual=seq)
+        return found
 
 
 class Steps(Sequence[Step]):
@@ -63,7 +72,7 @@ class Steps(Sequence[Step]):
         records = [record for record in self._records[self._start(len(self)) :] if record.step == len(self)]
         if not any(record.kind in _WORK for record in records):
             return None
-        return Step(len(self), records, None, self._history, self._records.__getitem__, self._value)
+        return Step(len(self), records, None, self._history, self._records.of_kind, self._value)
 
     def _start(self, k: int) -> int:
         """The index of a step's first record: the one behind the commit before, or the header."""
@@ -74,5 +83,5 @@ class Steps(Sequence[Step]):
             records = self._records[self._start(k) : self._history.commits[k] + 1]
             if len(self._kept) >= _KEPT:
                 self._kept.pop(next(iter(self._kept)))
-            self._kept[k] = Step(k, records, records[-1], self._history, self._records.__getitem__, self._value)
+            self._kept[k] = Step(k, records, records[-1], self._history, self._records.of_kind, self._value)
         return self._kept[k]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .errors import TraceError
+from .errors import TraceCorruptError
 from .history import History
 from .record import Record
 from .share import Change, changes_of
@@ -58,7 +58,7 @@ class Step:
         records: Sequence[Record],
         commit: Record | None,
         history: History,
-        lookup: Callable[[int], Record],
+        lookup: Callable[[str, int, Record], Record],
         value: Callable[[Any], Any],
     ) -> None:
         self.index = index
@@ -101,7 +101,22 @@ class Step:
         if self._commit is None:
             return None
         recorded = self._commit.get("observation") or {}
-        return {**recorded, "results": [self._result(result) for result in recorded.get("results", ())]}
+        return {**recorded, "results": [self._result(self._commit, each) for each in recorded.get("results", ())]}
+
+    @property
+    def errors(self) -> list[tuple[str, str] | None]:
+        """The type and the message of each result of the observation that is an error; no blob is loaded for it."""
+        found: list[tuple[str, str] | None] = []
+        if self._commit is None:
+            return found
+        for each in (self._commit.get("observation") or {}).get("results", ()):
+            if isinstance(each, int):
+                error = self._outcome(self._commit, each)[1].get("error")
+                found.append(None if error is None else (error["type"], error["message"]))
+            else:
+                message = each.get("error")
+                found.append(None if message is None else (str(each.get("error_type")), message))
+        return found
 
     @property
     def patch(self) -> list[dict[str, Any]]:
@@ -140,15 +155,17 @@ class Step:
     def __repr__(self) -> str:
         return f"<Step {self.index}: {(self.decision or {}).get('mode')}, {len(self.patch)} changes>"
 
-    def _result(self, result: int | Mapping[str, Any]) -> dict[str, Any]:
+    def _outcome(self, commit: Record, seq: int) -> tuple[Record, Record]:
+        outcome = self._lookup("outcome", seq, commit)
+        return self._lookup("intent", outcome["intent"], outcome), outcome
+
+    def _result(self, commit: Record, result: int | Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(result, int):
             return {"id": None, "name": None, "output": None, "error": None, "error_type": None} | {
                 name: self._value(item) for name, item in result.items()
             }
-        outcome = self._lookup(result)
-        if outcome.kind != "outcome":
-            raise TraceError(f"the commit of step {self.index} takes record {result}, a {outcome.kind}, for an outcome")
-        intent, error = self._lookup(outcome["intent"]), outcome.get("error")
+        intent, outcome = self._outcome(commit, result)
+        error = outcome.get("error")
         return {
             "id": intent.get("action"),
             "name": intent["name"],
@@ -158,11 +175,16 @@ class Step:
         }
 
 
+NESTED = 100
+"""How many calls may be open inside each other: what shows and compares them is recursive, as their code was."""
+
+
 def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
     """Put intents and outcomes together, the children of an effect inside it.
 
     A call that was entered again (its run was suspended in it, or a crash left it open) is one effect: the attempt that
-    ended, else the last; what any attempt had done is inside it.
+    ended, else the last; what any attempt had done is inside it. Raises `TraceCorruptError` where an intent is inside a
+    later one, or more than `NESTED` deep.
     """
     actions = {
         action["id"]: action.get("args")
@@ -175,21 +197,30 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
     intents = [record for record in records if record.kind == "intent"]
     attempts: dict[Any, list[Record]] = {}
     for intent in intents:
-        attempts.setdefault(_call(intent), []).append(intent)
-    calls: dict[Any, Any] = {intent.seq: _call(intent) for intent in intents}
+        attempts.setdefault(call_of(intent), []).append(intent)
+    calls: dict[Any, Any] = {intent.seq: call_of(intent) for intent in intents}
+    depths: dict[Any, int] = {None: 0}
     below: dict[Any, list[Any]] = {}
     for call, tries in attempts.items():
-        below.setdefault(calls.get(tries[0].get("parent")), []).append(call)
+        above = calls.get(tries[0].get("parent"))
+        depths[call] = depth = depths.get(above, NESTED) + 1
+        if depth > NESTED:
+            raise TraceCorruptError(
+                f"the intent is inside a later one, or inside more than {NESTED} others",
+                tries[0].seq + 1,
+                path=tries[0].path,
+            )
+        below.setdefault(above, []).append(call)
 
     def ended(intent: Record) -> bool:
         return intent.seq in outcomes and not outcomes[intent.seq].get("cancelled")
 
-    def build(call: Any) -> Effect:
-        tries = attempts[call]
+    made: dict[Any, Effect] = {}
+    for call, tries in reversed(attempts.items()):  # what is inside a call was begun after it
         intent = next((each for each in tries if ended(each)), tries[-1])
         outcome, action = outcomes.get(intent.seq), intent.get("action")
         done: Mapping[str, Any] = outcome.data if outcome is not None else {}
-        return Effect(
+        made[call] = Effect(
             seq=intent.seq,
             phase=intent["phase"],
             name=intent["name"],
@@ -207,13 +238,12 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
             cancelled=bool(done.get("cancelled", False)),
             open=outcome is None,
             outcome=None if outcome is None else outcome.seq,
-            children=tuple(build(child) for child in below.get(call, ())),
+            children=tuple(made[child] for child in below.get(call, ())),
         )
+    return tuple(made[call] for call in below.get(None, ()))
 
-    return tuple(build(call) for call in below.get(None, ()))
 
-
-def _call(intent: Record) -> Any:
+def call_of(intent: Record) -> Any:
     """What an intent is an attempt at; one without a digest is a call of its own."""
     digest = intent.get("digest")
     return (intent["phase"], digest, intent.get("n", 0)) if digest else intent.seq

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+from .lines import Lines
 
 _AFTER_END = (b'{"kind":"event",', b'{"kind":"snapshot",')
 _END = b'{"kind":"end",'
@@ -41,23 +41,22 @@ def find_end(data: bytes, end: int) -> int | None:
     return None
 
 
-def read_ending(data: bytes, end: int) -> Ending | None:
-    """Tell how the run stands; None where `data`, if it is only the last part of a trace, is too short to tell.
+def read_ending(lines: Lines) -> Ending | None:
+    """Tell how the run stands; None where `lines`, if they are only the last of a trace, are too few to tell.
 
     An end record that only events follow says it. Else the run waits if requests made since the last commit are
     unanswered, and was interrupted if there are none.
     """
+    data, end = lines.data, lines.end
     at = find_end(data, end)
-    record = None
-    if at is not None:
-        record = orjson.loads(data[at : data.find(b"\n", at)])
+    record = lines.record_at(at).data if at is not None else None
     asked: dict[str, dict[str, Any]] = {}
     answered: set[str] = set()
-    for _, line in lines_backwards(data, end if at is None else at):
+    for start, line in lines_backwards(data, end if at is None else at):
         if line.startswith(_INPUT):
-            answered.update(orjson.loads(line)["answers"])
+            answered.update(lines.record_at(start)["answers"])
         elif line.startswith(_WAIT):
-            fresh = {request["id"]: request for request in orjson.loads(line)["requests"]}
+            fresh = {request["id"]: request for request in lines.record_at(start)["requests"]}
             asked = fresh | asked
         elif line.startswith(_STEP):
             break

@@ -16,8 +16,10 @@ from .find import Blame, blame
 from .fold import Fold, commit_offset, count_commits, plan_state
 from .history import History
 from .lines import Lines
+from .opening import read_file
 from .record import Record
 from .relatives import find_relative
+from .schema import DEPTH, is_shallow
 from .sequences import Records, Steps
 from .step import Step
 from .store import MemoryStore, trace_name
@@ -65,16 +67,10 @@ class Trace:
         """Read a trace file.
 
         Raises `TraceNotFoundError`, or `TraceCorruptError` where a line has not a record's form or the last whole line
-        is not what was written. A torn last line is no error.
+        is not what was written; `NotATraceError` is one where the file holds no record. A torn last line is no error.
         """
-        path = Path(path)
-        try:
-            data = path.read_bytes()
-        except (FileNotFoundError, IsADirectoryError):
-            raise TraceNotFoundError(f"there is no trace at {path}", path) from None
-        except OSError as error:
-            raise TraceError(f"{path} can't be read: {error.strerror}") from error
-        trace = cls(data, path=path)
+        trace = cls(read_file(Path(path), links=True), path=Path(path))
+        trace._lines.check_kind()
         trace._lines.check_tail()
         return trace
 
@@ -138,14 +134,13 @@ class Trace:
     @property
     def run_id(self) -> str:
         """The run's id, as the header says it, else as the file is called."""
-        if self._lines.end:
-            return str(self.header["run_id"])
-        return trace_name(self.path) if self.path is not None else ""
+        named = self.header.get("run_id") if self._lines.end else None
+        return named or (trace_name(self.path) if self.path is not None else "")
 
     @cached_property
     def ending(self) -> Ending:
         """How the run stands, with the requests that are open."""
-        return read_ending(self._lines.data, self._lines.end) or Ending("interrupted")
+        return read_ending(self._lines) or Ending("interrupted")
 
     @property
     def status(self) -> str:
@@ -284,15 +279,31 @@ class Trace:
         check_structure(self._lines, self._base)
 
     def blob(self, reference: dict[str, Any] | str) -> bytes:
-        """Give the bytes that a reference `{"$blob": hash, …}`, or a hash, stands for."""
-        return self._blobs.get(reference if isinstance(reference, str) else reference["$blob"])
+        """Give the bytes that a reference `{"$blob": hash, "bytes": length}`, or a hash, stands for.
+
+        Raises `TraceNotFoundError` where the blob is missing, `TraceCorruptError` where it is something else.
+        """
+        if isinstance(reference, str):
+            return self._blobs.get(reference)
+        if not is_blob(reference):
+            raise TraceError(f"{reference!r} refers to no blob")
+        return self._blobs.get(reference["$blob"], reference["bytes"])
 
     def value(self, recorded: Any) -> Any:
         """Give what a recorded value stands for: the JSON value of a blob where it is a reference to one, else itself.
 
-        Raises `TraceNotFoundError` where the blob is missing.
+        Raises as `blob` does.
         """
-        return orjson.loads(self.blob(recorded)) if is_blob(recorded) else recorded
+        if not is_blob(recorded):
+            return recorded
+        data = self.blob(recorded)
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise TraceCorruptError(f"blob {recorded['$blob']} is not JSON: {error}", 0, path=self.path) from None
+        if data.count(b"[") + data.count(b"{") > DEPTH and not is_shallow(value, DEPTH):
+            raise TraceCorruptError(f"blob {recorded['$blob']} nests deeper than {DEPTH} levels", 0, path=self.path)
+        return value
 
     def until(self, hash: str) -> "Trace":
         """Give the trace as it stood when the record with this hash was its last one.
@@ -310,18 +321,9 @@ class Trace:
 
         In memory those are found whose writers were created with a `parent`. On the disk it is looked for by its file's
         name: in the same folder, in `<own name>.branches` below it, in the folder above if this one is such a folder,
-        and in the other `.branches` there; the run that this one was forked from also where it stood then. Raises
-        `TraceNotFoundError`, which says where it was looked for.
+        and in the other `.branches` there. The file that a header names for a run elsewhere is not opened: a trace is
+        data, and may name any. Raises `TraceNotFoundError`, which says where it was looked for.
         """
-        try:
-            return self._relative(run_id)
-        except TraceNotFoundError:
-            link = (self.header.get("parent") if self.size else None) or {}
-            if link.get("run") != run_id or "file" not in link or not Path(link["file"]).exists():
-                raise
-            return Trace.load(link["file"])
-
-    def _relative(self, run_id: str) -> "Trace":
         if self.path is None:
             store = self._memory.family.stores.get(run_id) if self._memory is not None else None
             if store is None:
@@ -329,7 +331,16 @@ class Trace:
                     return self
                 raise TraceNotFoundError(f"there is no run {run_id} among the relatives of this in-memory trace")
             return Trace(store.read, blobs=MemoryBlobs(store.blobs), memory=store, size=store.size)
-        found = Trace.load(find_relative(self.path, run_id))
+        try:
+            place = find_relative(self.path, run_id)
+            found = Trace(read_file(place), path=place)
+            found._lines.check_tail()
+        except TraceNotFoundError as error:
+            link = (self.header.get("parent") if self.size else None) or {}
+            if link.get("run") != run_id or "file" not in link:
+                raise
+            named = f"{error}; the header says that it was at {link['file']}"
+            raise TraceNotFoundError(named, error.path) from None
         found._bases = self._bases
         return found
 

@@ -1,0 +1,297 @@
+"""The members of each kind of record and their types: checked once, where a line becomes a record."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+DEPTH = 250
+"""How deep a record may nest, and a document below the place where a patch puts it: orjson writes up to 254 levels, and
+the state of a run nests at most 200."""
+LARGEST = 2**53
+"""Above every number and index of a record: what each JSON reader holds exactly."""
+Fits = Callable[[Any], bool]
+
+
+class Member(NamedTuple):
+    """One member: what it has to be, in words, and the test; `needed` where a record of its kind always has it."""
+
+    words: str
+    fits: Fits
+    needed: bool = False
+
+
+def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
+    """Say what is wrong with the members of a record, whose line is `raw`; None where they are as they must be.
+
+    Members that are not listed in `MEMBERS` may be anything.
+    """
+    nodes = raw.count(b"[") + raw.count(b"{")
+    if nodes > DEPTH and not is_shallow(doc, DEPTH):
+        return f"it nests deeper than {DEPTH} levels"
+    for name, member in MEMBERS.get(kind, _NONE).items():
+        if name in doc:
+            if not member.fits(doc[name]):
+                return f"its {name} is not {member.words}"
+        elif member.needed:
+            return f"it has no {name}"
+    if kind == "snapshot" and ("state" in doc) is ("base" in doc):
+        return "it has neither a state nor a base, or both"
+    if kind == "branch" and ("opened" in doc) is ("chosen" in doc):
+        return "it neither opens runs nor chooses one, or does both"
+    if kind == "branch" and "chosen" in doc and "strategy" not in doc:
+        return "it has no strategy"
+    patch = doc.get("patch")
+    if type(patch) is list and nodes + raw.count(b"/") > DEPTH and is_patch(patch) and not fits_below(patch):
+        return f"its patch nests deeper than {DEPTH} levels"
+    return None
+
+
+def is_patch(value: Any) -> bool:
+    """Tell whether a value is a patch as traces have them: of `add`, `replace` and `remove`.
+
+    With `copy`, n operations would make a document of 2^n values; with `move` they nest it deeper than any of them.
+    """
+    if type(value) is not list:
+        return False
+    for op in value:
+        if type(op) is not dict or type(path := op.get("path")) is not str or (path and path[0] != "/"):
+            return False
+        if (kind := op.get("op")) != "remove" and (kind not in _SETTING or "value" not in op):
+            return False
+    return True
+
+
+def fits_below(patch: list[dict[str, Any]]) -> bool:
+    """Tell whether each value of a patch, at its place, nests no deeper than a record may."""
+    return all(
+        op["path"].count("/") <= DEPTH and is_shallow(op.get("value"), DEPTH - op["path"].count("/")) for op in patch
+    )
+
+
+def is_shallow(value: Any, deepest: int) -> bool:
+    """Tell whether a value nests at most so many levels."""
+    level = [value] if isinstance(value, dict | list) else []
+    while level and deepest >= 0:
+        deepest -= 1
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if type(child) is dict or type(child) is list
+        ]
+    return not level
+
+
+def is_run_id(value: Any) -> bool:
+    """Tell whether a value can be the id of a run, which becomes the name of a file beside the trace."""
+    return type(value) is str and len(value) <= 240 and _RUN_ID.fullmatch(value) is not None and value.strip(".") != ""
+
+
+_SETTING = frozenset(("add", "replace"))
+_RUN_ID = re.compile(r"[^\x00-\x1f\x7f/\\:]+")
+_PLACE = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})*)?")
+_HASH = re.compile(r"[0-9a-f]{32}")
+_STATUSES = ("completed", "stopped", "waiting", "failed", "cancelled")
+
+
+def _any(value: Any) -> bool:
+    return True
+
+
+def _text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def _index(value: Any) -> bool:
+    return type(value) is int and 0 <= value < LARGEST
+
+
+def _object(value: Any) -> bool:
+    return type(value) is dict
+
+
+def _hash(value: Any) -> bool:
+    return type(value) is str and _HASH.fullmatch(value) is not None
+
+
+def _place(value: Any) -> bool:
+    return type(value) is str and _PLACE.fullmatch(value) is not None
+
+
+def _none_or(fits: Fits) -> Fits:
+    return lambda value: value is None or fits(value)
+
+
+def _list_of(fits: Fits) -> Fits:
+    return lambda value: type(value) is list and all(map(fits, value))
+
+
+def _map_of(fits: Fits) -> Fits:
+    return lambda value: type(value) is dict and all(map(fits, value.values()))
+
+
+def _with(needed: Mapping[str, Fits] | None = None, **optional: Fits) -> Fits:
+    """An object with these members; others may be anything."""
+    required = needed or {}
+
+    def fits(value: Any) -> bool:
+        return (
+            type(value) is dict
+            and all(name in value and check(value[name]) for name, check in required.items())
+            and all(check(value[name]) for name, check in optional.items() if name in value)
+        )
+
+    return fits
+
+
+_maybe_text, _maybe_number = _none_or(_text), _none_or(_number)
+_usage = _none_or(
+    _with(
+        tokens_in=_number,
+        tokens_out=_number,
+        cost=_maybe_number,
+        seconds=_number,
+        calls=_number,
+        unpriced=_number,
+    )
+)
+_action = _with({"name": _text}, id=_maybe_text, args=_none_or(_object))
+
+
+def _decision(value: Any) -> bool:
+    return _plain_decision(value) and _candidates(value.get("candidates"))
+
+
+def _candidates(value: Any) -> bool:
+    return value is None or _index(value) or (type(value) is list and all(map(_decision, value)))
+
+
+_plain_decision = _with(
+    {"mode": _text},
+    actions=_none_or(_list_of(_action)),
+    rationale=_maybe_text,
+    prompt=_maybe_text,
+    schema=_none_or(_object),
+    seconds=_maybe_number,
+)
+_result = _with(id=_maybe_text, name=_maybe_text, error=_maybe_text, error_type=_maybe_text)
+_observation = _none_or(_with(results=_list_of(lambda each: _index(each) or _result(each))))
+_error = _none_or(_with({"type": _text, "message": _text}, traceback=_maybe_text, phase=_maybe_text))
+_request = _with(
+    {"id": _text},
+    prompt=_maybe_text,
+    schema=_none_or(_object),
+    deadline=_maybe_number,
+    kind=_text,
+    details=_none_or(_object),
+)
+_criterion = _with({"criterion": _text}, passed=_none_or(_flag), evidence=_maybe_text)
+_link = _with(
+    {"run": is_run_id, "step": _index},
+    candidate=_index,
+    call=_text,
+    name=_text,
+    hash=_none_or(_hash),
+    path=_text,
+    file=_text,
+    edit=is_patch,
+    reuse_effects=_with({"run": is_run_id, "step": _index}, file=_text),
+)
+_task = _with(id=_maybe_text, objective=_maybe_text, inputs=_none_or(_object), metadata=_none_or(_object), budget=_any)
+_budget = _map_of(_maybe_number)
+_opened = _with({"place": _place, "run": is_run_id, "children": _list_of(is_run_id)})
+_chosen = _with(run=is_run_id, place=_place, candidate=_index, stop_reason=_maybe_text)
+
+_NONE: Mapping[str, Member] = {}
+MEMBERS: Mapping[str, Mapping[str, Member]] = {
+    "header": {
+        "format": Member("a number", _index),
+        "run_id": Member("a run's id", is_run_id),
+        "parent": Member("null, or a run and a step", _none_or(_link)),
+        "versions": Member("an object of texts", _map_of(_text)),
+        "module": Member("text", _text),
+        "state": Member("text", _text),
+        "schema": Member("an object", _object),
+        "schema_version": Member("a number", _index),
+        "task": Member("a task", _task),
+        "budget": Member("an object of numbers", _budget),
+        "seed": Member("a number", _none_or(_number)),
+    },
+    "snapshot": {
+        "state": Member("an object", _object),
+        "base": Member("a run and a step", _with({"run": is_run_id, "step": _index})),
+    },
+    "decide": {
+        "decision": Member("a decision", _decision, True),
+        "candidate": Member("a number", _index),
+    },
+    "branch": {
+        "opened": Member("a place, a run and its children", _opened),
+        "chosen": Member("a run or a candidate", _chosen),
+        "strategy": Member("an object with a name", _with({"name": _text})),
+        "scores": Member("an object of numbers", _map_of(_maybe_number)),
+        "lost": Member("an object of texts", _map_of(_text)),
+        "cut": Member("null or text", _maybe_text),
+        "waited": Member("a number", _number),
+    },
+    "intent": {
+        "phase": Member("text", _text, True),
+        "name": Member("text", _text, True),
+        "action": Member("null or text", _maybe_text),
+        "digest": Member("text", _text),
+        "n": Member("a number", _index),
+        "key": Member("text", _text),
+        "parent": Member("null or a number", _none_or(_index)),
+        "idempotent": Member("true or false", _flag),
+        "child": Member("a run's id", is_run_id),
+    },
+    "outcome": {
+        "intent": Member("a number", _index, True),
+        "error": Member("null, or a type and a message", _error),
+        "cancelled": Member("true or false", _flag),
+        "seconds": Member("null or a number", _maybe_number),
+        "usage": Member("an object of counts", _usage),
+        "waited": Member("a number", _number),
+    },
+    "commit": {
+        "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
+        "observation": Member("results and a value", _observation),
+        "usage": Member("an object of counts", _usage),
+        "background": Member("an object", _none_or(_object)),
+    },
+    "event": {
+        "name": Member("text", _text, True),
+        "intent": Member("null or a number", _none_or(_index)),
+    },
+    "wait": {"requests": Member("a list of requests", _list_of(_request), True)},
+    "input": {
+        "answers": Member("an object", _object, True),
+        "expired": Member("a list of texts", _none_or(_list_of(_text))),
+        "waited": Member("a number", _number),
+    },
+    "resume": {
+        "attempt": Member("a number", _index),
+        "versions": Member("an object of texts", _map_of(_text)),
+        "budget": Member("an object of numbers", _budget),
+        "torn": Member("a number", _index),
+        "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
+    },
+    "end": {
+        "status": Member("one of " + ", ".join(_STATUSES), lambda value: value in _STATUSES, True),
+        "stop_reason": Member("null or text", _maybe_text),
+        "final_result": Member("null or text", _maybe_text),
+        "usage": Member("an object of counts", _usage),
+        "task_result": Member("a task's result", _none_or(_with(criteria=_list_of(_criterion)))),
+        "error": Member("null, or a type and a message", _error),
+        "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
+    },
+}
+"""What each kind of record carries, in the order of `docs/trace-format.md`."""
