@@ -41,6 +41,12 @@ class Store(Protocol):
     def truncate(self, size: int) -> None:
         """Cut off what stands behind the first `size` bytes."""
 
+    def is_in_place(self) -> bool:
+        """Say whether what is written here is still what others find at `path`."""
+
+    def remains(self) -> bytes:
+        """Give what was written, where it is no longer in place; nothing is written for that."""
+
     def close(self) -> None:
         """Give up the lock; what is still buffered is dropped."""
 
@@ -126,6 +132,14 @@ class MemoryStore:
             self._chunks = [data]
             self.size = size
 
+    def is_in_place(self) -> bool:
+        """Say that it is: memory has no other place."""
+        return True
+
+    def remains(self) -> bytes:
+        """Give what was written."""
+        return self.read()
+
     def close(self) -> None:
         """Let the next writer in."""
         with contextlib.suppress(RuntimeError):
@@ -139,7 +153,9 @@ class FileStore:
         self.path: Path | None = path
         self._file = path
         self._fd = fd
-        self._written = os.fstat(fd).st_size
+        stat = os.fstat(fd)
+        self._written = stat.st_size
+        self._identity = (stat.st_dev, stat.st_ino)
         self._buffer: bytearray | None = bytearray() if buffered else None
 
     @classmethod
@@ -225,14 +241,12 @@ class FileStore:
 
     def read(self) -> bytes:
         """Give all that was written so far."""
-        self.flush()
-        with open(self._file, "rb") as file:
-            return file.read()
+        return self.read_from(0)
 
     def read_from(self, start: int) -> bytes:
         """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
         self.flush()
-        with open(self._file, "rb") as file:
+        with open(self._fd, "rb", closefd=False) as file:  # by its descriptor: another file may stand at its path
             file.seek(start)
             return file.read()
 
@@ -245,11 +259,35 @@ class FileStore:
             os.ftruncate(self._fd, size)
         self._written = min(actual, size)
 
+    def is_in_place(self) -> bool:
+        """Say whether the file still stands at its path, and the descriptor is still that file's.
+
+        It is not once somebody has removed, renamed or replaced the file, or closed the descriptor under the writer.
+        """
+        try:
+            there = os.stat(self._file)
+            return self._is_mine(self._fd) and (there.st_dev, there.st_ino) == self._identity
+        except OSError:
+            return False
+
+    def remains(self) -> bytes:
+        """Give what was written, as far as the descriptor still has it."""
+        if not self._is_mine(self._fd):
+            return b""
+        with open(self._fd, "rb", closefd=False) as file:
+            file.seek(0)
+            return file.read() + bytes(self._buffer or b"")
+
+    def _is_mine(self, fd: int) -> bool:
+        stat = os.fstat(fd)
+        return (stat.st_dev, stat.st_ino) == self._identity
+
     def close(self) -> None:
         """Give up the descriptor and with it the lock; what is still buffered is dropped."""
         fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        with contextlib.suppress(OSError):  # somebody has closed it before; the number may be another file's by now
+            if fd >= 0 and self._is_mine(fd):
+                os.close(fd)
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, Self
 
 from .blob import Blobs, FolderBlobs, MemoryBlobs
@@ -16,6 +17,8 @@ from .trace import Trace
 Durability = Literal["process", "power", "none"]
 SYNCED = frozenset(("commit", "end", "snapshot", "wait", "input"))
 """The kinds after which durability "power" waits for the disk."""
+LOOK_SECONDS = 0.005
+"""How long a writer writes without a look whether its file still stands where it was: a look costs two system calls."""
 
 
 class TraceWriter:
@@ -42,6 +45,9 @@ class TraceWriter:
         self._synced = SYNCED if durability == "power" else frozenset()
         self._size = store.size
         self._last = b""
+        self._looked = monotonic()
+        self._lost = False
+        self._remains = b""
         self._ready = True
         self._closed = False
         self._lock = threading.Lock()
@@ -136,6 +142,8 @@ class TraceWriter:
         with self._lock:
             if not self._ready:
                 self._recover()
+            if kind == "end" or monotonic() - self._looked > LOOK_SECONDS:
+                self._look()
             seq = self.position
             raw, digest = write_line(self._last, kind, seq, step, at, members, default)
             self._ready = False
@@ -176,6 +184,8 @@ class TraceWriter:
                 except OSError as error:
                     raise self._fail(error) from error
             assert self.path is not None
+            if self._lost:  # another file, or none, stands at its path
+                return Trace(self._remains, path=self.path, blobs=self._blobs)
             return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self._size)
 
     def read_from(self, start: int) -> bytes:
@@ -236,6 +246,21 @@ class TraceWriter:
             self.failed = TraceWriteError(f"{self._name} lost buffered records when a write was interrupted", self.path)
             raise self.failed
         self._ready = True
+
+    def _look(self) -> None:
+        """Raise `TraceWriteError` where what is written is no longer the file that others find, and may resume."""
+        self._looked = monotonic()
+        if self._store.is_in_place():
+            return
+        self._lost = True
+        with contextlib.suppress(OSError):
+            self._remains = self._store.remains()
+        self.failed = TraceWriteError(
+            f"{self._name} is no longer the file that this run writes: it was removed, renamed or replaced meanwhile "
+            "(or its descriptor closed), so that another process may go on with it; nothing more is written or started",
+            self.path,
+        )
+        raise self.failed
 
     def _fail(self, error: OSError) -> TraceWriteError:
         reason = error.strerror or str(error)
