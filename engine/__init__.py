@@ -4,12 +4,12 @@ from .actions import run_actions
 from .arguments import ArgumentError
 from .asking import ask, ask_sync
 from .beside import child_state, start_child, wait_child
+from .bound import bind
 from .branch import Branch, BranchStrategy, Node, Score
 from .budget import RuntimeBudget
 from .calls import CallInfo
 from .child_result import ChildResult
 from .clock import Clock, SystemClock
-from .context import bind
 from .criteria import (
     FinalResultCriteria,
     MaxRuntimeCriteria,

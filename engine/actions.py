@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from typing import Any
 
 import anyio
-import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
@@ -17,7 +16,9 @@ from .context import Frame, frame_or_none
 from .decision import Action, ActionResult, Decision, Observation, made
 from .effects import carry_out, reserve, started
 from .errors import EffectError, EngineUsageError, ModuleDefinitionError
+from .lanes import lane_in
 from .marks import spec_of
+from .refs import request_digest
 from .several import the_one_of
 
 Tools = Mapping[str, Callable[..., Any]]
@@ -90,14 +91,15 @@ def _stray(begun: "_Begun | ActionResult", raised: BaseException) -> ActionResul
 
 
 def _own(frame: Frame) -> Frame:
-    return Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, frame.call, frame.span)
+    lane = lane_in(frame).name
+    return Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, frame.call, frame.span, lane)
 
 
 def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> None:
     """Gives each action's frame the count of equal calls before it, in the actions' order and not that of starting."""
     for own, action in zip(frames, actions, strict=True):
-        digest, n = frame.match(action.name, orjson.dumps(action.args))
-        own.counts[digest] = n
+        digest = request_digest(frame.prefix, action.name, action.args)
+        own.lane.begin_at(digest, lane_in(frame).number(digest))
 
 
 @dataclass(slots=True)

@@ -82,6 +82,8 @@ async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
     if call.recorded is not None:
         await question.frame.host.turn(call)
         return typed(_SPEC, replayed(call)[1])
+    if call.order is not None:
+        await call.order.all()
     while not started(call, (), {}):
         await anyio.sleep(0.005)
     waits = _live(call).waits
@@ -129,7 +131,10 @@ def ask_sync(
 def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
     call = question.frame.host.begin(question.frame, _SPEC, question.named)
     if call.recorded is not None:
+        question.frame.host.turn_in_thread(call)
         return typed(_SPEC, replayed(call)[1])
+    if call.order is not None:
+        call.order.all_in_thread()
     while not started(call, (), {}):
         threading.Event().wait(0.005)
     run, answered, given = _live(call), threading.Event(), list[Any]()

@@ -74,6 +74,10 @@ class CallInfo:
     usage: Usage | None = None
 
 
+LAST = 1 << 60
+"""The order of what came to be known after all that is recorded."""
+
+
 @dataclass(slots=True)
 class Recorded:
     """The outcome of a call as a trace has it: a result in JSON form, or an error."""
@@ -92,11 +96,13 @@ class Call:
         "charged",
         "coroutine",
         "deliver",
+        "entry",
         "frame",
         "inside",
         "intent",
         "key",
         "match",
+        "order",
         "outcome",
         "pending",
         "recorded",
@@ -113,21 +119,24 @@ class Call:
         run: Books | None,
         frame: Frame,
         spec: EffectSpec,
-        match: tuple[str, int],
+        match: tuple[str, int | str],
         key: str,
-        recorded: Recorded | None,
     ) -> None:
         self.run = run
         self.frame = frame
         self.spec = spec
         self.match = match
         self.key = key
-        self.recorded = recorded
-        self.intent = recorded.intent if recorded else -1
-        self.outcome = recorded.outcome if recorded else None
+        self.recorded: Recorded | None = None
+        self.intent = -1
+        self.outcome: int | None = None
         self.pending: dict[str, Any] = {}
         self.charged: Usage | None = None
         self.coroutine: Any = None
+        self.entry: Any = None
+        """The call as the journal has it, if it does."""
+        self.order: Any = None
+        """The recorded outcomes that are given before this call begins: those of a step that was cut off."""
         self.deliver: Callable[[], Any] | None = None
         """Says that a recorded outcome is given now."""
         self.reserved = 0
@@ -140,13 +149,19 @@ class Call:
 
     def inner_frame(self) -> Frame:
         """The frame in which the called function runs: its own effects are journaled under this call."""
-        frame, prefix = self.frame, b"%b.%d|" % (self.match[0].encode(), self.match[1])
+        frame, (digest, n) = self.frame, self.match
+        prefix = f"{digest}.{n}|".encode()
         return Frame(frame.host, frame.step, frame.phase, self.intent, prefix, self, self.inside)
 
     def info(self) -> CallInfo:
         """See CallInfo."""
         frame = self.frame
         return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key, self.charged)
+
+    def take(self, recorded: Recorded, deliver: Callable[[], Any], entry: Any) -> None:
+        """Gives the call an outcome that the journal has."""
+        self.recorded, self.deliver, self.entry = recorded, deliver, entry
+        self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: Usage) -> None:
         """Adds to what this call has cost."""

@@ -2,13 +2,12 @@
 
 import threading
 from asyncio import events
-from collections.abc import Callable
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import EffectNotAllowed, NoRunError
+from .lanes import Lane, frame_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from ..traces import TraceWriter
     from .calls import Call
     from .marks import EffectSpec
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Host(Protocol):
@@ -40,6 +36,9 @@ class Host(Protocol):
 
     async def turn(self, call: Any) -> None:
         """Waits until a recorded outcome's turn has come, so that outcomes arrive in their recorded order."""
+
+    def turn_in_thread(self, call: Any) -> None:
+        """`turn`, for sync code."""
 
     def emit(self, frame: "Frame", name: str, data: dict[str, Any]) -> None:
         """Writes an event."""
@@ -62,11 +61,11 @@ class Span:
 class Frame:
     """One running hook or call: which step and phase it belongs to, and what identifies the next effect in it.
 
-    `prefix` is the match (digest and number) of the enclosing call, `parent` its intent; `counts` says how often each
-    request was made here, so that the n-th of equal requests finds the n-th outcome.
+    `prefix` is the match (digest and number) of the enclosing call, `parent` its intent. A hook that is asked several
+    times at once has a prefix as well, which names its lane: `lane` is the one that the hook or call itself runs in.
     """
 
-    __slots__ = ("call", "counts", "host", "parent", "phase", "prefix", "rngs", "span", "step")
+    __slots__ = ("call", "host", "lane", "parent", "phase", "prefix", "rngs", "span", "step")
 
     def __init__(
         self,
@@ -77,6 +76,7 @@ class Frame:
         prefix: bytes = b"",
         call: Any = None,
         span: Span | None = None,
+        lane: str | None = None,
     ) -> None:
         self.host = host
         self.step = step
@@ -84,16 +84,11 @@ class Frame:
         self.parent = parent
         self.prefix = prefix
         self.call = call
-        self.counts: dict[str, int] = {}
-        self.rngs: dict[str, Random] = {}
+        if lane is None:
+            lane = "" if call is not None else prefix.decode().rstrip("|")
+        self.lane = Lane(self, lane)
+        self.rngs: dict[tuple[str, str], Random] = {}
         self.span = Span() if span is None else span
-
-    def match(self, name: str, args: bytes) -> tuple[str, int]:
-        """What identifies a request: the digest of its name and arguments under its parent, and its number here."""
-        digest = blake2b(b"%b%b\0%b" % (self.prefix, name.encode(), args), digest_size=8).hexdigest()
-        count = self.counts.get(digest, 0)
-        self.counts[digest] = count + 1
-        return digest, count
 
     def derive(self, what: str) -> bytes:
         """16 bytes that depend on the seed, the fork path, this place and `what` alone."""
@@ -112,7 +107,7 @@ class _Outside:
 
 NOWHERE = _Nowhere()
 OUTSIDE = _Outside()
-_frame: ContextVar[Any] = ContextVar("refold_frame", default=None)
+_frame = frame_variable
 _live_runs = 0
 _live_lock = threading.Lock()
 
@@ -137,7 +132,7 @@ def frame_or_none() -> Frame | None:
     """
     frame = _frame.get()
     if frame is None:
-        if _live_runs and threading.current_thread() is not threading.main_thread() and not _in_event_loop():
+        if _live_runs and threading.current_thread() is not threading.main_thread() and not in_event_loop():
             raise NoRunError(
                 "this thread does not know its run; start it with bind(fn), which carries the run along: "
                 "threading.Thread(target=bind(work))"
@@ -153,7 +148,8 @@ def frame_or_none() -> Frame | None:
     return frame  # type: ignore[no-any-return]
 
 
-def _in_event_loop() -> bool:
+def in_event_loop() -> bool:
+    """Whether this code runs in an event loop, which must not be blocked."""
     if events._get_running_loop() is not None:
         return True
     try:
@@ -163,16 +159,5 @@ def _in_event_loop() -> bool:
     return in_trio_run()
 
 
-def bind(fn: Callable[P, R]) -> Callable[P, R]:
-    """Carries the current run along into a thread: `Thread(target=bind(work))`."""
-    context = copy_context()
-
-    def bound(*args: P.args, **kwargs: P.kwargs) -> R:
-        return context.copy().run(fn, *args, **kwargs)
-
-    return bound
-
-
-frame_variable = _frame
 set_frame = _frame.set
 reset_frame = _frame.reset

@@ -29,8 +29,9 @@ class _Items(ItemsView[Any, Any]):
 class DraftDict(dict[Any, Any]):
     """A dict under change: complete at all times, with its values drafted as they are reached."""
 
-    __slots__ = ("meta",)
+    __slots__ = ("known", "meta")
     meta: Node
+    known: Any
 
     def __getitem__(self, key: Any) -> Any:
         value = dict.__getitem__(self, key)

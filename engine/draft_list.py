@@ -12,14 +12,16 @@ from .runs import Run, base_index, spliced
 class DraftList(list[Any]):
     """A list under change: complete at all times, with its items drafted as they are reached."""
 
-    __slots__ = ("meta",)
+    __slots__ = ("known", "meta")
     meta: Node
+    known: Any
 
     def own(self) -> None:
         """Gives a lent list back, as a copy, before anything but appending happens to this draft."""
         node = self.meta
         loan = node.loan
         if loan is not None:
+            self.known = None
             node.base = FrozenList(list.__getitem__(self, slice(loan.size)))
             node.base.meta = node.shape
             loan.values[loan.name] = node.base

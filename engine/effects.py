@@ -15,8 +15,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..traces import Follower
 from .calls import Call, CallInfo, replayed, typed
 from .cancellation import cancel_requests, is_cancelled, stray, withdraw
-from .context import Frame, frame_or_none, reset_frame, set_frame
+from .context import Frame, frame_or_none, in_event_loop, reset_frame, set_frame
 from .errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
+from .lanes import lane_in
 from .marks import EffectSpec, effect, is_async, spec_of
 from .usage import Usage
 from .workers import in_thread
@@ -52,6 +53,8 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if call.recorded is not None:
         await frame.host.turn(call)
         return typed(spec, replayed(call)[1])
+    if call.order is not None:
+        await call.order.all()
     if not started(call, args, kwargs):
         await reserve(call, args, kwargs)
     held, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
@@ -68,7 +71,11 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return fn(*args, **kwargs)
     call = frame.host.begin(frame, spec, spec.named(args, kwargs))
     if call.recorded is not None:
+        if not in_event_loop():  # there it came at once, and nothing in between
+            frame.host.turn_in_thread(call)
         return cast(R, typed(spec, replayed(call)[1]))
+    if call.order is not None and not in_event_loop():
+        call.order.all_in_thread()
     while not started(call, args, kwargs):
         time.sleep(_POLL_SECONDS)
     token = set_frame(call.inner_frame())
@@ -185,13 +192,18 @@ def _read_clock() -> datetime:
 
 
 def rng(name: str = "") -> random.Random:
-    """Random numbers that depend on the run's seed, this place and `name`; one stream within one hook or call."""
+    """Random numbers that depend on the run's seed, this place and `name`.
+
+    There is one stream within one hook or call, and one for each task and thread that it starts.
+    """
     frame = frame_or_none()
     if frame is None:
         return random.Random()
-    stream = frame.rngs.get(name)
+    lane = lane_in(frame).name
+    stream = frame.rngs.get((lane, name))
     if stream is None:
-        stream = frame.rngs[name] = random.Random(int.from_bytes(frame.derive(f"rng|{name}")))
+        place = f"rng|{name}" if lane == frame.lane.name else f"rng|{name}|{lane}"
+        stream = frame.rngs[lane, name] = random.Random(int.from_bytes(frame.derive(place)))
     return stream
 
 
@@ -200,9 +212,7 @@ def new_id() -> str:
     frame = frame_or_none()
     if frame is None:
         return str(uuid.uuid4())
-    count = frame.counts.get("id", 0)
-    frame.counts["id"] = count + 1
-    number = int.from_bytes(frame.derive(f"id|{count}"))
+    number = int.from_bytes(frame.derive(f"id|{lane_in(frame).number('id')}"))
     return str(uuid.UUID(int=number & _NOT_VERSION | _VERSION_8))
 
 

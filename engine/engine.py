@@ -200,7 +200,8 @@ class Engine:
         a request's time has passed.
 
         Raises:
-            DivergenceError: the code no longer does what the trace recorded. `on_divergence="ignore"` goes on with it
+            DivergenceError: the code no longer does what the trace recorded, or asks in the step that was cut off for
+                something else than was recorded there. `on_divergence="ignore"` goes on with it
                 nevertheless; "fork" leaves it as it is and gives the result of a fork, beside it or in `traces`, from
                 the state before the first step that differs: it takes what was recorded after that, and `value`, for
                 as long as the new code asks for the same.
@@ -221,12 +222,14 @@ class Engine:
                 self._redactor,
                 self.on_wait is not None,
             )
+            return await self._continue(resumption)
         except DivergenceError as error:
             if on_divergence != "fork":
                 raise
             first = error.divergences[0]
+            if error.result is not None:  # the answers are in the trace by now
+                value, request = ..., None
             return await self._leave(source, None if first.run else first.step, value, request, budget)
-        return await self._continue(resumption)
 
     async def _leave(
         self, source: Trace | Path, at: int | None, value: Any, request: str | None, budget: RuntimeBudget | None
@@ -356,7 +359,11 @@ class Engine:
             task = resumption.task
             runner = Runner(self.module, task, run, self.stop, resumption.budget.max_runtime_seconds)
             resumption.enter(run, runner)
-            return await self._drive(runner, task, fresh=False)
+            result = await self._drive(runner, task, fresh=False)
+            if run.diverged is not None:
+                run.diverged.result = result
+                raise run.diverged
+            return result
 
     async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult:
         """Preflight, environment, loop and end; opening and closing of the environment always pair."""

@@ -146,7 +146,12 @@ class WaitAnsweredError(RefoldError, ValueError):
 
 
 class DivergenceError(RefoldError, RuntimeError):
-    """The code no longer does what its trace recorded; `divergences` says where, the first one first."""
+    """The code no longer does what its trace recorded; `divergences` says where, the first one first.
+
+    `result` is that of the resumed run, where it was found only when the step that was cut off was run again.
+    """
+
+    result: Any = None
 
     def __init__(self, divergences: list[Any]) -> None:
         first = divergences[0]

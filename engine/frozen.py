@@ -27,10 +27,12 @@ class FrozenList(list[Any]):
     """A list that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain list.
 
     Its slots are those of `DraftList`, so that a draft that nobody else holds can become its frozen list uncopied.
+    `known` is what `value_digest` knows of it, if it was asked.
     """
 
-    __slots__ = ("meta",)
+    __slots__ = ("known", "meta")
     meta: Any
+    known: Any
 
     def __copy__(self) -> list[Any]:
         return self[:]
@@ -45,11 +47,12 @@ class FrozenList(list[Any]):
 class FrozenDict(dict[Any, Any]):
     """A dict that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain dict.
 
-    Its slots are those of `DraftDict`, for the same reason.
+    Its slots are those of `DraftDict`, for the same reason. `known` is its digest, if it was asked for.
     """
 
-    __slots__ = ("meta",)
+    __slots__ = ("known", "meta")
     meta: Any
+    known: Any
 
     def __copy__(self) -> dict[Any, Any]:
         return dict(self)

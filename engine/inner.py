@@ -82,6 +82,8 @@ async def run_child(
 
 async def made(call: Call, work: Any) -> Any:
     """What a call gives that is made now."""
+    if call.order is not None:
+        await call.order.all()
     if not started(call, (), {}):
         await reserve(call, (), {})
     return orjson.loads((await carry_out(call, work, {}))[1])

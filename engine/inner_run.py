@@ -48,7 +48,7 @@ class Place:
     step: int
     phase: str
     digest: str
-    n: int
+    n: int | str
     key: str
 
     @classmethod

@@ -1,18 +1,27 @@
 """Finds the recorded outcome of a call that is made again: by what was asked, never by the order of completion."""
 
+import re
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from anyio.lowlevel import checkpoint
 
 from ..traces import Effect
-from .calls import Recorded
+from .calls import LAST, Recorded
+from .context import Frame
+from .json_form import dump
+from .lanes import Lane, lane_in, lane_name
+from .recorded_order import RecordedOrder
+from .refs import Asked, read_form
+from .unmarked import MARKED, fits
 
-Key = tuple[str, str, int]
-_ROUNDS = 200
-"""How many rounds of the event loop an outcome waits for those that ended before it."""
+Number = int | str
+Match = tuple[str, Number]
+"""What a call is matched by, inside of its phase: the digest of the request, and its number among the equal ones."""
+Key = tuple[str, str, Number]
 ASK = "refold.ask"
 """What the intents of `ask` are called; no function has this name."""
 CHILD = "refold.child"
@@ -23,11 +32,142 @@ AWAITED = "refold.wait_child"
 """What the intents are called that wait for one of those."""
 
 
+_NUMBER = re.compile(r"[0-9]+")
+_Place = tuple[str, Match | None, str, str]
+
+
+@dataclass(slots=True)
+class Request:
+    """A request as it is looked for.
+
+    `within` is the call that it is made in, `n` its number among the equal ones of its lane, and `clear_n` what that
+    would be if nobody knew a secret. `state` is what its arguments may refer to.
+    """
+
+    phase: str
+    within: Match | None
+    lane: Lane
+    asked: Asked
+    n: Number
+    clear_n: Number
+    state: Any
+
+    @classmethod
+    def of(cls, frame: Frame, asked: Asked, state: Any) -> "Request":
+        """One more request in a frame."""
+        lane = lane_in(frame)
+        n = clear_n = lane.number(asked.digest)
+        if asked.clear != asked.digest:
+            clear_n = lane.number(asked.clear)
+        return cls(frame.phase, None if frame.call is None else frame.call.match, lane, asked, n, clear_n, state)
+
+    @property
+    def match(self) -> Match:
+        """What the request is matched by, as it would be written now."""
+        return self.asked.digest, self.n
+
+    def taken_as(self, match: Match) -> Match:
+        """What a recorded call is matched by that this request is: others like it count on from there."""
+        if match != self.match:
+            self.lane.counted(*match)
+        return match
+
+
+class Entry:
+    """One recorded call. `taken` says that it was asked for again, `over` that nobody has to wait for it any more."""
+
+    __slots__ = ("effect", "group", "over", "recorded", "taken")
+
+    def __init__(self, effect: Effect, recorded: Recorded, group: "_Group") -> None:
+        self.effect = effect
+        self.recorded = recorded
+        self.group = group
+        self.taken = False
+        self.over = False
+
+    @property
+    def match(self) -> Match:
+        """See Match."""
+        return self.effect.digest, self.effect.n
+
+    @property
+    def counts(self) -> bool:
+        """Whether it must be asked for again: it ended, or may not be made a second time."""
+        return self.recorded.outcome is not None or not self.effect.idempotent
+
+    def give(self) -> None:
+        """Notes that the caller now goes on with the outcome."""
+        self.over = True
+        self.group.order.moved()
+
+
+class _Lane:
+    """The calls of one lane in the order in which they were begun; those before `at` were asked for, or never will.
+
+    `left` counts those that must be asked for and were not.
+    """
+
+    __slots__ = ("at", "entries", "left")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.at = 0
+        self.left = 0
+
+
+class _Group:
+    """The calls that one hook, or one call, has made: in their lanes, and in the order in which they ended."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, _Lane] = {}
+        self.order = RecordedOrder()
+        self.left = 0
+        """How many of its calls must be asked for and were not; actions aside."""
+
+    def add(self, entry: Entry) -> None:
+        """Takes a call in; before any is asked for."""
+        if entry.recorded.outcome is not None:
+            self.order.add(entry)
+        if entry.effect.action is None:  # actions are begun together: they stand in no lane
+            lane = self.lanes.setdefault(lane_name(entry.effect.n), _Lane())
+            lane.entries.append(entry)
+            lane.left += entry.counts
+            self.left += entry.counts
+
+    def take(self, entry: Entry) -> None:
+        """Notes that a call is asked for again: what stands before it in its lane is not asked for any more."""
+        entry.taken = True
+        if entry.effect.action is None:
+            lane = self.lanes[lane_name(entry.effect.n)]
+            lane.left -= entry.counts
+            self.left -= entry.counts
+            while lane.at < len(lane.entries) and lane.entries[lane.at].effect.seq <= entry.effect.seq:
+                each = lane.entries[lane.at]
+                each.over = each.over or not each.taken
+                lane.at += 1
+        self.order.moved()
+
+    def skip(self, name: str) -> None:
+        """Nobody waits any more for what a lane has not asked for: it has come to something new."""
+        for entry in self.lanes[name].entries if name in self.lanes else ():
+            entry.over = entry.over or not entry.taken
+
+    def unstarted(self, lane: Lane) -> list[str]:
+        """The recorded lanes that this one started, and has not started again so far."""
+        begin = f"{lane.name}." if lane.name else ""
+        found = []
+        for name in self.lanes:
+            number = _NUMBER.match(name.removeprefix(begin)) if name.startswith(begin) else None
+            if number is not None and int(number[0]) >= lane.started:
+                found.append(name)
+        return found
+
+
 class Journal:
     """The calls and events that a trace has of one step, or of the start of the run.
 
     `again` holds the intents that a person has told to run again. A cancelled call counts as not recorded: it runs
-    again if it may (see `unknown`).
+    again if it may (see `unknown`). `complete` says that nothing is asked for that is not recorded.
     """
 
     def __init__(
@@ -36,67 +176,146 @@ class Journal:
         events: Iterable[Mapping[str, Any]] = (),
         *,
         again: frozenset[int] = frozenset(),
+        complete: bool = False,
         value: Callable[[Any], Any] = lambda result: result,
     ) -> None:
-        self._calls: dict[Key, Recorded] = {}
+        self._entries: dict[Key, Entry] = {}
+        self._groups: dict[tuple[str, Match | None], _Group] = {}
+        self._alike: dict[_Place, list[Entry]] = {}
+        """The calls by where they were made, their lane and name."""
+        self._marked: dict[_Place, list[Entry]] = {}
+        """Those with marks in their arguments, as far as they were looked at."""
+        self._complete = complete
         self._value = value
-        self._taken: set[Key] = set()
-        self._given: set[int] = set()
-        self._inner: set[Key] = set()
-        """Calls inside others: whoever is given the outer outcome does not ask for these."""
+        self._lock = threading.RLock()
         self._events = Counter(_event_key(e["name"], e.get("data")) for e in events)
         for effect in effects:
-            for each in effect.walk():
-                self._add(each, again)
-                if each is not effect:
-                    self._inner.add(_key(each))
+            self._add(effect, None, again)
 
-    def _add(self, effect: Effect, again: frozenset[int]) -> None:
+    def _add(self, effect: Effect, parent: Match | None, again: frozenset[int]) -> None:
         key = _key(effect)
-        if effect.open or effect.cancelled or effect.seq in again:
-            self._calls.setdefault(key, Recorded(effect.seq, None))
-        else:
-            self._calls[key] = Recorded(effect.seq, effect.outcome, effect.result, effect.error, effect.outcome or 0)
+        unended = effect.open or effect.cancelled or effect.seq in again
+        if key not in self._entries or not unended:
+            recorded = (
+                Recorded(effect.seq, None)
+                if unended
+                else Recorded(effect.seq, effect.outcome, effect.result, effect.error, effect.outcome or 0)
+            )
+            group = self._groups.setdefault((effect.phase, parent), _Group())
+            entry = self._entries[key] = Entry(effect, recorded, group)
+            group.add(entry)
+            if effect.action is None:
+                self._alike.setdefault((effect.phase, parent, lane_name(effect.n), effect.name), []).append(entry)
+        for child in effect.children:
+            self._add(child, (effect.digest, effect.n), again)
 
-    def take(self, phase: str, digest: str, n: int) -> Recorded | None:
-        """The recorded outcome of this call, or None when it is to be made."""
-        key = (phase, digest, n)
-        found = self._calls.get(key)
-        if found is None or found.outcome is None:
+    def find(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+        """The recorded call that is this request, ended or not, if there is one that nobody has asked for yet.
+
+        Where an earlier attempt knew secrets in its arguments that are not known now, they are learnt.
+        """
+        asked = request.asked
+        with self._lock:
+            entry = self._untaken(request.phase, *request.match)
+            if entry is None and asked.clear != asked.digest:
+                entry = self._untaken(request.phase, asked.clear, request.clear_n)
+            if entry is None:
+                entry = self._marked_like(request, learn) or self._moved(request)
+            if entry is not None:
+                entry.group.take(entry)
+            return entry
+
+    def _untaken(self, phase: str, digest: str, n: Number) -> Entry | None:
+        entry = self._entries.get((phase, digest, n))
+        return entry if entry is not None and not entry.taken else None
+
+    def _marked_like(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+        """The first call not yet asked for that may have been this one, but for a secret taken out of its arguments."""
+        place = (request.phase, request.within, request.lane.name, request.asked.name)
+        marked = self._marked.get(place)
+        if marked is None:
+            alike = self._alike.get(place, ())
+            marked = [each for each in alike if _has_marks(self._value(each.effect.args))]
+        self._marked[place] = marked = [each for each in marked if not each.taken]
+        for entry in marked:
+            shown = self._value(entry.effect.args)
+            if fits(_plain(shown, request.state), _plain(request.asked.form, None), learn, ordered=False):
+                return entry
+        return None
+
+    def _moved(self, request: Request) -> Entry | None:
+        """The first equal call that another task or thread had made when it was recorded, if the code is known to have
+        changed in this: then it asks for the same from elsewhere.
+        """
+        group = self._groups.get((request.phase, request.within))
+        if group is None or not group.left:
             return None
-        self._taken.add(key)
+        names = group.lanes if self._complete else group.unstarted(request.lane)
+        digests = (request.asked.digest, request.asked.clear)
+        equal = [e for name in names for e in group.lanes[name].entries if not e.taken and e.effect.digest in digests]
+        return min(equal, key=_seq, default=None)
+
+    def order(self, request: Request) -> RecordedOrder | None:
+        """The outcomes that are given before a request that has none: what it comes to is to be given after them."""
+        with self._lock:
+            group = self._groups.get((request.phase, request.within))
+            if group is None or group.order.over:
+                return None
+            for name in (request.lane.name, *group.unstarted(request.lane)):
+                group.skip(name)
+            return None if group.order.over else group.order
+
+    def outcome(self, entry: Entry) -> Recorded | None:
+        """What a call came to, its result loaded; None where it has no outcome that holds."""
+        found = entry.recorded
+        if found.outcome is None and found.order != LAST:
+            return None
         return Recorded(found.intent, found.outcome, self._value(found.result), found.error, found.order)
 
     def seen_event(self, name: str, data: Any) -> bool:
         """Whether the trace already has this event; each recorded one answers once."""
         key = _event_key(name, data)
-        if self._events[key] <= 0:
-            return False
-        self._events[key] -= 1
-        return True
+        with self._lock:
+            if self._events[key] <= 0:
+                return False
+            self._events[key] -= 1
+            return True
 
-    def give(self, recorded: Recorded) -> None:
-        """Notes that the caller now goes on with an outcome that it took."""
-        self._given.add(recorded.intent)
+    def alike(self, request: Request) -> list[Effect]:
+        """The calls of the same name in the same place that nobody has asked for yet."""
+        with self._lock:
+            alike = self._alike.get((request.phase, request.within, request.lane.name, request.asked.name), ())
+            return [each.effect for each in alike if not each.taken]
 
-    async def turn(self, recorded: Recorded, phase: str) -> None:
-        """Waits until the outcomes of this phase that were recorded before this one were given; not for ever, as the
-        code may no longer ask for them.
+    def left(self, phase: str, within: Match | None = None) -> list[Effect]:
+        """The recorded calls of a hook, or of a call, that nobody has asked for; not those that may be made anew."""
+        with self._lock:
+            group = self._groups.get((phase, within))
+            lanes = group.lanes.values() if group is not None else ()
+            return [e.effect for lane in lanes if lane.left for e in lane.entries if e.counts and not e.taken]
+
+    def left_in_lane(self, request: Request) -> bool:
+        """Whether the lane of a request has calls that must be asked for and were not: then it asks for nothing else.
+
+        So have the tasks and threads that it has not started yet: they had asked before it came to a new request.
         """
-        for _ in range(_ROUNDS):
-            earlier = (call for key, call in self._outer(phase) if call.order < recorded.order)
-            if all(call.intent in self._given for call in earlier):
-                return
-            await checkpoint()
+        with self._lock:
+            group = self._groups.get((request.phase, request.within))
+            if group is None or not group.left:
+                return False
+            lane = group.lanes.get(request.lane.name)
+            if lane is not None and lane.left:
+                return True
+            return any(group.lanes[name].left for name in group.unstarted(request.lane))
 
-    def untaken(self, phase: str) -> int:
-        """How many recorded outcomes of a phase nobody has asked for."""
-        return sum(1 for key, _ in self._outer(phase) if key not in self._taken)
 
-    def _outer(self, phase: str) -> Iterator[tuple[Key, Recorded]]:
-        for key, call in self._calls.items():
-            if key[0] == phase and call.outcome is not None and key not in self._inner:
-                yield key, call
+def _has_marks(args: Any) -> bool:
+    return MARKED in orjson.dumps(args)
+
+
+def _plain(form: Any, state: Any) -> Any:
+    """A form of arguments as plain JSON values, parts of a state in place of their pointers."""
+    return orjson.loads(dump(form if state is None else {name: read_form(each, state) for name, each in form.items()}))
 
 
 def _event_key(name: str, data: Any) -> bytes:
@@ -118,6 +337,10 @@ def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
         else:
             found += unknown(effect.children, again)
     return found
+
+
+def _seq(entry: Entry) -> int:
+    return entry.effect.seq
 
 
 def _key(effect: Effect) -> Key:

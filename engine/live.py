@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from ..traces import Record, TraceWriter, is_blob
+from ..traces import Effect, Record, TraceWriter, is_blob
 from .budget import Account, EndedFromAbove
 from .calls import BLOB_FROM, Call, Recorded
 from .clock import Clock
-from .context import Frame, frame_variable
-from .errors import BudgetExceeded, CallClosed, EffectError, RunClosed, message_of
+from .context import Frame
+from .divergence import Divergence
+from .errors import BudgetExceeded, CallClosed, DivergenceError, EffectError, RunClosed, message_of
 from .held import Held
-from .journal import Journal
+from .journal import Entry, Journal, Request
+from .lanes import frame_variable
 from .marks import EffectSpec
 from .reasons import StopReason
 from .redact import Redactor
-from .refs import StateRefs, json_args, json_bytes
+from .refs import StateRefs, action_asked, asked_for
 from .reuse import Reuse
 from .state import json_default, json_value
 from .usage import RunUsage, Usage
@@ -70,6 +72,8 @@ class LiveRun:
         self.phase = "init"
         self.closed = False
         self.stopping: BudgetExceeded | None = None
+        self.diverged: DivergenceError | None = None
+        """Why a resumed step cannot go on: it asks for something else than was recorded."""
         self.cancel_work: Callable[[], Any] = lambda: None
         self.work: Any = None
         """The coroutine that does the run's work."""
@@ -171,67 +175,88 @@ class LiveRun:
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """See Host.begin; `open` writes the intent of a call that is not recorded."""
         self._refuse_late(frame, spec.name)
+        members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
         if action is not None:
-            data = orjson.dumps(action.args)
-            members: dict[str, Any] = {"phase": frame.phase, "name": spec.name, "action": action.id}
+            asked = action_asked(spec.name, action.args, frame.prefix)
+            members["action"] = action.id
         else:
-            form = json_args(args or {}, self._refs, self._on_secret)
-            data = json_bytes(form)
-            if self.redactor is not None:
-                data = self.redactor.json(data)
-            members = {"phase": frame.phase, "name": spec.name, "args": orjson.Fragment(data)}
-        digest, n = frame.match(spec.name, data)
-        recorded = self.journal.take(frame.phase, digest, n) if self.journal is not None else None
-        found: Recorded | None = None
-        if recorded is None and self.reuse is not None:
-            state = self._refs.state if action is None else None
-            found = self.reuse.take(frame.step, frame.phase, digest, n, spec.name, data, state)
-        key = call_key(self.run_id, frame.step, frame.phase, digest, n)
-        call = Call(self, frame, spec, (digest, n), key, recorded)
-        if recorded is None:
-            if action is None and len(data) >= INLINE_ARGS:
-                members["args"] = self.writer.put_blob(data)
-            members["digest"] = digest
-            if n:
-                members["n"] = n
-            if found is None:
-                members["key"] = key
-            if frame.parent is not None:
-                members["parent"] = frame.parent
-            if spec.marks.idempotent or found is not None:
-                members["idempotent"] = True
-            if found is not None:
-                return self._reused(call, members, found)
-            call.pending = members
-        elif self.journal is not None:
-            call.deliver = partial(self.journal.give, recorded)
+            asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, self.redactor, self.learn_secret)
+        request = Request.of(frame, asked, self._refs.state)
+        entry = self.journal.find(request, self.learn_secret) if self.journal is not None else None
+        if entry is None and self.journal is not None and action is None and self.on_divergence == "fail":
+            self._look_for_divergence(self.journal, request)
+        found = None
+        digest, n = request.match if entry is None else request.taken_as(entry.match)
+        call = Call(self, frame, spec, (digest, n), call_key(self.run_id, frame.step, frame.phase, digest, n))
+        if entry is not None and self.journal is not None and (recorded := self.journal.outcome(entry)) is not None:
+            call.take(recorded, entry.give, entry)
+            return call
+        if self.journal is not None and action is None:
+            call.order = self.journal.order(request)
+        if self.reuse is not None:
+            found = self.reuse.take(frame.step, request, self.learn_secret)
+        if action is None:
+            large = len(asked.data) >= INLINE_ARGS
+            members["args"] = self.writer.put_blob(asked.data) if large else orjson.Fragment(asked.data)
+        members["digest"] = digest
+        if n:
+            members["n"] = n
+        if found is None:
+            members["key"] = call.key
+        if frame.parent is not None:
+            members["parent"] = frame.parent
+        if spec.marks.idempotent or found is not None:
+            members["idempotent"] = True
+        if found is not None:
+            return self._reused(call, members, *found)
+        call.pending = members
         return call
 
-    def _reused(self, call: Call, members: dict[str, Any], found: Recorded) -> Call:
+    def _look_for_divergence(self, journal: Journal, request: Request) -> None:
+        """Ends the run where a resumed step asks for what is not recorded, in place of what is."""
+        if self.diverged is None and journal.left_in_lane(request):
+            shown = orjson.loads(request.asked.data)
+            self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
+        if self.diverged is not None:
+            raise self.diverged
+
+    def all_asked_for(self, phase: str) -> None:
+        """Ends the run where a resumed hook has returned without asking for what is recorded."""
+        if self.journal is not None and self.on_divergence == "fail" and (left := self.journal.left(phase)):
+            self._diverge(left, phase, None)
+        if self.diverged is not None:
+            raise self.diverged
+
+    def _diverge(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
+        expected = [{"effect": effect.name, "args": effect.args} for effect in left]
+        actual = "no such effect was asked for" if asked is None else {"effect": asked[0], "args": asked[1]}
+        self.diverged = DivergenceError([Divergence(self.step, phase, expected, actual)])
+        self.cancel_work()
+
+    def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
         """Writes the intent of a call that another run made, for its outcome to be given as this run's.
 
         Nothing was begun here, so that whoever finds no outcome may make the call: it is marked idempotent.
         """
-        call.intent = self.write("intent", call.frame.step, {**members, "reused": found.intent})
-        call.recorded = found
-        call.deliver = partial(self._deliver, call, found)
+        intent = self.write("intent", call.frame.step, {**members, "reused": recorded.intent})
+        call.take(recorded, partial(self._deliver, call, found, recorded), found)
+        call.intent = intent
         return call
 
-    def _deliver(self, call: Call, found: Recorded) -> None:
+    def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
         """Writes the outcome of a call that another run made."""
         if self.closed or self.suspended:
             raise RunClosed(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
         outcome: dict[str, Any] = {"intent": call.intent}
-        if found.error is not None:
-            outcome["error"] = found.error
+        if recorded.error is not None:
+            outcome["error"] = recorded.error
         else:
-            data = orjson.dumps(found.result)
-            large = len(data) >= BLOB_FROM or is_blob(found.result)
-            outcome["result"] = self.writer.put_blob(data) if large else found.result
-        call.outcome = self.write("outcome", call.frame.step, {**outcome, "reused": found.outcome})
-        call.recorded = Recorded(found.intent, call.outcome, found.result, found.error, found.order)
-        if self.reuse is not None:
-            self.reuse.journal.give(found)
+            data = orjson.dumps(recorded.result)
+            large = len(data) >= BLOB_FROM or is_blob(recorded.result)
+            outcome["result"] = self.writer.put_blob(data) if large else recorded.result
+        call.outcome = self.write("outcome", call.frame.step, {**outcome, "reused": recorded.outcome})
+        call.recorded = Recorded(recorded.intent, call.outcome, recorded.result, recorded.error, recorded.order)
+        found.give()
 
     def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
         """Writes where a run that took another's outcomes goes on by itself; see `reuse.Tell`."""
@@ -241,14 +266,18 @@ class LiveRun:
 
     async def turn(self, call: Call) -> None:
         """See Host.turn."""
-        journal = self.reuse.journal if call.outcome is None and self.reuse is not None else self.journal
-        if journal is not None and call.recorded is not None:
-            await journal.turn(call.recorded, call.frame.phase)
+        await call.entry.group.order.turn(call.entry)
+
+    def turn_in_thread(self, call: Call) -> None:
+        """See Host.turn_in_thread."""
+        call.entry.group.order.turn_in_thread(call.entry)
 
     def open(self, call: Call) -> None:
         """Writes the intent; from here on the call's fate must be told."""
         if self.stopping is not None:
             raise self.stopping
+        if self.diverged is not None:
+            raise self.diverged
         span = call.frame.span
         self._refuse_late(call.frame, call.spec.name)
         call.intent = self.write("intent", call.frame.step, call.pending)
@@ -371,7 +400,8 @@ class LiveRun:
                 form["data"] = repr(data).encode("utf-8", "replace").decode()
         return form if self.redactor is None else dict(self.redactor.value(form))
 
-    def _on_secret(self, name: str, value: str) -> None:
+    def learn_secret(self, name: str, value: str) -> None:
+        """Takes out one more secret from what is written from here on."""
         if self.redactor is None:
             self.redactor = Redactor({})
         self.redactor.add(name, value)
@@ -388,7 +418,7 @@ class LiveRun:
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
 
 
-def call_key(run_id: str, step: int, phase: str, digest: str, n: int) -> str:
+def call_key(run_id: str, step: int, phase: str, digest: str, n: int | str) -> str:
     """The idempotency key of a call, the same in every attempt."""
     return blake2b(f"{run_id}|{step}|{phase}|{digest}|{n}".encode(), digest_size=16).hexdigest()
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..traces import Effect, Step
-from .calls import Recorded
-from .journal import ASK, Journal, Key, is_entered_again
+from .calls import LAST, Recorded
+from .journal import ASK, Journal, is_entered_again
 from .questions import fate_id
 
 NOT_ANSWERED = "nobody had answered it there"
 NOT_ENDED = "it had not ended there"
-_LAST = 1 << 60
 
 
 @dataclass
@@ -36,9 +35,9 @@ class RecordedStep:
         effects = step.effects if step is not None else ()
         self.committed = step is not None and step.committed
         self.journal = Journal(effects, value=value)
-        self.settled: dict[Key, Recorded] = {}
-        """Calls without an outcome of which it is known what came of them."""
-        self.open: dict[Key, str] = {}
+        self.settled: dict[int, Recorded] = {}
+        """What is known to have come of calls without an outcome, by their intents."""
+        self.open: dict[int, str] = {}
         """Why other calls that were begun have nothing to take; nothing is said of those that wait for another."""
         self.waits: list[tuple[Mapping[str, Any], tuple[Any] | None]] = []
         """Wait decisions and their answers, if they have one."""
@@ -64,12 +63,12 @@ class RecordedStep:
         )
 
     def _unfinished(self, effect: Effect, told: Mapping[str, Any] | None) -> None:
-        key, answers = (effect.phase, effect.digest, effect.n), self.answers
+        key, answers = effect.seq, self.answers
         if told is not None:
-            self.settled[key] = Recorded(effect.seq, None, told.get("result"), told.get("error"), _LAST)
+            self.settled[key] = Recorded(effect.seq, None, told.get("result"), told.get("error"), LAST)
         elif effect.name == ASK and effect.key[:16] in answers:
             seq, answer = answers[effect.key[:16]]
-            self.settled[key] = Recorded(effect.seq, seq, answer, None, _LAST)
+            self.settled[key] = Recorded(effect.seq, seq, answer, None, LAST)
         elif effect.name == ASK:
             self.open[key] = NOT_ANSWERED
         else:

@@ -68,6 +68,8 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
             draft.__class__ = FrozenList
         frozen = draft if own else FrozenList(work)
         frozen.meta = shape
+        if node.moved is None and not node.touched:  # only appended to: its digest goes on from the base's
+            frozen.known = getattr(node.base, "known", None)
         freezer.hints[id(frozen)] = node
     freezer.resolved[id(draft)] = frozen
     return frozen

@@ -24,6 +24,7 @@ from .module import AgentModule
 from .questions import NOTHING_SAID, Answers
 from .reasons import RunStatus, StopReason
 from .redact import Redactor
+from .refs import Learn
 from .result import RunError, RunResult, WaitRequest
 from .reuse import Reuse
 from .runner import Runner
@@ -51,7 +52,9 @@ class Resumption:
     answers: dict[str, Any] = field(default_factory=dict)
     """What the step under way has asked, and what was answered."""
     on_divergence: Literal["fail", "ignore"] = "fail"
-    """What is done where the code no longer does what a child run recorded."""
+    """What is done where the code no longer does what was recorded."""
+    secrets: list[tuple[str, str]] = field(default_factory=list)
+    """Secrets that earlier attempts knew and that were found out when the trace was verified."""
 
     @property
     def run_id(self) -> str:
@@ -66,6 +69,8 @@ class Resumption:
     def enter(self, run: LiveRun, runner: Runner) -> None:
         """Puts the run and its runner where the trace ends."""
         trace = self.trace
+        for name, secret in self.secrets:
+            run.learn_secret(name, secret)
         run.step = len(trace.steps)
         used = used_so_far(trace)
         run.earlier_seconds = used.seconds
@@ -156,6 +161,7 @@ class _Preparation:
         self.redactor = redactor
         self.steps = len(trace.steps)
         self.said = False
+        self.secrets: list[tuple[str, str]] = []
         self.written: list[Record] = []
 
     async def prepare(self, value: Any, request: str | None, on_divergence: str) -> Resumption:
@@ -165,7 +171,7 @@ class _Preparation:
             if value is not NOTHING_SAID:
                 raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}); it waits for no answer")
             return Resumption(self.writer, trace, done=result_of(trace, self.module))
-        if on_divergence != "ignore" and (divergences := await _divergences(trace, self.module)):
+        if on_divergence != "ignore" and (divergences := await _divergences(trace, self.module, self._learn)):
             raise DivergenceError(divergences)
         now = self.clock.time()
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module.tools, now)
@@ -194,7 +200,14 @@ class _Preparation:
             answers.requests,
             answers.answers,
             "ignore" if on_divergence == "ignore" else "fail",
+            self.secrets,
         )
+
+    def _learn(self, name: str, secret: str) -> None:
+        """Takes a secret that an earlier attempt knew, before anything is written."""
+        self.secrets.append((name, secret))
+        self.redactor = Redactor({}) if self.redactor is None else self.redactor.copy()
+        self.redactor.add(name, secret)
 
     def _wait(self, requests: list[WaitRequest]) -> Resumption:
         waits = result_of(self.writer.trace(), self.module, requests)
@@ -242,15 +255,16 @@ def _weights(trace: Trace) -> tuple[int, int]:
     return 0, commits
 
 
-async def _divergences(trace: Trace, module: AgentModule[Any]) -> list[Divergence]:
+async def _divergences(trace: Trace, module: AgentModule[Any], learn: Learn) -> list[Divergence]:
     """Where the code no longer does what a run recorded, else those of its child runs that are to be gone on with."""
-    found = await verify(trace, module)
+    found = await verify(trace, module, learn)
     step = trace.unfinished
     for record in step.records if step is not None and not found else ():
         if record.kind == "branch" and "opened" in record:
             for child in _relatives(trace, record["opened"]["children"]):
                 if _goes_on(child, trace):
-                    found += [replace(each, run=each.run or child.run_id) for each in await _divergences(child, module)]
+                    below = await _divergences(child, module, learn)
+                    found += [replace(each, run=each.run or child.run_id) for each in below]
     return found
 
 

@@ -1,25 +1,25 @@
 """Counterfactual replay: a fork takes what another run recorded, for as long as it asks for the same."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from ..traces import SUFFIX, Trace, TraceError, TraceNotFoundError, branches_folder, split_pointer
+from ..traces import SUFFIX, Trace, TraceError, TraceNotFoundError, branches_folder
 from .calls import Recorded
-from .journal import Journal, Key
+from .journal import Entry, Request
 from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
+from .refs import part_at, pointers
 from .result import WaitRequest, told_live
-from .sameness import Sameness
-from .state import StateModel, StateSchema
+from .unmarked import fits
+from .value_digest import value_digest
 
 Tell = Callable[[int, str, str, bytes, str, bool], None]
 """Writes what is live: step, phase, what was asked for, its arguments as JSON, why, and whether all after it is."""
 _NOT_ASKED = "it was not asked for there"
-_NOTHING = object()
 
 
 def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
@@ -54,10 +54,9 @@ def linked(link: Mapping[str, Any], near: Trace) -> Trace:
 class Reuse:
     """The recorded outcomes and answers of `source` from step `at` on.
 
-    The first request that is not as recorded ends it: from there the run is live, and `tell` is told so. Arguments that
-    refer to the state are the same where the state is the same in that place. What the source's last step had asked for
-    without an end is made live too, but ends nothing, as what else is recorded there went on beside it; a call that was
-    waiting for an answer is entered again, and takes what is recorded inside it.
+    The first request that is not as recorded ends it: from there the run is live, and `tell` is told so. What the
+    source's last step had asked for without an end is made live too, but ends nothing, as what else is recorded there
+    went on beside it; a call that was waiting for an answer is entered again, and takes what is recorded inside it.
     """
 
     def __init__(
@@ -78,7 +77,6 @@ class Reuse:
         self._missing = missing
         self._step = -1
         self._recorded = RecordedStep("", None, Settled(), lambda value: value)
-        self._sameness = Sameness()
         self._lock = threading.RLock()
         self.live_from: dict[str, Any] | None = None
         """What was live first: `step`, `phase`, `name`, `why`."""
@@ -103,20 +101,18 @@ class Reuse:
         """What the header of a trace at `home` says of it."""
         return link_to(self.source, self.run_id, self.at, home)
 
-    def take(self, step: int, phase: str, digest: str, n: int, name: str, args: bytes, state: Any) -> Recorded | None:
-        """The recorded outcome of this request; None where it is to be made.
-
-        `state` is what its arguments may refer to; None where they are given as they are.
-        """
+    def take(self, step: int, request: Request, learn: Callable[[str, str], None]) -> tuple[Entry, Recorded] | None:
+        """The recorded call that is this request, and its outcome; None where the request is to be made."""
         with self._lock:
             if self.live:
                 return None
             try:
-                found, why, ends = self._found(step, (phase, digest, n), args, state)
+                found, why, ends = self._found(step, request, learn)
             except TraceError as error:
                 found, why, ends = None, str(error), True
             if why:
-                self._say(step, phase, name, args, why, ends)
+                args = request.asked.data or orjson.dumps(request.asked.form)
+                self._say(step, request.phase, request.asked.name, args, why, ends)
             return found
 
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
@@ -151,11 +147,6 @@ class Reuse:
         except TraceError as error:
             return Reuse(None, run_id, 0, tell, missing=f"this candidate was not explored there: {error}")
 
-    @property
-    def journal(self) -> Journal:
-        """What the source has of the step under way."""
-        return self._recorded.journal
-
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """From here on the run is live; said once."""
         with self._lock:
@@ -168,23 +159,38 @@ class Reuse:
         self.live = self.live or ends
         self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
 
-    def _found(self, step: int, key: Key, args: bytes, state: Any) -> tuple[Recorded | None, str, bool]:
+    def _found(
+        self, step: int, request: Request, learn: Callable[[str, str], None]
+    ) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
         """What is recorded of a request; why there is nothing to take, if so, and whether that ends it."""
         self._enter(step)
         recorded = self._recorded
-        found = recorded.journal.take(*key) or recorded.settled.get(key)
-        if found is None and key not in recorded.open:
-            return None, self._missing or _NOT_ASKED, True
-        if state is not None and b'"$state"' in args and (part := self._changed(args, state)) is not None:
-            return None, f"{part or 'the state'} was another one there", True
+        entry = recorded.journal.find(request, learn)
+        if entry is None:
+            return None, self._missing or self._other_state(request) or _NOT_ASKED, True
+        entry.recorded = recorded.settled.get(entry.effect.seq, entry.recorded)
+        found = recorded.journal.outcome(entry)
         if found is not None:
-            return found, "", False
-        return None, recorded.open[key] or (NOT_ENDED if recorded.committed else ""), recorded.committed
+            return (entry, found), "", False
+        return None, recorded.open[entry.effect.seq] or (NOT_ENDED if recorded.committed else ""), recorded.committed
+
+    def _other_state(self, request: Request) -> str:
+        """Says which part of the state was another one, where the same was asked but for that."""
+        if self.source is None or b'"$state"' not in request.asked.data:
+            return ""
+        args = orjson.loads(request.asked.data)
+        was = self.source.shared_state(self.at + self._step)
+        for effect in self._recorded.journal.alike(request):
+            if self.source.value(effect.args) == args:
+                for path in pointers(args):
+                    if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
+                        return f"{path or 'the state'} was another one there"
+        return ""
 
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:
         self._enter(step)
         for asked, answer in self._recorded.waits:
-            if (asked["prompt"], asked["schema"]) == (request.prompt, request.schema):
+            if fits([asked["prompt"], asked["schema"]], [request.prompt, request.schema]):
                 return answer, "" if answer is not None else NOT_ANSWERED, self._recorded.committed
         return None, self._missing or _NOT_ASKED, True
 
@@ -197,43 +203,3 @@ class Reuse:
         settled = self._settled if index == count else Settled()
         self._recorded = RecordedStep(self.run_id, recorded, settled, source.value)
         self._step = step
-
-    def _changed(self, args: bytes, state: StateSchema) -> str | None:
-        """The first part of the state that the arguments refer to and that is not as it was."""
-        assert self.source is not None
-        was = self.source.shared_state(self.at + self._step)
-        for path in _pointers(orjson.loads(args)):
-            here, there = _part(state, path), _part(was, path)
-            if here is _NOTHING or there is _NOTHING or not self._sameness.same(here, there, path):
-                return path
-        return None
-
-
-def _pointers(args: Any) -> Iterator[str]:
-    if isinstance(args, dict):
-        if list(args) == ["$state"]:
-            yield args["$state"]
-            return
-        args = list((args["$literal"] if list(args) == ["$literal"] else args).values())
-    if isinstance(args, list):
-        for each in args:
-            yield from _pointers(each)
-
-
-def _part(node: Any, pointer: str) -> Any:
-    """What stands at a pointer, in a state or in its document."""
-    for token in split_pointer(pointer):
-        if isinstance(node, StateModel):
-            node = node.__dict__
-        if isinstance(node, dict):
-            node = node.get(token, _NOTHING) if token in node else _named(node, token)
-        elif isinstance(node, list) and token.isdecimal() and int(token) < len(node):
-            node = node[int(token)]
-        else:
-            return _NOTHING
-    return node
-
-
-def _named(members: Mapping[Any, Any], token: str) -> Any:
-    """The member whose key is not text but has this text in JSON."""
-    return next((value for key, value in members.items() if str(getattr(key, "value", key)) == token), _NOTHING)

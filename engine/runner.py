@@ -26,6 +26,7 @@ from .ending import Outcome
 from .errors import DecisionError, StateValueError
 from .held import Held
 from .jsonable import own_observation
+from .lanes import named_lanes
 from .live import LiveRun
 from .loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from .module import AgentModule
@@ -115,6 +116,7 @@ class Runner:
         ended: list[Outcome] = []
         raised: list[BaseException] = []
         before, from_outside = cancel_requests(), None
+        leave_lanes = named_lanes()
 
         async def whole() -> None:
             try:
@@ -153,6 +155,7 @@ class Runner:
                 cancel()
             if run.besides is not None:
                 await run.besides.stop()
+            leave_lanes()
         if ended:
             return replace(ended[0], raised=from_outside)
         return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
@@ -190,6 +193,10 @@ class Runner:
         run = self.run
         if isinstance(raised, KeyboardInterrupt):
             return self._cancelled(raised)
+        if run.diverged is not None:
+            return Outcome(
+                StopReason.unrecoverable_error, RunStatus.failed, RunError.of(run.diverged, run.step, run.phase)
+            )
         if run.suspended:
             return Outcome(StopReason.waiting, RunStatus.waiting)
         if run.stopping is not None:
@@ -268,6 +275,7 @@ class Runner:
         finally:
             reset_frame(token)
             leave(frame.span)
+        run.all_asked_for("init")
         self.begin(state)
 
     def begin(self, state: StateSchema, data: bytes | None = None) -> None:
@@ -324,6 +332,8 @@ class Runner:
         kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
         prefix = b"" if candidate is None else f"candidate {self.nest}.{candidate}|".encode()
         decision = await self._call("decide", self.module.decide, kwargs, prefix)
+        if candidate is None:
+            self.run.all_asked_for("decide")
         return as_decision(self.module, decision, candidate)
 
     def _write_decision(self, decision: Decision, **members: Any) -> Decision:
@@ -369,6 +379,7 @@ class Runner:
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call("act", self.module.act, kwargs)
+        run.all_asked_for("act")
         try:
             return own_observation(value, run.redactor)
         except StateValueError as error:

@@ -7,7 +7,7 @@ import orjson
 
 from ..errors import RefoldError
 from ..tasks import Task
-from ..traces import Effect, Record, Step, Trace
+from ..traces import Record, Step, Trace
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget
 from .context import Frame, reset_frame, set_frame
@@ -15,25 +15,37 @@ from .decision import Decision, Observation
 from .divergence import Divergence
 from .errors import StateValueError
 from .held import Held
+from .lanes import named_lanes
 from .loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from .module import AgentModule
-from .served import ServedRun, UnrecordedEffectError, unmarked
+from .refs import Learn
+from .served import ServedRun, UnrecordedEffectError
 from .start import call_hook, first_state
 from .state import StateSchema, dump
+from .unmarked import fits
 
 
-async def verify(trace: Trace, module: AgentModule[Any]) -> list[Divergence]:
+def _untold(name: str, value: str) -> None:
+    """Learns no secret."""
+
+
+async def verify(trace: Trace, module: AgentModule[Any], learn: Learn = _untold) -> list[Divergence]:
     """Runs `init_state`, `decide` and `reduce` of every step again, served from the trace; `act` is left alone.
 
     Gives each place where they do not do what was recorded, [] when all is as it was. After a divergence it goes on
-    from what was recorded. Raises TraceCorruptError for a trace that was damaged.
+    from what was recorded. `learn` is told the secrets that the hooks are seen to use, each with its name.
+
+    Raises TraceCorruptError for a trace that was damaged.
     """
     trace.check()
-    verification = _Verification(trace, module)
+    verification = _Verification(trace, module, learn)
+    leave_lanes = named_lanes()
     try:
         await verification.run()
     except _StateLost as lost:
         verification.found.append(lost.divergence)
+    finally:
+        leave_lanes()
     return verification.found
 
 
@@ -48,11 +60,11 @@ class _StateLost(Exception):
 class _Verification:
     """One pass over one trace: the supplier of the loop that serves what was recorded."""
 
-    def __init__(self, trace: Trace, module: AgentModule[Any]) -> None:
+    def __init__(self, trace: Trace, module: AgentModule[Any], learn: Learn) -> None:
         self.trace = trace
         self.module = module
         self.parent = trace.header.get("parent")
-        self.host = ServedRun(trace.run_id, trace.header["seed"], (self.parent or {}).get("path", ""), 0)
+        self.host = ServedRun(trace.run_id, trace.header["seed"], (self.parent or {}).get("path", ""), 0, learn)
         self.found: list[Divergence] = []
         self.version = module.state_class.model_fields["schema_version"].default
 
@@ -208,11 +220,11 @@ class _Verification:
             reset_frame(token)
         if self.host.missing is not None:
             actual = self.host.missing.request
-        elif last and self.host.journal.untaken(phase) and actual == recorded:
-            left = [{"effect": e.name, "args": e.args} for e in _untaken(self.host, phase)]
-            self.found.append(Divergence(step, phase, left, "no such effect was asked for"))
+        elif last and fits(recorded, actual) and (left := self.host.journal.left(phase)):
+            asked = [{"effect": effect.name, "args": effect.args} for effect in left]
+            self.found.append(Divergence(step, phase, asked, "no such effect was asked for"))
             return
-        if not _matches(recorded, actual):
+        if not fits(recorded, actual):
             self._differs(step, phase, recorded, actual)
 
     def _differs(self, step: int, phase: str, expected: Any, actual: Any) -> None:
@@ -224,20 +236,5 @@ class _Verification:
         self.host.enter(effects, step.events if step is not None else [], state, self.trace.value)
 
 
-def _untaken(host: ServedRun, phase: str) -> Iterator[Effect]:
-    return (effect for effect in host._effects if effect.phase == phase)
-
-
 def _form(decision: Decision) -> Any:
     return orjson.loads(dump(decision.to_dict()))
-
-
-def _matches(recorded: Any, actual: Any) -> bool:
-    """Whether the two are the same JSON, a redaction mark standing for any text."""
-    if isinstance(recorded, dict) and isinstance(actual, dict):
-        return list(recorded) == list(actual) and all(_matches(recorded[k], actual[k]) for k in recorded)
-    if isinstance(recorded, list) and isinstance(actual, list):
-        return len(recorded) == len(actual) and all(map(_matches, recorded, actual))
-    if isinstance(recorded, str) and isinstance(actual, str) and "<redacted:" in recorded:
-        return unmarked(recorded.encode()).fullmatch(actual.encode("utf-8", "replace")) is not None
-    return type(recorded) is type(actual) and bool(recorded == actual)

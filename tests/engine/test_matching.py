@@ -1,0 +1,308 @@
+"""Which outcome belongs to which request: by the value of what was asked and by who asks, and by nothing else."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from time import sleep
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    DivergenceError,
+    Engine,
+    Observation,
+    RunResult,
+    StateModel,
+    StateSchema,
+    Trace,
+    ask,
+    bind,
+    new_id,
+    perform,
+    perform_sync,
+    rng,
+)
+
+
+class Item(StateModel):
+    name: str
+    tags: list[str] = []
+
+
+class Shop(StateSchema):
+    by_name: dict[str, Item] = {}
+    best: Item | None = None
+    lists: dict[str, list[int]] = {}
+    free: Any = None
+    paid: list[Any] = []
+
+
+def cuts(trace: Trace) -> list[Trace]:
+    """The trace as a kill after each of its records would leave it."""
+    found, data = [], b""
+    for record in list(trace.records)[:-1]:
+        data += record.raw + b"\n"
+        found.append(Trace.from_bytes(data))
+    return [cut for cut in found if len(cut.records) > 1]
+
+
+class Hook(AgentModule[Shop]):
+    """Runs a function in `decide`, in each of `steps` steps, and `change` in `reduce`."""
+
+    tools = {"noop": lambda: None}
+
+    def __init__(self, work: Callable[[Shop], Any], change: Callable[[Any], Any] | None = None, steps: int = 1) -> None:
+        self.work = work
+        self.change = change
+        self.steps = steps
+
+    def init_state(self, task: str) -> Shop:
+        return Shop(by_name={"x": Item(name="x"), "y": Item(name="y")}, lists={"a": [1, 2], "b": [3]})
+
+    async def decide(self, state: Shop) -> Decision:
+        if state.current_step == self.steps:
+            return Decision.final("done")
+        return Decision.act(Action("noop"), meta={"got": await self.work(state)})
+
+    def reduce(self, state: Any, decision: Decision, observation: Observation) -> None:
+        if decision.meta:
+            state.paid.append(decision.meta["got"])
+        if self.change is not None:
+            self.change(state)
+
+
+class Till:
+    """Effects that count how often each was done, and never give the same twice."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.random = Random(1)
+        self.lock = threading.Lock()
+
+    def reset(self) -> None:
+        self.done = 0
+
+    async def pay(self, what: Any = None) -> int:
+        if what is None or what == "the same":
+            await anyio.sleep(self.random.random() / 500)
+        self.done += 1
+        return self.done
+
+    def pay_in_thread(self, what: Any = None) -> int:
+        sleep(self.random.random() / 500)
+        with self.lock:
+            self.done += 1
+            return self.done
+
+
+def lawful(engine: Engine, result: RunResult) -> RunResult:
+    assert result.error is None, result.error.traceback
+    result.trace.check()
+    assert engine.verify(result.trace) == []
+    return result
+
+
+def resumed_everywhere(engine: Engine, till: Till, result: RunResult) -> None:
+    """From any record on, what ended is not done again, and what is then done makes the trace whole."""
+    for cut in cuts(result.trace):
+        ended = sum(1 for r in cut.records if r.kind == "outcome" and "noop" not in str(r.raw))
+        all_ended = sum(1 for e in result.trace.records if e.kind == "outcome")
+        till.reset()
+        again = engine.resume(cut)
+        retried = 0
+        while again.waiting:
+            retried += len(again.waiting)
+            again = engine.resume(again.trace, {each.id: {"retry": True} for each in again.waiting})
+        lawful(engine, again)
+        assert till.done <= all_ended - ended
+        assert again.steps == result.steps
+
+
+# the same value in several places
+
+
+ALIASES: dict[str, Callable[[Any], Any]] = {
+    "best": lambda s: setattr(s, "best", s.by_name["x"]),
+    "list": lambda s: s.lists.__setitem__("c", s.lists["a"]),
+    "list back": lambda s: s.lists.__setitem__("a", s.lists["b"]),
+    "member": lambda s: s.by_name.__setitem__("z", s.by_name["y"]),
+    "free": lambda s: setattr(s, "free", {"one": s.free, "two": s.free} if s.free else {"a": [1]}),
+    "free list": lambda s: setattr(s, "free", [s.free, s.free]),
+    "tag": lambda s: s.by_name["x"].tags.append("t"),
+    "grow": lambda s: s.lists["a"].append(len(s.lists["a"])),
+}
+ARGUMENTS: dict[str, Callable[[Any], Any]] = {
+    "item": lambda s: s.by_name["x"],
+    "best": lambda s: s.best,
+    "items": lambda s: s.by_name,
+    "lists": lambda s: s.lists,
+    "a": lambda s: s.lists["a"],
+    "c": lambda s: s.lists.get("c"),
+    "free": lambda s: s.free,
+    "inside": lambda s: [s.best, {"in": s.lists["a"]}],
+    "state": lambda s: s,
+}
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(ALIASES)), st.sampled_from(sorted(ARGUMENTS))), min_size=2, max_size=3),
+    st.booleans(),
+)
+def test_what_is_shared_in_the_state_makes_no_difference(script: list[tuple[str, str]], asks: bool) -> None:
+    till = Till()
+
+    async def work(state: Shop) -> Any:
+        paid = [await perform(till.pay, ARGUMENTS[name](state)) for _, name in script]
+        return [*paid, await ask("go on?")] if asks else paid
+
+    module = Hook(work, lambda s: ALIASES[script[s.current_step % len(script)][0]](s), steps=3)
+    engine = Engine(module, seed=1)
+    result = engine.run("t")
+    times = 0
+    while result.waiting:
+        times += 1
+        result = Engine(module, seed=1).resume(Trace.from_bytes(result.trace.data), True)
+    lawful(engine, result)
+    assert till.done == 3 * len(script)
+    till.reset()
+    for at in range(result.steps):
+        fork = engine.fork(Trace.from_bytes(result.trace.data), at=at, reuse_effects=True)
+        assert fork.live_from is None
+        assert fork.state == result.state
+    assert till.done == 0
+    if not asks:
+        resumed_everywhere(engine, till, result)
+
+
+# requests made at once
+
+
+async def in_tasks(till: Till, jitter: Random) -> list[Any]:
+    got: list[Any] = [None] * 6
+    order: list[Any] = []
+
+    async def one(i: int) -> None:
+        await anyio.sleep(jitter.random() / 500)
+        mine = []
+        for _ in range(3):
+            mine.append(await perform(till.pay, "the same"))
+            order.append(mine[-1])
+        got[i] = [*mine, new_id(), rng().random()]
+
+    async with anyio.create_task_group() as group:
+        for i in range(6):
+            group.start_soon(one, i)
+    return [got, order]
+
+
+async def nested(till: Till, jitter: Random) -> list[Any]:
+    got: dict[str, Any] = {}
+
+    async def one(name: str, depth: int) -> None:
+        await anyio.sleep(jitter.random() / 500)
+        got[name] = await perform(till.pay)
+        if depth:
+            async with anyio.create_task_group() as group:
+                for i in range(2):
+                    group.start_soon(one, f"{name}{i}", depth - 1)
+            got[name + "!"] = await perform(till.pay)
+
+    await one("", 3)
+    return [sorted(got.items()), await perform(till.pay)]
+
+
+async def in_threads(till: Till, jitter: Random) -> list[Any]:
+    got: list[Any] = [None] * 6
+
+    def one(i: int) -> None:
+        sleep(jitter.random() / 500)
+        got[i] = [perform_sync(till.pay_in_thread, "the same") for _ in range(3)] + [new_id()]
+
+    def all_of_them() -> None:
+        threads = [threading.Thread(target=bind(one), args=(i,)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    await anyio.to_thread.run_sync(all_of_them)
+    return got
+
+
+async def in_a_pool(till: Till, jitter: Random) -> list[Any]:
+    def one(i: int) -> list[Any]:
+        sleep(jitter.random() / 500)
+        return [perform_sync(till.pay_in_thread, "the same") for _ in range(3)]
+
+    def all_of_them() -> list[Any]:
+        with ThreadPoolExecutor(4) as pool:
+            return list(pool.map(bind(one), range(6)))
+
+    return await anyio.to_thread.run_sync(all_of_them)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("way", [in_tasks, nested, in_threads, in_a_pool])
+@pytest.mark.parametrize("seed", range(3))
+def test_who_gets_which_outcome_never_depends_on_scheduling(
+    way: Callable[[Till, Random], Any], seed: int, backend: str
+) -> None:
+    till, jitter = Till(), Random(seed)
+
+    async def work(state: Shop) -> Any:
+        return await way(till, jitter)
+
+    engine = Engine(Hook(work), seed=1)
+
+    async def once() -> None:
+        result = await engine.arun("t")
+        assert result.error is None, result.error.traceback
+        for _ in range(3):
+            assert await engine.averify(result.trace) == []
+        done = till.done
+        at = next(i for i, record in enumerate(result.trace.records) if record.kind == "decide")
+        for before in (at, at - 1, at // 2, at // 4):
+            data = b"".join(record.raw + b"\n" for record in list(result.trace.records)[:before])
+            ended = data.count(b'"kind":"outcome"')
+            again = await engine.aresume(Trace.from_bytes(data))
+            while again.waiting:
+                told = {each.id: {"retry": True} for each in again.waiting}
+                again = await engine.aresume(again.trace, told)
+            assert again.error is None, again.error.traceback
+            assert await engine.averify(again.trace) == []
+            assert till.done - done <= done - ended
+            if before == at:
+                assert again.state.paid == result.state.paid
+            till.done = done
+
+    anyio.run(once, backend=backend)
+
+
+# a step that was cut off
+
+
+def test_a_resumed_step_that_asks_for_something_else_diverges_and_does_not_pay_again() -> None:
+    till, number = Till(), iter(range(100))
+
+    async def work(state: Shop) -> Any:
+        return [await perform(till.pay, next(number)) for _ in range(5)] and await ask("go on?")
+
+    engine = Engine(Hook(work), seed=1)
+    waits = engine.run("t")
+    assert till.done == 5
+    with pytest.raises(DivergenceError):
+        engine.resume(Trace.from_bytes(waits.trace.data), True)
+    assert till.done == 5
+    fork = engine.resume(Trace.from_bytes(waits.trace.data), True, on_divergence="fork")
+    assert fork.trace.header["parent"]["run"] == waits.trace.run_id
+    ignored = engine.resume(Trace.from_bytes(waits.trace.data), True, on_divergence="ignore")
+    assert ignored.trace.run_id == waits.trace.run_id
