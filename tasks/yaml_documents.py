@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from .documents import Document, UnreadableError
-from .json_values import DEEPEST, Path
+from .json_values import Path
+from .safe_yaml import YAMLError, check_size
 
 _NULL = re.compile(r"~|null|Null|NULL|")
 _TRUE, _FALSE = re.compile(r"true|True|TRUE"), re.compile(r"false|False|FALSE")
@@ -21,7 +22,6 @@ _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _ONLY_12 = re.compile(r"0o[0-7]+|[-+]?(?:0[0-9]+)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?")
 _TAG, _AMBIGUOUS, _MERGE = "tag:yaml.org,2002:", "refold:ambiguous", "tag:yaml.org,2002:merge"
-_MOST_NODES = 300_000
 _BREAKS = "\x85\u2028\u2029"
 
 
@@ -50,6 +50,7 @@ def parse_yaml(text: str) -> Iterator[Document]:
         loader = _Loader(hidden)
         try:
             while (node := _next(loader)) is not None:
+                check_size(node)
                 build = _Build(restore)
                 value = build.value(node, ())
                 if value is not None:
@@ -63,6 +64,8 @@ def parse_yaml(text: str) -> Iterator[Document]:
     except yaml.reader.ReaderError as error:
         line = hidden.count("\n", 0, error.position) + 1
         raise UnreadableError(line, f"not valid YAML: the character {error.character!r} is not allowed") from error
+    except YAMLError as error:
+        raise UnreadableError(error.line, error.why) from error
     except RecursionError as error:
         raise UnreadableError(1, "not usable YAML: nested too deeply") from error
 
@@ -87,15 +90,11 @@ class _Build:
     def __init__(self, restore: dict[int, str]) -> None:
         self.lines: dict[Path, int] = {}
         self._restore = restore
-        self._nodes = 0
 
     def value(self, node: yaml.Node, path: Path, line: int | None = None) -> Any:
         """The plain data that `node` stands for; `line` is that of its key."""
         line = node.start_mark.line + 1 if line is None else line
         self.lines[path] = line
-        self._nodes += 1
-        if len(path) > DEEPEST or self._nodes > _MOST_NODES:
-            raise UnreadableError(line, "nested too deeply, or aliases that repeat too much", path[:4])
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
@@ -153,8 +152,9 @@ class _Build:
             case "refold:int":
                 message = "has too many digits: write it as text"
             case "refold:ambiguous":
+                shown = repr(text[:100])
                 message = (
-                    f"{text!r} is read as different things by different YAML readers, or is no JSON value: quote it"
+                    f"{shown} is read as different things by different YAML readers, or is no JSON value: quote it"
                 )
             case "tag:yaml.org,2002:merge":
                 message = "'<<' is not plain data here: quote it"

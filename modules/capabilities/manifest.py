@@ -6,9 +6,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from ...tasks import load_yaml
 from .errors import CapabilityError
 
 log = logging.getLogger("refold")
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 def _matching(pattern: re.Pattern[str], told: str) -> AfterValidator:
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{text!r} is not {told}")
+            raise ValueError(f"{text[:100]!r} is not {told}")
         return text
 
     return AfterValidator(check)
@@ -79,13 +79,13 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest in a folder. Raises CapabilityError with everything that is wrong with it."""
     path = folder / MANIFEST
     try:
-        document = yaml.safe_load(path.read_text("utf-8-sig"))
+        document = load_yaml(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise CapabilityError(folder, f"there is no {MANIFEST}, so that it is no capability") from None
     except OSError as error:
         raise CapabilityError(path, f"it cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CapabilityError(path, f"it is no YAML: {' '.join(str(error).split())}") from error
+    except ValueError as error:  # a YAMLError, or text that is no UTF-8
+        raise CapabilityError(path, f"it is no YAML: {error}") from error
     if not isinstance(document, dict):
         raise CapabilityError(path, f"it is a {type(document).__name__}; `key: value` lines were expected")
     if isinstance(document.get("mcp"), list):

@@ -3,8 +3,7 @@
 import re
 from typing import Any
 
-import yaml
-
+from ...tasks import load_yaml
 from .registry import resolve_policy
 from .session_policy import SessionPolicy
 
@@ -71,7 +70,7 @@ def _value(name: str, text: str) -> Any:
         return [one.strip() for one in _pieces(inner, ";")]
     if quoted or not re.fullmatch(r"true|false|null|none|-?\d+(\.\d+)?|[\[{].*[\]}]", text, re.IGNORECASE | re.DOTALL):
         return inner
-    return None if text.casefold() == "none" else yaml.safe_load(text)
+    return None if text.casefold() == "none" else load_yaml(text)
 
 
 def _nested(settings: dict[str, Any]) -> dict[str, Any]:

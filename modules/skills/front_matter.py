@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ...errors import RefoldError
+from ...tasks import YAMLError, load_yaml
 
 _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
 
@@ -42,10 +41,9 @@ def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
     if found is None:
         raise SkillFileError(path, "the front matter begins with a line of --- and has no second one")
     try:
-        document = yaml.safe_load(found["yaml"] or "")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        told = " ".join(str(error).split())
-        raise SkillFileError(path, f"the front matter is no YAML: {told}") from error
+        document = load_yaml(found["yaml"] or "")
+    except YAMLError as error:
+        raise SkillFileError(path, f"the front matter is no YAML: {error}") from error
     if document is None:
         document = {}
     if not isinstance(document, dict):

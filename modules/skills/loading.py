@@ -1,6 +1,8 @@
 """Reads a SKILL.md: its fields, their types, and the limits that agentskills.io sets."""
 
 import re
+import textwrap
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from .skill import Skill
 MOST_NAME = 64
 MOST_DESCRIPTION = 1024
 MOST_COMPATIBILITY = 500
+_MOST_SHOWN = 10
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -53,12 +56,12 @@ def _violations(skill: Skill, known: list[str]) -> list[str]:
     found: list[str] = []
     name, description = skill.name, skill.description
     if name and not _NAME.fullmatch(name):
-        found.append(f"name {name!r} is not lower-case letters, digits and single hyphens between them")
+        found.append(f"name {name[:100]!r} is not lower-case letters, digits and single hyphens between them")
     if len(name) > MOST_NAME:
         found.append(f"name has {len(name)} characters, {MOST_NAME} are allowed")
     folder = skill.directory.name if skill.directory is not None else name
     if name and folder != name:
-        found.append(f"name {name!r} is not that of its folder, {folder!r}")
+        found.append(f"name {name[:100]!r} is not that of its folder, {folder!r}")
     if not description.strip() and not any(problem.startswith("description ") for problem in known):
         found.append("description is missing or empty")
     if len(description) > MOST_DESCRIPTION:
@@ -74,8 +77,16 @@ def _text(document: dict[Any, Any], key: str, problems: list[str]) -> str | None
     value = document.get(key)
     if value is None or isinstance(value, str):
         return value
-    problems.append(f"{key} must be text, got the {type(value).__name__} {value!r}; put it in quotes")
+    problems.append(f"{key} must be text, got the {type(value).__name__} {_brief(value)}; put it in quotes")
     return None
+
+
+def _brief(value: Any) -> str:
+    """A value as it is told of: its beginning."""
+    if isinstance(value, list | dict):
+        shown = ", ".join(str(each)[:100] for each in islice(value, _MOST_SHOWN))
+        return f"{shown}, ..." if len(value) > _MOST_SHOWN else shown
+    return textwrap.shorten(repr(value), 100, placeholder=" ...")
 
 
 def _tools(document: dict[Any, Any], problems: list[str]) -> list[str]:
@@ -100,6 +111,6 @@ def _metadata(document: dict[Any, Any], problems: list[str]) -> dict[str, str]:
         return {}
     wrong = [key for key, item in value.items() if not isinstance(key, str) or not isinstance(item, str)]
     if wrong:
-        problems.append(f"metadata holds texts by name; put these in quotes: {', '.join(map(str, wrong))}")
+        problems.append(f"metadata holds texts by name; put these in quotes: {_brief(wrong)}")
         return {}
     return dict(value)

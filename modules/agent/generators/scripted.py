@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ....engine import NoRunError, call_info
+from ....tasks import YAMLError, load_yaml
 from ..messages import Message
 from ..usage import Usage
 from .answers import Answer, as_generation
@@ -49,10 +48,10 @@ class ScriptedGenerator:
         """
         path = Path(path)
         try:
-            document: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+            document: Any = load_yaml(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no text in UTF-8: {error}") from None
-        except yaml.YAMLError as error:
+        except YAMLError as error:
             raise ValueError(f"{path} is neither YAML nor JSON: {error}") from None
         if isinstance(document, list):
             document = {"answers": document}
