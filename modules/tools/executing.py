@@ -43,11 +43,12 @@ async def execute(
         told = _without(str(error), hidden)
         if told == str(error):
             raise
-        raise type(error)(told) from None if _takes_text(error) else RuntimeError(told)
+        raise (type(error)(told) if _takes_text(error) else RuntimeError(told)) from None
 
 
 def _takes_text(error: Exception) -> bool:
-    return type(error).__init__ in (Exception.__init__, OSError.__init__)
+    """Whether an error of its class can be made from a text alone: of this module's, those of `run_command`."""
+    return type(error) in (RuntimeError, TimeoutError, ValueError)
 
 
 def _without(text: str, hidden: Sequence[str]) -> str:

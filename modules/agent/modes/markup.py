@@ -73,18 +73,6 @@ def _skipped(text: str, start: int, end: int) -> int | None:
     return len(text) if ends < 0 else ends + len(closing)
 
 
-def closing_tag(text: str, opening: Tag, pattern: re.Pattern[str]) -> Tag | None:
-    """The tag that closes `opening`, past elements of the same name inside; None where nothing does."""
-    depth = 1
-    for tag in tags(text, pattern, opening.end):
-        if tag.name != opening.name or tag.is_empty:
-            continue
-        depth += -1 if tag.closes else 1
-        if depth == 0:
-            return tag
-    return None
-
-
 def escape(text: str) -> str:
     """Text that `unescape` gives back, and that no reader takes for markup; what no XML can hold, by its number."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -27,10 +27,9 @@ def as_tools(items: Any) -> list[Tool[..., Any]]:
     ):
         return discover_tools_on_obj(items)
     if not callable(items) and isinstance(items, str | bytes | Mapping | BaseModel):
-        told = (
-            "an Agent's tools are its `tools`" if hasattr(items, "all_tools") else "a function, a Tool or a Toolset is"
-        )
-        raise ToolDefinitionError(type(items).__name__, f"a {type(items).__name__} is no tool, and has none; {told}")
+        kind = type(items).__name__
+        told = "give its `tools`" if hasattr(items, "all_tools") else "give a function, a Tool or a Toolset"
+        raise ToolDefinitionError(kind, f"something of the type {kind} is no tool, and no list of tools; {told}")
     if isinstance(items, list | tuple) or (not callable(items) and isinstance(items, Iterable)):
         return [tool for item in items for tool in as_tools(item)]
     return [Tool.from_callable(items)]

@@ -5,10 +5,11 @@ from typing import Any, ClassVar
 
 import anyio
 import pytest
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
-from refold.modules.agent import Tool, ToolMethod, Toolset, as_tools, discover_tools_on_obj, tool_method
+from refold.modules.agent import Agent, Config, Tool, ToolMethod, Toolset, as_tools, discover_tools_on_obj, tool_method
 from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.tools import ToolDefinitionError
 
 
 class Shelf(Toolset):
@@ -278,3 +279,89 @@ def test_half_a_pair_and_both_pairs_are_refused() -> None:
             def __exit__(self, *error: object) -> None: ...
 
             async def __aenter__(self) -> None: ...
+
+
+async def test_an_init_of_one_s_own_may_leave_pydantic_alone_and_the_toolset_be_entered() -> None:
+    made: list[str] = []
+
+    def maker() -> list[str]:
+        made.append("once")
+        return made
+
+    class Intel(Toolset):
+        found: int = 1
+        _kept: list[str] = PrivateAttr(default_factory=maker)
+        _plain: int = PrivateAttr(default=4)
+
+        def __init__(self) -> None:
+            self.cache: dict[str, str] = {}
+
+        async def __aenter__(self) -> "Intel":
+            self.cache["open"] = "yes"
+            return self
+
+        async def __aexit__(self, *error: object) -> None:
+            self.cache.clear()
+
+        @tool_method
+        def look(self) -> str:
+            """Looks."""
+            return f"{self.cache} {self.found} {self._plain} {self._kept is self._kept}"
+
+    class Sync(Toolset):
+        def __init__(self) -> None:
+            self.open = 0
+
+        def __enter__(self) -> None:
+            self.open += 1
+
+        def __exit__(self, *error: object) -> None:
+            self.open -= 1
+
+    toolset = Intel()
+    for _ in range(2):
+        async with toolset as entered, toolset as again:
+            assert entered is again is toolset
+            assert toolset.get_tools()[0]() == "{'open': 'yes'} 1 4 True"
+        assert toolset.cache == {}
+    assert made == ["once"]
+    with Sync() as sync, sync:  # type: ignore[attr-defined]
+        assert sync.open == 1
+    with pytest.raises(AttributeError, match="_nothing"):
+        _ = toolset._nothing  # type: ignore[attr-defined]
+
+
+def test_a_setting_is_a_field_and_never_its_mark() -> None:
+    class Scan(Toolset):
+        host: str = Config("localhost", help="Where.")
+        ports: list[int] = Config(default_factory=lambda: [80], max_length=2)
+        deep: bool = Config(default=False, expose_as=bool, key="deep")
+        level: int = Config(default=..., ge=1)
+
+    class More(Scan):
+        level: int = Config(2, ge=1)
+
+    with pytest.raises(ValidationError, match="level"):
+        Scan()
+    assert More().model_dump() == {"variant": None, "host": "localhost", "ports": [80], "deep": False, "level": 2}
+    assert More().ports is not More().ports
+    assert More(host="h", level=3).level == 3
+    assert More.model_fields["host"].description == "Where."
+    for wrong in ({"level": 0}, {"ports": [1, 2, 3]}, {"hosts": "x"}):
+        with pytest.raises(ValidationError):
+            More(**wrong)
+
+
+@pytest.mark.parametrize("items", ["word", b"word", {"a": 1}, [["word"]], Field(), ({},)])
+def test_what_is_no_tool_is_refused_and_never_walked_into(items: Any) -> None:
+    with pytest.raises(ToolDefinitionError):
+        as_tools(items)
+
+
+def test_an_agent_or_a_model_is_no_list_of_tools() -> None:
+    class Plain(BaseModel):
+        tools: list[str] = ["a"]
+
+    for item, told in ((Plain(), "no tool"), (Agent(name="x", model=None), "give its `tools`")):
+        with pytest.raises(ToolDefinitionError, match=told):
+            as_tools([item])

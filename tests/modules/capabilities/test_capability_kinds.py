@@ -279,7 +279,7 @@ async def test_its_tools_hooks_servers_and_agent_run_traced_and_verify(
     assert trace is not None
     events = [(record["name"], record["data"]) for record in trace.records if record.kind == "event"]
     named = [name for name, _ in events]
-    assert [named.count(name) for name in ("log_output", "log_param", "log_artifact", "tag")] == [2, 1, 1, 2]
+    assert [named.count(name) for name in ("log_output", "log_param", "log_artifact", "tag")] == [2, 1, 1, 1]
     assert [data["metric"] for name, data in events if name == "log_metric"].count("tools") == len(calls)
     assert trace.records
     assert not any("s3cr3t-value" in str(record) for record in trace.records)
