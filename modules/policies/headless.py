@@ -1,6 +1,7 @@
 """The policy of a session that nobody watches: questions are cancelled, and the run is bounded."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 from pydantic import Field
@@ -37,6 +38,8 @@ class HeadlessSessionPolicy(SessionPolicy):
         cast(CountingFunction, _stop_on_max_steps), GenerationStep, name="stop_on_max_steps"
     )
 
-    def surroundings(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def surroundings(self) -> Iterator[None]:
         """Tools find nobody to ask."""
-        return without_people()
+        with super().surroundings(), without_people():
+            yield

@@ -1,7 +1,7 @@
 """What every policy has: hooks, rules about tools, and what status lines say of it. And the one that adds nothing."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +12,7 @@ from ..agent.reactions import Reaction
 from ..agent.tools import Tool
 from .approving import asked, denied
 from .rules import ToolRules, verdict_of
+from .rules.hops import guarded_hops
 
 
 class SessionPolicy(BaseModel):
@@ -80,8 +81,8 @@ class SessionPolicy(BaseModel):
         return {"name": self.name or type(self).__name__, **settings}
 
     def surroundings(self) -> AbstractContextManager[None]:
-        """What tools are called in."""
-        return nullcontext()
+        """What tools are called in: rules hold for where pages lead on the way, too."""
+        return guarded_hops(self.rules)
 
     @hook(ToolStart)
     async def check_rules(self, event: ToolStart) -> Reaction | None:

@@ -1,23 +1,35 @@
 """The tool `fetch`: gets a page by HTTP, as Markdown, text or HTML."""
 
+import codecs
 import re
-import time
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from http.client import HTTPException
-from typing import IO, Annotated, Any, Literal
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+from urllib.parse import urljoin, urlsplit
 
 from ...engine import effect
 from ..agent.tools import tool
-from .markdown import to_markdown, to_text
+from . import markdown
+from .addresses import Address, clean_url, is_metadata, is_metadata_name
+from .apart import Apart, ApartError
+from .connection import Deadline, request
 
 MOST_BYTES = 5_000_000
 """How many bytes of a page are taken."""
 MOST_SHOWN = 50_000
 """How many characters of it are given."""
 MOST_SECONDS = 120
+MOST_REDIRECTS = 10
+_READING_SECONDS = 20
+"""How long an HTML page may take to be read."""
+_MOST_OF_ERROR = 2_000
+_NOT_DECODED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
+"""Encodings of Python's that no page of the web has; some take a time that grows with the square of a page's size."""
 _AGENT = "refold-fetch/1 (an agent's tool)"
 _CHARSET = re.compile(r"charset=[\"']?([-\w.:]+)", re.IGNORECASE)
 
@@ -42,55 +54,128 @@ def fetch(
 
 def page(url: str, format: Literal["markdown", "text", "html"], timeout: int, most: int) -> str:
     """The text of a page, at most so many characters of it; raises FetchError, and ValueError for no URL."""
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-        raise ValueError(f"{url!r} is no URL that can be fetched; it begins with http:// or https://")
+    clean_url(url)
     if timeout <= 0:
         raise ValueError(f"timeout is a number of seconds above 0, got {timeout}")
     data, kind, final = got(url, min(timeout, MOST_SECONDS))
     if not _is_text(kind, data):
         raise FetchError(f"{final} is {kind or 'a file of unknown type'}, which holds no text")
     text = _decoded(data, kind)
-    if "html" in kind and format == "markdown":
-        text = to_markdown(text, final)
-    elif "html" in kind and format == "text":
-        text = to_text(text)
+    if "html" in kind and format != "html":
+        text = _converted(text, {"base": final} if format == "markdown" else {})
     if len(text) <= most:
         return text
     return f"{text[:most]}\n\n[... {len(text) - most} more characters ...]"
 
 
-class _HttpOnly(HTTPRedirectHandler):
-    """Follows redirects to other pages of the web alone."""
+def _converted(html: str, options: dict[str, str]) -> str:
+    try:
+        with Apart(Path(markdown.__file__), _READING_SECONDS) as apart:
+            return str(apart.ask({"html": html, **options}))
+    except (TimeoutError, ApartError) as error:
+        why = f"reading its HTML took longer than {_READING_SECONDS} s" if isinstance(error, TimeoutError) else error
+        raise FetchError(f"the page was fetched, and {why}; take it with format='html'") from None
 
-    def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> Any:
-        if urlsplit(newurl).scheme not in ("http", "https"):
-            raise FetchError(f"{req.full_url} leads to {newurl}, which is no page of the web")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+class FetchGuard(Protocol):
+    """Says what is not fetched on the way to a page that was asked for."""
+
+    def why_not(self, url: str) -> str | None:
+        """Why a redirect to this URL is not followed; None if it may be."""
+
+    def why_not_at(self, url: str, address: Address) -> str | None:
+        """Why this URL is not fetched from an address that its host has; None if it may be."""
+
+
+_guard: ContextVar[FetchGuard | None] = ContextVar("refold_fetch_guard", default=None)
+_metadata: ContextVar[bool] = ContextVar("refold_fetch_metadata", default=False)
+
+
+@contextmanager
+def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) -> Iterator[None]:
+    """Sets, for what is fetched inside: who guards redirects and addresses, and whether metadata may be fetched.
+
+    What is not given stays. Policies set the guard that their rules make. Metadata are what link-local addresses give,
+    and those of clouds, which tell whoever asks from this machine its credentials: they are refused by default.
+    """
+    tokens = (_guard.set(guard or _guard.get()), _metadata.set(_metadata.get() if metadata is None else metadata))
+    try:
+        yield
+    finally:
+        _guard.reset(tokens[0])
+        _metadata.reset(tokens[1])
 
 
 def got(url: str, seconds: int) -> tuple[bytes, str, str]:
     """The bytes of a page, its content type, and the URL that it was found at in the end; raises FetchError."""
-    deadline = time.monotonic() + seconds
-    accept = "text/markdown, text/html;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1"
-    request = Request(url, headers={"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "gzip"})
+    deadline, at = Deadline(seconds), url
     try:
-        with build_opener(_HttpOnly).open(request, timeout=seconds) as answer:
-            body = _Body(answer.headers.get("Content-Encoding", ""))
-            while not body.full and (chunk := answer.read1(65536)):
-                body.add(chunk)
-                if time.monotonic() > deadline:
-                    raise FetchError(f"{url} took longer than {seconds} s")
-            return body.data, answer.headers.get("Content-Type", "").lower(), answer.url
-    except HTTPError as error:
-        with error:
-            shown = error.read(2_000).decode("utf-8", "replace")
-        text = to_text(shown) if "html" in error.headers.get("Content-Type", "") else shown
-        raise FetchError(f"{url} answers {error.code} {error.reason}: {text[:500]}".rstrip(": ")) from None
+        for _ in range(MOST_REDIRECTS + 1):
+            at, _host = clean_url(at)
+            if isinstance(came := _once(at, deadline), _Page):
+                return came.data, came.kind, at
+            at = _next(at, came)
     except TimeoutError:
         raise FetchError(f"{url} took longer than {seconds} s") from None
-    except (URLError, OSError, HTTPException, zlib.error, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise FetchError(f"{url} could not be fetched: {reason}") from None
+    except (OSError, HTTPException, zlib.error, ValueError) as error:
+        raise FetchError(f"{at} could not be fetched: {error}") from None
+    raise FetchError(f"{url} answers 302 and leads on more than {MOST_REDIRECTS} times")
+
+
+@dataclass(frozen=True)
+class _Page:
+    data: bytes
+    kind: str
+
+
+def _once(url: str, deadline: Deadline) -> "_Page | str":
+    """What one request gives: the page, or where it leads."""
+    accept = "text/markdown, text/html;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1"
+    headers = {"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "gzip"}
+    answer, close = request(url, headers, deadline, lambda addresses: _check(url, addresses))
+    try:
+        if answer.status in (301, 302, 303, 307, 308) and (where := answer.headers.get("Location")):
+            return str(where)
+        body, kind = _Body(answer.headers.get("Content-Encoding", "")), answer.headers.get("Content-Type", "").lower()
+        most = MOST_BYTES if answer.status < 400 else _MOST_OF_ERROR
+        while len(body.data) < most and (chunk := answer.read1(65536)):
+            body.add(chunk)
+        if answer.status < 300:
+            return _Page(body.data, kind)
+    finally:
+        close()
+    shown = body.data[:_MOST_OF_ERROR].decode("utf-8", "replace")
+    text = markdown.to_text(shown) if "html" in kind else shown
+    raise FetchError(f"{url} answers {answer.status} {answer.reason}: {text[:500]}".rstrip(": "))
+
+
+def _next(url: str, where: str) -> str:
+    """The URL that a redirect leads to, if it may be fetched; raises FetchError."""
+    led = urljoin(url, where)
+    try:
+        clean, _ = clean_url(led)
+    except ValueError:
+        raise FetchError(f"{url} leads to {led:.200}, which is no page of the web") from None
+    guard = _guard.get()
+    why = guard.why_not(clean) if guard is not None else None
+    if why is not None:
+        raise FetchError(f"{url} leads to {clean}, which was not fetched: {why}")
+    return clean
+
+
+def _check(url: str, addresses: Sequence[Address]) -> None:
+    """Raises FetchError for a host that has an address at which nothing is fetched."""
+    host = urlsplit(url).hostname or ""
+    if not _metadata.get() and (is_metadata_name(host) or any(is_metadata(each) for each in addresses)):
+        raise FetchError(
+            f"{url} was not fetched: {host} is link-local, or where clouds give credentials away; "
+            "use_fetch(metadata=True) lets tools fetch it"
+        )
+    guard = _guard.get()
+    for address in addresses if guard is not None else ():
+        assert guard is not None
+        if (why := guard.why_not_at(url, address)) is not None:
+            raise FetchError(f"{url} was not fetched: its host has the address {address}: {why}")
 
 
 class _Body:
@@ -99,10 +184,6 @@ class _Body:
     def __init__(self, encoding: str) -> None:
         self.data = b""
         self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding.lower() in ("gzip", "deflate") else None
-
-    @property
-    def full(self) -> bool:
-        return len(self.data) >= MOST_BYTES
 
     def add(self, chunk: bytes) -> None:
         room = MOST_BYTES - len(self.data)
@@ -120,7 +201,9 @@ def _decoded(data: bytes, kind: str) -> str:
     told = _CHARSET.search(kind) or _CHARSET.search(data[:2048].decode("ascii", "replace"))
     for name in (told[1] if told else "utf-8", "utf-8"):
         try:
+            if codecs.lookup(name).name in _NOT_DECODED:
+                continue
             return data.decode(name, "replace" if name == "utf-8" else "strict")
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, UnicodeError):
             continue
     return data.decode("utf-8", "replace")

@@ -1,4 +1,8 @@
-"""HTML as Markdown, as far as a model needs it: headings, lists, links, emphasis, code, tables; the rest as text."""
+"""HTML as Markdown, as far as a model needs it: headings, lists, links, emphasis, code, tables; the rest as text.
+
+Pages are read by a child process (`apart`): for some of them `html.parser` takes a time that grows with the square of
+their size.
+"""
 
 import re
 from html.parser import HTMLParser
@@ -28,6 +32,11 @@ def to_text(html: str) -> str:
     return writer.result()
 
 
+def answer(request: dict[str, str]) -> str:
+    """The `html` of a page, as Markdown with links made whole with `base`, or as text if `base` is not given."""
+    return to_markdown(request["html"], request["base"]) if "base" in request else to_text(request["html"])
+
+
 class _Writer(HTMLParser):
     def __init__(self, base: str, *, plain: bool) -> None:
         super().__init__(convert_charrefs=True)
@@ -43,9 +52,12 @@ class _Writer(HTMLParser):
 
     def result(self) -> str:
         """What was written, with at most one empty line in a row."""
-        pieces = re.split(r"(```\n.*?\n```)", "".join(self._out), flags=re.DOTALL)
-        tidy = [each if n % 2 else re.sub(r"[ \t]+\n", "\n", each) for n, each in enumerate(pieces)]
-        return re.sub(r"\n{3,}", "\n\n", "".join(tidy)).strip()
+        lines, is_code = "".join(self._out).split("\n"), False
+        for number, line in enumerate(lines):
+            is_code ^= line == "```"
+            if not is_code:
+                lines[number] = line.rstrip(" \t")
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _SKIPPED:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ...agent.tools.actions import RAW_ARGUMENTS
 from ...tools import current_workspace
+from ...tools.addresses import clean_host, clean_url, is_below
 from ...tools.files.patch_format import PatchError, read_patch
 from .command_pattern import CommandPattern
 from .commands import line_of
@@ -130,7 +132,7 @@ class Rule:
         if call.bare == "apply_patch" or call.of(_PATHS) is not None or call.bare in READING:
             return _path(call, pattern, moved=self.name.casefold() in READING)
         if call.bare == "fetch":
-            return _text(call.args.get("url", ""), pattern)
+            return _url(call.args.get("url", ""), pattern)
         return _text(dict(call.args), pattern)
 
     def _command(self, call: Call, given: Any, pattern: str) -> str | None:
@@ -160,7 +162,7 @@ class Rule:
             value = call.args.get(self.argument)
             return isinstance(value, str) and fnmatchcase(value, pattern)
         if pattern.startswith("domain:"):
-            return _is_below(_hosts(call.args), pattern.removeprefix("domain:").strip())
+            return _are_below(_hosts(call.args), pattern.removeprefix("domain:").strip())
         paths = _paths(call)
         if paths:
             root = str(current_workspace().root)
@@ -260,22 +262,28 @@ def _host_of(value: Any) -> str | None:
     if not isinstance(value, str) or re.search(r"[\s\\\x00-\x20]", value):
         return None
     try:
-        host = urlsplit(value).hostname
-        return None if not host or "%" in host else host.rstrip(".").encode("idna").decode().casefold()
-    except (ValueError, UnicodeError):
+        return clean_host(urlsplit(value).hostname or "")
+    except ValueError:
         return None
 
 
 def _host(args: Mapping[str, Any], domain: str) -> str | None:
-    hosts = _hosts(args)
-    for host in hosts:
+    for host in _hosts(args):
         if host is None:
             return "the host cannot be told"
-        if _is_below([host], domain):
+        if is_below(host, domain, surely=False):
             return f"it is about {host}"
     return None
 
 
-def _is_below(hosts: list[str | None], domain: str) -> bool:
-    low = domain.casefold().rstrip(".").removeprefix("*.")
-    return bool(hosts) and all(host is not None and (host == low or host.endswith(f".{low}")) for host in hosts)
+def _are_below(hosts: list[str | None], domain: str) -> bool:
+    return bool(hosts) and all(host is not None and is_below(host, domain, surely=True) for host in hosts)
+
+
+def _url(value: Any, pattern: str) -> str | None:
+    """Whether a URL fits, as it is written or as it is fetched."""
+    found = _text(value, pattern)
+    if found is None and isinstance(value, str):
+        with suppress(ValueError):
+            found = _text(clean_url(value)[0], pattern)
+    return found

@@ -82,6 +82,14 @@ class ToolRules(BaseModel):
             return Verdict("allow", "the rules that allow cover each part", "allow")
         return Verdict(self.otherwise, "no rule is about this call")
 
+    def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
+        """Why another form of a call is denied, or asked about, by a rule that does not hold of the call itself."""
+        made, besides = (Call(each.name, action_for(each).args, self.trusted) for each in (call, other))
+        for rule in (*self._read["deny"], *self._read["ask"]):
+            if rule.pattern is not None and rule.may_hold(made) is None and (why := rule.may_hold(besides)) is not None:
+                return why
+        return None
+
 
 async def verdict_of(rules: ToolRules, call: ToolCall) -> Verdict:
     """What the rules say of a call, found in a thread, as it may look at files."""

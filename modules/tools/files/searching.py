@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal
 
 from ....engine import effect
 from ....tasks import OutsideWorkspaceError
 from ...agent.tools import tool
+from ..apart import Apart, ApartError
+from . import line_search
+from .line_search import lines_of
 from .text import NotTextError, TextFile
 from .walking import Entry, pattern_of, walk
 from .workspace import workspace_to_read
@@ -15,7 +19,11 @@ MOST_CONTEXT = 20
 MOST_MATCHES = 1_000
 SEARCHED_BYTES = 10_000_000
 """Files with more bytes are passed over."""
+SECONDS = 10
+"""How long a search may take; patterns of the model's may need for ever."""
 _LINE = 500
+_BATCH = 1_000_000
+"""How many characters are searched at once, about."""
 
 
 @tool
@@ -38,42 +46,72 @@ def grep(
     Folders such as .git and node_modules, binary files and files of more than 10 MB are passed over; of a file that is
     named as path the first 10 MB are searched, and the answer says so.
     """
-    try:
-        wanted = re.compile(re.escape(pattern) if literal else pattern, re.IGNORECASE if ignore_case else 0)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}; or say literal=true") from None
     if not 0 <= context <= MOST_CONTEXT or not 1 <= limit <= MOST_MATCHES:
         raise ValueError(f"context goes from 0 to {MOST_CONTEXT}, limit from 1 to {MOST_MATCHES}")
     found: list[str] = []
     notes: list[str] = []
     matches = 0
-    for name, lines in _texts(path, include, notes):
-        hits = [number for number, line in enumerate(lines) if wanted.search(line)]
-        if not hits:
-            continue
-        if output_mode == "files":
-            found.append(name)
-            matches += 1
-        elif output_mode == "count":
-            found.append(f"{name}: {len(hits)}")
-            matches += 1
-        else:
-            found += _shown(name, lines, hits[: limit - matches], context)
-            matches += len(hits)
-        if matches >= limit:
-            found.append(f"(stopped at {limit}; narrow the pattern or the path)")
-            break
+    with Apart(Path(line_search.__file__), SECONDS) as apart:
+        for name, text, count, hits in _searched(apart, _texts(path, include, notes), pattern, literal, ignore_case):
+            if output_mode == "files":
+                found.append(name)
+                matches += 1
+            elif output_mode == "count":
+                found.append(f"{name}: {count}")
+                matches += 1
+            else:
+                found += _shown(name, lines_of(text), hits[: limit - matches], context)
+                matches += count
+            if matches >= limit:
+                found.append(f"(stopped at {limit}; narrow the pattern or the path)")
+                break
     return "\n".join([*(found or ["No matches found"]), *notes])
 
 
-def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """The files to search, each by its name and its lines; `notes` are added to of what is not searched."""
+def _searched(
+    apart: Apart, texts: Iterator[tuple[str, str]], pattern: str, literal: bool, ignore_case: bool
+) -> Iterator[tuple[str, str, int, list[int]]]:
+    """Those of the texts that match: each with its name, how many lines match, and the first of them."""
+    batch: list[tuple[str, str]] = []
+    try:
+        wanted = re.escape(pattern) if literal else pattern
+        wrong = apart.ask({"pattern": wanted, "ignore_case": ignore_case})
+        if wrong is not None:
+            raise ValueError(f"{pattern!r:.200} is no regular expression: {wrong}; or say literal=true")
+        for batch in _batches(texts):
+            answer = apart.ask({"texts": [text for _, text in batch], "most": MOST_MATCHES})
+            for (name, text), (count, hits) in zip(batch, answer, strict=True):
+                if count:
+                    yield name, text, count, hits
+    except (TimeoutError, ApartError):
+        where = f", in {batch[0][0]} or the {len(batch) - 1} files after it" if batch else ""
+        raise TimeoutError(
+            f"{pattern!r:.200} was still searched for after {SECONDS} s{where}, and was given up: it may try without "
+            "end, as (a+)+ does; write it without repetitions of repetitions, narrow the path, or say literal=true"
+        ) from None
+
+
+def _batches(texts: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Texts that are searched at once: few at first, as one of them may be enough."""
+    batch: list[tuple[str, str]] = []
+    most = 4
+    for each in texts:
+        batch.append(each)
+        if len(batch) >= most or sum(len(text) for _, text in batch) > _BATCH:
+            yield batch
+            batch, most = [], min(most * 2, 64)
+    if batch:
+        yield batch
+
+
+def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[str, str]]:
+    """The files to search, each by its name and its text; `notes` are added to of what is not searched."""
     workspace = workspace_to_read(path)
     if workspace.kind(path) == "file":
         seen = workspace.read(path, limit=SEARCHED_BYTES)
         if seen.more:
             notes.append(f"(searched are its first {SEARCHED_BYTES} bytes of {seen.stat.st_size})")
-        yield path, _lines_of(seen.data[: seen.data.rfind(b"\n") + 1] if seen.more else seen.data, path)
+        yield path, TextFile.of(seen.data[: seen.data.rfind(b"\n") + 1] if seen.more else seen.data, path).text
         return
     wanted = pattern_of(include) if include else None
     prefix = "" if path in (".", "./", "") else f"{path.rstrip('/')}/"
@@ -85,7 +123,7 @@ def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[s
             continue
         try:
             workspace.check_links(entry.stat, entry.path)
-            yield f"{prefix}{entry.path}", _lines_of(data, entry.path)
+            yield f"{prefix}{entry.path}", TextFile.of(data, entry.path).text
         except (OutsideWorkspaceError, NotTextError):
             continue
 
@@ -96,11 +134,6 @@ def _data_of(entry: Entry) -> bytes | None:
         return None
     with open(fd, "rb") as file:
         return file.read(SEARCHED_BYTES)
-
-
-def _lines_of(data: bytes, path: str) -> list[str]:
-    lines = TextFile.of(data, path).text.split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _shown(name: str, lines: list[str], hits: list[int], context: int) -> list[str]:

@@ -12,21 +12,14 @@ from typing import Literal
 
 from ....tasks import NoEnvironmentError, OutsideWorkspaceError, current_environment
 from ...agent.cache import cache_folder
-from .paths import FOLDER_FLAGS, Spot, parts_of, spot_of
+from .descent import Descent
+from .paths import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of
 
 HardLinks = Literal["inside", "any"]
 """Which files with several names are touched: those whose names all are in the workspace, or any."""
 
 CHANGED_BYTES = 50_000_000
 """The most bytes of a file that is read to be changed."""
-
-FILE_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-)
 
 
 @dataclass(frozen=True)
@@ -123,15 +116,9 @@ class Workspace:
             raise OutsideWorkspaceError(path, self.root, why)
 
     def _names(self, found: os.stat_result) -> int:
-        names = 0
-        for _, _, files, folder in os.fwalk(self.root):
-            for name in files:
-                try:
-                    each = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                except OSError:
-                    continue
-                names += (each.st_dev, each.st_ino) == (found.st_dev, found.st_ino)
-        return names
+        who = (found.st_dev, found.st_ino)
+        with self.folder(".") as top:
+            return sum((each.stat.st_dev, each.stat.st_ino) == who for each in Descent(top).entries())
 
     @contextmanager
     def folder(self, path: str, cwd: str | None = None) -> Iterator[int]:

@@ -1,0 +1,85 @@
+"""Work on texts of others that may take for ever, done in a child process, which can be ended where a thread cannot.
+
+Python's `re` and `html.parser` hold the interpreter's lock while they work: a pattern of the model's, or a page of
+somebody's, could freeze this process with all its timeouts.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_WORKER = Path(__file__).with_name("apart_worker.py")
+_BYTES = 2_000_000_000
+"""How much memory the child may take."""
+
+
+class ApartError(RuntimeError):
+    """The child process has ended without an answer, for want of memory say."""
+
+
+class Apart:
+    """A child process that answers requests with the function `answer` of a file, which imports nothing of refold.
+
+    Requests and answers are JSON. It is killed when `seconds` have passed since it was started, and at the block's end.
+    """
+
+    def __init__(self, file: Path, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        # the kernel ends the child if nobody here is left to do it
+        self._child = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_WORKER), str(file), str(int(seconds) + 2), str(_BYTES)],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
+        self._child.kill()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self._child.wait()
+
+    def ask(self, request: Any) -> Any:
+        """What is answered; raises TimeoutError when the time is up, and ApartError where nothing is."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        body = json.dumps(request).encode()
+        try:
+            left = memoryview(len(body).to_bytes(8, "big") + body)
+            while left:  # the child takes all of it before it does anything else
+                left = left[self._child.stdin.write(left) or 0 :]
+            size = int.from_bytes(self._read(8), "big")
+            return json.loads(self._read(size))
+        except BrokenPipeError:
+            raise ApartError("the child process that works on it has ended") from None
+
+    def _read(self, size: int) -> bytes:
+        assert self._child.stdout is not None
+        found = bytearray()
+        ready = select.poll()
+        ready.register(self._child.stdout, select.POLLIN)
+        while len(found) < size:
+            left = self._until - time.monotonic()
+            if left <= 0 or not ready.poll(left * 1000):
+                raise TimeoutError
+            piece = os.read(self._child.stdout.fileno(), min(size - len(found), 1_000_000))
+            if not piece:
+                raise ApartError("the child process that works on it has ended")
+            found += piece
+        return bytes(found)
