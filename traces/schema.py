@@ -91,6 +91,7 @@ _SETTING = frozenset(("add", "replace"))
 _RUN_ID = re.compile(r"[^\x00-\x1f\x7f/\\:]+")
 _PLACE = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})*)?")
 _HASH = re.compile(r"[0-9a-f]{32}")
+_NUMBERED = re.compile(r"[^\x00-\x1f\x7f]{1,400}/[0-9]{1,15}")
 _STATUSES = ("completed", "stopped", "waiting", "failed", "cancelled")
 
 
@@ -112,6 +113,10 @@ def _number(value: Any) -> bool:
 
 def _index(value: Any) -> bool:
     return type(value) is int and 0 <= value < LARGEST
+
+
+def _numbered(value: Any) -> bool:
+    return _index(value) if type(value) is int else type(value) is str and _NUMBERED.fullmatch(value) is not None
 
 
 def _object(value: Any) -> bool:
@@ -247,7 +252,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "name": Member("text", _text, True),
         "action": Member("null or text", _maybe_text),
         "digest": Member("text", _text),
-        "n": Member("a number", _index),
+        "n": Member("a number, or a lane and a number", _numbered),
         "key": Member("text", _text),
         "parent": Member("null or a number", _none_or(_index)),
         "idempotent": Member("true or false", _flag),

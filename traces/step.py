@@ -25,7 +25,7 @@ class Effect:
     args: Any
     action: str | None
     digest: str
-    n: int
+    n: int | str
     key: str
     parent: int | None
     idempotent: bool
