@@ -31,6 +31,7 @@ from .errors import DivergenceError, EngineUsageError
 from .explorer import Explorer
 from .forking import Edit, Origin, origin_of
 from .header import header_of
+from .importing import refuse_while_importing
 from .live import LiveRun, Observer, new_seed
 from .module import AgentModule
 from .questions import Answers
@@ -208,6 +209,7 @@ class Engine:
             WaitAnsweredError: no open request takes this answer.
             TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
         """
+        refuse_while_importing()
         source = self._trace_source(trace)
         try:
             resumption = await prepare_resume(
@@ -328,6 +330,7 @@ class Engine:
     async def _start(
         self, task: Task, observers: Sequence[Observer], folder: Path | None, origin: Origin | None = None
     ) -> RunResult:
+        refuse_while_importing()
         if self._redactor is not None:
             task = redacted_task(task, self._redactor)
         run_id = new_run_id(task.id)

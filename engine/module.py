@@ -1,8 +1,10 @@
 """What a user writes: a module whose hooks decide, act and reduce, and the checks made when its class is defined."""
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from .actions import run_actions
@@ -141,5 +143,16 @@ def _accepted(cls: type[AgentModule[Any]], hook: str, names: tuple[str, ...]) ->
 
 
 def import_path(thing: type) -> str:
-    """Where a class is imported from, as `package.module:Class`."""
-    return f"{thing.__module__}:{thing.__qualname__}"
+    """Where a class is imported from, as `package.module:Class`; a class of a script by the script's name."""
+    name = _script_name() if thing.__module__ == "__main__" else thing.__module__
+    return f"{name}:{thing.__qualname__}"
+
+
+def _script_name() -> str:
+    """What another process imports the running script as; `__main__` where nothing can, as in a notebook."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name)  # python -m package.module
+    stem = Path(getattr(main, "__file__", None) or "").stem
+    return stem if stem.isidentifier() else "__main__"

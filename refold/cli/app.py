@@ -88,6 +88,8 @@ def resume(
         str | None, typer.Option(metavar="ID", help="The request that is answered, where several are open.")
     ] = None,
     module: o.Module = None,
+    trust: o.Trust = None,
+    yes: o.Yes = False,
     traces: o.Traces = RUNS,
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
@@ -115,6 +117,8 @@ def resume(
         on_divergence=on_divergence,
         durability=durability,
         workspace=workspace,
+        trust=trust or (),
+        yes=yes,
     )
     return resume_trace(find_trace(trace, traces), module, wanted, Manner(quiet, json, traceback))
 
@@ -136,6 +140,8 @@ def fork(
         bool, typer.Option("--reuse-effects", help="Take what the run recorded, while the fork asks for the same.")
     ] = False,
     module: o.Module = None,
+    trust: o.Trust = None,
+    yes: o.Yes = False,
     traces: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The folder for the fork's trace; else beside the run's.", show_default=False),
@@ -162,6 +168,8 @@ def fork(
         traces=traces,
         durability=durability,
         workspace=workspace,
+        trust=trust or (),
+        yes=yes,
     )
     return fork_trace(trace, module, wanted, Manner(quiet, json, traceback))
 
@@ -191,6 +199,7 @@ def replay(
 def verify(
     trace: o.TraceName,
     module: o.Module = None,
+    trust: o.Trust = None,
     traces: o.Traces = RUNS,
     json: o.Json = False,
     traceback: o.Traceback = False,
@@ -198,4 +207,4 @@ def verify(
     """Run a trace's hooks again with what was recorded; exit 0 if they do the same, 1 if they differ somewhere."""
     from .verifying import verify_trace
 
-    return verify_trace(find_trace(trace, traces), module, json)
+    return verify_trace(find_trace(trace, traces), module, trust or (), json)

@@ -1,18 +1,18 @@
 """What `refold fork` does: runs on from a state of another run, with something set, beside that run's trace."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..engine import Engine, RunResult
+from ..engine import AgentModule, Engine, RunResult
 from ..traces import SUFFIX, Durability, Record, Trace, branches_folder
+from .consent import Row, confirm
 from .failures import INTERRUPTED, InputError
 from .finding import RUNS, find_trace
-from .importing import load_module
 from .inputs import strict_json
 from .out import write_json
-from .resuming import Going, Resume, agent_of, budget_over, module_of
+from .resuming import Going, Resume, budget_over, runner_of
 from .running import Manner, folder, hushed, tell, watched
 
 
@@ -27,36 +27,41 @@ class Fork:
     traces: Path | None = None
     durability: Durability = "process"
     workspace: Path | None = None
+    trust: Sequence[Path] = ()
+    yes: bool = False
+    module: str | None = None
 
 
 def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> int:
     """Forks the run of a trace, and asks on a terminal what the fork waits for; gives the exit code."""
     path = _source(named, wanted.traces)
     trace = Trace.load(path)
+
+    def ask(rows: Sequence[Row]) -> None:
+        confirm(trace, "run on from a state of", rows, yes=wanted.yes, manner=manner)
+
     with hushed(manner):
-        agent = agent_of(trace, module, wanted.workspace)
-        loaded = load_module(*module_of(trace.header, module)) if agent is None else None
+        runner = runner_of(trace, module, wanted.trust, wanted.workspace, before=ask)
     home = wanted.traces if wanted.traces is not None else branches_folder(path).parent
     budget = budget_over(trace, wanted.budget)
     folder(home)
-    if loaded is None:
-        assert agent is not None
+    if not isinstance(runner, AgentModule):
         from .agent.going_on import fork_agent
 
-        return fork_agent(agent, trace, home, wanted, budget, manner)
+        return fork_agent(runner, trace, home, replace(wanted, module=module), budget, manner)
 
     def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
         engine = Engine(
-            loaded, traces=home, observers=observers, durability=wanted.durability, workspace=wanted.workspace
+            runner, traces=home, observers=observers, durability=wanted.durability, workspace=wanted.workspace
         )
         edit = wanted.edit or None
         return engine.fork(trace, wanted.at, edit, reuse_effects=wanted.reuse_effects, budget=budget)
 
-    summary = watched(work, manner)
+    summary = watched(work, manner).under(module)
     if summary.trace is not None:
-        resume = Resume(durability=wanted.durability, workspace=wanted.workspace)
+        resume = Resume(durability=wanted.durability, workspace=wanted.workspace, module=module)
         try:
-            summary = Going(summary.trace, loaded, resume, manner, None).while_a_person_answers(summary)
+            summary = Going(summary.trace, runner, resume, manner, None).while_a_person_answers(summary)
         except KeyboardInterrupt:
             print()
             return INTERRUPTED

@@ -17,8 +17,21 @@ Traces = Annotated[Path, typer.Option("--traces", metavar="DIR", help="The folde
 Module = Annotated[
     str | None,
     typer.Option(
-        "--module", metavar="MODULE:CLASS", help="The agent's class, in the place of the one that is named there."
+        "--module",
+        metavar="MODULE:NAME",
+        help="The AgentModule or Agent: a class, an instance, or a function that makes one, in a module or in a file "
+        "(solver.py:make).",
     ),
+]
+Trust = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="DIR",
+        help="A folder that code named by the trace may be loaded from, besides the current one; repeatable.",
+    ),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", envvar="REFOLD_YES", help="Start what the trace names without being asked.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, errors too.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show all of an error.")]

@@ -1,7 +1,7 @@
 """What `refold resume` does: goes on with a run, and asks for the answers it waits for where somebody is there."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..engine import AgentModule, Engine, RunResult, RuntimeBudget, WaitAnsweredError
 from ..traces import Durability, Record, Trace
 from .asking import ask_person
+from .consent import Row, check_module, confirm, module_rows, pending_rows, trusted_folders
 from .failures import INTERRUPTED, InputError, one_line
-from .importing import is_module, load_module
+from .importing import as_module, is_agent, load_module, thing_at
 from .out import can_ask, write_json
 from .running import Manner, hushed, tell, watched
 from .summary import Summary
@@ -31,20 +32,26 @@ class Resume:
     on_divergence: Literal["fail", "fork", "ignore"] = "fail"
     durability: Durability = "process"
     workspace: Path | None = None
+    trust: Sequence[Path] = ()
+    yes: bool = False
+    module: str | None = None
 
 
 def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner) -> int:
     """Goes on with the run of a trace; gives the exit code."""
     trace = Trace.load(path)
-    header = trace.header
-    with hushed(manner):
-        agent = agent_of(trace, module, wanted.workspace)
-        if agent is not None:
-            from .agent.going_on import resume_agent
+    wanted = replace(wanted, module=module)
 
-            return resume_agent(agent, path, wanted, budget_over(trace, wanted.budget), manner)
-        loaded = load_module(*module_of(header, module))
-    going = Going(path, loaded, wanted, manner, budget_over(trace, wanted.budget))
+    def ask(rows: Sequence[Row]) -> None:
+        confirm(trace, "resume", [*rows, *pending_rows(trace)], yes=wanted.yes, manner=manner)
+
+    with hushed(manner):
+        runner = runner_of(trace, module, wanted.trust, wanted.workspace, before=ask)
+    if not isinstance(runner, AgentModule):
+        from .agent.going_on import resume_agent
+
+        return resume_agent(runner, path, wanted, budget_over(trace, wanted.budget), manner)
+    going = Going(path, runner, wanted, manner, budget_over(trace, wanted.budget))
     summary = going.on(wanted.value, wanted.request if wanted.value is not NOTHING_SAID else None)
     try:
         summary = going.while_a_person_answers(summary)
@@ -75,7 +82,7 @@ class Going:
             engine = Engine(self.module, observers=observers, durability=wanted.durability, workspace=wanted.workspace)
             return engine.resume(path, answer, request=request, budget=self.budget, on_divergence=wanted.on_divergence)
 
-        summary = watched(work, self.manner, Trace.load(path).records)
+        summary = watched(work, self.manner, Trace.load(path).records).under(wanted.module)
         self.path = summary.trace or path
         return summary
 
@@ -102,21 +109,34 @@ class Going:
         return summary
 
 
-def module_of(header: Record, given: str | None) -> tuple[str, str]:
-    """The module that is given, else the one that the header names, and how to say so."""
-    return (given, "") if given is not None else (str(header["module"]), " (the trace's header names it)")
+def runner_of(
+    trace: Trace,
+    module: str | None,
+    trust: Sequence[Path] | None = None,
+    workspace: Path | None = None,
+    *,
+    verifying: bool = False,
+    before: Callable[[Sequence[Row]], None] | None = None,
+) -> "AgentModule[Any] | Made":
+    """What goes on with a trace's run: an AgentModule, or an Agent; the one at `module`, else the one that it names.
 
-
-def agent_of(
-    trace: Trace, module: str | None, workspace: Path | None = None, *, verifying: bool = False
-) -> "Made | None":
-    """The Agent that a trace is of, or that `--module` names; None where it is another module."""
-    known = str(trace.header["module"]).startswith("refold.modules.agent.")
-    if is_module(module) if module is not None else not known:
-        return None
+    What the trace names is loaded from trusted folders alone. `before` is shown what will be loaded, before it is.
+    """
+    named = str(trace.header["module"])
+    trusted = trusted_folders(trust)
+    if module is None and not named.startswith("refold.modules.agent."):
+        check_module(named, trusted)
+        if before is not None:
+            before(module_rows(named, None))
+        return load_module(named, " (the trace's header names it)")
+    if before is not None and module is not None:
+        before(module_rows(named, module))
+    found = thing_at(module) if module is not None else None
+    if module is not None and not is_agent(found):
+        return as_module(found, module)
     from .agent.recalling import recalled
 
-    return recalled(trace, module, workspace, verifying=verifying)
+    return recalled(trace, module, found, workspace, trusted=trusted, verifying=verifying, before=before)
 
 
 def budget_over(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:

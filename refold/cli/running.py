@@ -51,7 +51,8 @@ def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: M
     with hushed(manner):
         modules = {path: load_module(path) for path in dict.fromkeys(module_path(task, module) for task in tasks)}
     for task in tasks:
-        ended.append(run_task(modules[module_path(task, module)], task, options, manner))
+        path = module_path(task, module)
+        ended.append(run_task(modules[path], task, options, manner).under(path))
         tell(ended[-1], manner)
         if ended[-1].status == "cancelled":
             break

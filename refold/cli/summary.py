@@ -38,6 +38,8 @@ class Summary:
     waiting: list[dict[str, Any]] = field(default_factory=list)
     trace: Path | None = None
     exit_code: int | None = None
+    module: str | None = None
+    """The module that was given for the run, where it is not the one that its header names."""
     fork: dict[str, Any] | None = None
     """Of a fork: the `run` and `step` it forks, its `edit`, and `live_from` if it took what that run had recorded."""
 
@@ -82,6 +84,7 @@ class Summary:
         doc = asdict(self)
         doc["trace"] = str(self.trace) if self.trace is not None else None
         doc["resume"] = self.resume_command()
+        del doc["module"]
         if self.fork is None:
             del doc["fork"]
         for request, command in zip(doc["waiting"], self.answer_commands(), strict=False):
@@ -107,7 +110,7 @@ class Summary:
         """What to type to go on with the run; None where it can't go on."""
         if self.trace is None or self.status == "completed":
             return None
-        command = ["refold", "resume", str(self.trace)]
+        command = self._resume()
         if self.status == "stopped":
             option = _MORE.get(self.stop_reason or "")
             return f"{shlex.join(command)} {option} MORE" if option else None
@@ -119,10 +122,19 @@ class Summary:
         """What to type to answer each request that is open."""
         if self.trace is None:
             return []
-        command = shlex.join(["refold", "resume", str(self.trace)])
+        command = shlex.join(self._resume())
         if len(self.waiting) == 1:
             return [f"{command} --value JSON"]
         return [f"{command} --request {shlex.quote(str(each.get('id')))} --value JSON" for each in self.waiting]
+
+    def _resume(self) -> list[str]:
+        return ["refold", "resume", str(self.trace), *(["--module", self.module] if self.module is not None else [])]
+
+    def under(self, module: str | None) -> "Summary":
+        """The same run, of the module that was given for it, if one was."""
+        if module is not None and self.trace is not None and Trace.load(self.trace).header["module"] != module:
+            self.module = module
+        return self
 
 
 def _fork(trace: Trace) -> dict[str, Any] | None:

@@ -1,31 +1,25 @@
 """What `refold verify` does: runs a trace's hooks again and prints where they do something else."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from ..engine import Divergence, Engine
+from ..engine import AgentModule, Divergence, Engine
 from ..traces import PatchError, Trace, changes_of
-from .importing import load_module
 from .out import console, say, stdout_to_stderr, write_json
-from .resuming import agent_of
+from .resuming import runner_of
 from .step_view import change_lines
 from .text import LONG, clean, count_text, cut, value_text
 
 
-def verify_trace(path: Path, module: str | None, as_json: bool) -> int:
+def verify_trace(path: Path, module: str | None, trust: Sequence[Path], as_json: bool) -> int:
     """Verifies a trace; gives 0 where the code does what was recorded, 1 where it does not."""
     trace = Trace.load(path)
-    why = "" if module is not None else " (the trace's header names it)"
     with stdout_to_stderr():
-        agent = agent_of(trace, module, verifying=True)
-        if agent is None:
-            loaded = load_module(module if module is not None else str(trace.header["module"]), why)
-        else:
-            loaded = agent.agent.module()
-        found = Engine(loaded).verify(trace)
+        runner = runner_of(trace, module, trust, verifying=True)
+        found = Engine(runner if isinstance(runner, AgentModule) else runner.agent.module()).verify(trace)
     if as_json:
         write_json({"trace": str(path), "steps": trace.step_count, "divergences": [each.to_dict() for each in found]})
         return 1 if found else 0

@@ -127,7 +127,9 @@ def test_verify_needs_no_model_no_option_and_not_even_the_folder(
     path = adding.absolute()
     (lab / "deep").mkdir()
     monkeypatch.chdir(lab / "deep")
-    assert refold("verify", path).code == 0
+    ran = refold("verify", path)
+    assert (ran.code, "outside of the current folder" in ran.err) == (2, True)
+    assert refold("verify", path, "--trust", lab).code == 0
 
 
 def test_verify_tells_where_a_tool_has_changed(refold: Command, adding: Path, lab: Path) -> None:
@@ -206,7 +208,8 @@ def test_or_at_the_terminal(terminal: Command, refold: Command, killed: Path) ->
 def test_tools_are_found_where_they_were(
     process: Command, adding: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    ran = process("verify", adding.absolute(), cwd=tmp_path_factory.mktemp("elsewhere"))
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    ran = process("verify", adding.absolute(), "--trust", adding.absolute().parents[1], cwd=elsewhere)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -232,7 +235,7 @@ def test_a_run_begun_in_python_is_told_by_module(refold: Command, process: Comma
     assert refold("verify", trace, "--module", "adding:other").code == 1
     for named, said in (
         ("adding:broken", "RuntimeError: not today"),
-        ("adding:log", "is no Agent, nor a function that gives one"),
+        ("adding:log", "is not an AgentModule"),
         ("adding:nothing", "adding has no 'nothing'"),
     ):
         ran = refold("verify", trace, "--module", named)

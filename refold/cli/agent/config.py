@@ -94,6 +94,14 @@ class AgentConfig:
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in doc.items()
         }
+        plain = asdict(cls(folder=""))
+        for name, value in given.items():
+            texts = value if isinstance(value, tuple) and isinstance(plain[name], tuple) else (value,)
+            flag = isinstance(plain[name], bool)
+            if not all(isinstance(each, bool if flag else str) for each in texts) or (
+                isinstance(plain[name], tuple) and not isinstance(value, tuple)
+            ):
+                raise InputError(f"the agent's {name}{why} is not what refold writes there: {value!r:.80}")
         given["mcp"] = tuple(_MARK.sub(_from_environment, each) for each in given.get("mcp", ()))
         return cls(**given)
 

@@ -33,7 +33,8 @@ def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget |
 
     options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}
     earlier = Trace.load(path).records
-    return _shown(made, work, earlier, manner, options, only=wanted.request if request is None else None)
+    only = wanted.request if request is None else None
+    return _shown(made, work, earlier, manner, options, wanted.module, only)
 
 
 def fork_agent(made: Made, trace: Trace, home: Path, wanted: Fork, budget: RuntimeBudget | None, manner: Manner) -> int:
@@ -49,11 +50,17 @@ def fork_agent(made: Made, trace: Trace, home: Path, wanted: Fork, budget: Runti
         "workspace": made.config.path(made.config.workspace),
         "traces": home,
     }
-    return _shown(made, work, (), manner, options)
+    return _shown(made, work, (), manner, options, wanted.module)
 
 
 def _shown(
-    made: Made, work: Any, earlier: Any, manner: Manner, options: dict[str, Any], only: str | None = None
+    made: Made,
+    work: Any,
+    earlier: Any,
+    manner: Manner,
+    options: dict[str, Any],
+    module: str | None,
+    only: str | None = None,
 ) -> int:
     asks = False if manner.mute else None
     with hushed(manner), Session(made, asks=asks, only=only) as session:
@@ -66,6 +73,7 @@ def _shown(
         except KeyboardInterrupt:
             print()
             return INTERRUPTED
+    turn.summary.under(module)
     tell_turn(turn, manner)
     return turn.code
 

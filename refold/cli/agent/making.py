@@ -25,7 +25,7 @@ from ...modules.agent import (
 from ...modules.agent.generators import Capabilities
 from ...modules.agent.subagent import SubAgentToolset
 from ..failures import InputError, one_line
-from ..importing import load_object, made
+from ..importing import thing_at
 from .config import AgentConfig
 from .tools import capability_at, mcp_servers, skills_in, standard_tools, tool_at
 
@@ -74,7 +74,7 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
     With `recorded` it is one to verify a trace with: neither model nor servers are needed, as nobody asks them.
     For a `toolbox` no model is needed either: its tools are looked at, and it is not run.
     """
-    if config.is_elsewhere and config.folder not in sys.path:
+    if (config.module or config.tools) and config.is_elsewhere and config.folder not in sys.path:
         sys.path.append(config.folder)  # what it names was found there
     given: dict[str, Any] = {}
     if recorded is not None:
@@ -107,9 +107,7 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
 
 def agent_at(path: str, why: str = "") -> Agent:
     """The Agent at MODULE:NAME, or that a function or class there gives; raises InputError for anything else."""
-    found = load_object(path, "NAME", lambda module, wanted: "name an Agent, or a function that gives one", why)
-    if not isinstance(found, Agent) and callable(found):
-        found = made(found, path)
+    found = thing_at(path, why)
     if not isinstance(found, Agent):
         raise InputError(f"{path} is no Agent{why}, nor a function that gives one, but a {type(found).__name__}")
     return found

@@ -1,15 +1,14 @@
 """Makes the Agent of a trace again: from what `refold agent` wrote there, or from where `--module` says that it is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...engine import AgentModule
 from ...modules.agent import Agent, AgentLoop, Tool
 from ...modules.mcp import MCPServers
 from ...traces import Trace
+from ..consent import Row, agent_rows, check_sources
 from ..failures import InputError
-from ..importing import load_object, made
 from .config import KEY, AgentConfig
 from .making import DescribedRecorded, Made, Recorded, make
 
@@ -17,24 +16,28 @@ _WHY = " (the trace names it)"
 
 
 def recalled(
-    trace: Trace, module: str | None, workspace: Path | None = None, *, verifying: bool = False
-) -> Made | None:
-    """The Agent that a trace is of; None where it is of no Agent. To verify a trace, no model and server is needed.
+    trace: Trace,
+    module: str | None,
+    found: Any = None,
+    workspace: Path | None = None,
+    *,
+    trusted: Sequence[Path],
+    verifying: bool = False,
+    before: Callable[[Sequence[Row]], None] | None = None,
+) -> Made:
+    """The Agent that a trace is of: `found` at `module`, else made again as the trace says, of what is in `trusted`.
 
-    Raises InputError where the Agent cannot be made again.
+    To verify a trace, no model and no server is needed. `before` is shown what it is made of, before anything of that
+    is loaded. Raises InputError where the Agent cannot be made again.
     """
     if module is not None:
-        agent = agent_named(module)
-        if agent is None:
-            return None
+        agent: Agent = found
         if verifying:
             agent = agent.with_(tools=with_recorded(agent, trace), model=agent.model or _model_of(trace))
         return _placed(Made(agent, AgentConfig(module=module)), workspace)
     header = trace.header
-    if header["module"] != f"{AgentLoop.__module__}:{AgentLoop.__qualname__}":
-        return None
     doc = (header["task"].get("metadata") or {}).get(KEY)
-    if not isinstance(doc, Mapping):
+    if header["module"] != f"{AgentLoop.__module__}:{AgentLoop.__qualname__}" or not isinstance(doc, Mapping):
         parent = header.get("parent")
         if isinstance(parent, Mapping) and "call" in parent:
             raise InputError(f"{header['run_id']} is a sub-agent's run, part of {parent['run']}: name that one")
@@ -44,23 +47,13 @@ def recalled(
         )
     recorded = _model_of(trace) if verifying else None
     config = AgentConfig.from_dict(doc, _WHY)
+    check_sources(config, trusted)
+    if before is not None:
+        before(agent_rows(config))
     again = make(config, _WHY, recorded=recorded)
     if verifying:
         again.agent.tools = with_recorded(again.agent, trace)
     return _placed(again, workspace)
-
-
-def agent_named(path: str) -> Agent | None:
-    """The Agent at MODULE:NAME, or that a function there gives; None for an AgentModule, which is no Agent."""
-    found = load_object(path, "NAME", lambda module, wanted: "name an Agent, or an AgentModule")
-    if isinstance(found, type) and issubclass(found, AgentModule):
-        return None
-    if isinstance(found, Agent | AgentModule):
-        return found if isinstance(found, Agent) else None
-    given = made(found, path) if callable(found) else found
-    if not isinstance(given, Agent):
-        raise InputError(f"{path} is no Agent, nor a function that gives one, but a {type(given).__name__}")
-    return given
 
 
 def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
