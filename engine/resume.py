@@ -27,7 +27,7 @@ from .redact import Redactor
 from .refs import Learn
 from .result import RunError, RunResult, WaitRequest
 from .reuse import Reuse
-from .runner import Runner
+from .runner import BEAT_SECONDS, Runner
 from .state import StateSchema
 from .usage import RunUsage, Usage, is_unpriced
 from .verify import verify
@@ -277,13 +277,21 @@ def _goes_on(child: Trace, parent: Trace) -> bool:
 
 
 def _seconds(trace: Trace) -> float:
-    """Seconds of work in all attempts so far; the time between them, and in waits, does not count."""
+    """Seconds of work in all attempts so far; the time between them, and in waits, does not count.
+
+    Of an attempt that was killed nobody knows when: it counts up to a beat more than what it wrote, and never longer
+    than until it was resumed.
+    """
     total, began, last = 0.0, trace.header.at, trace.header.at
     exploring: list[str] = []
     beside = started_in(trace)
+    cut_off = True
     for record in trace.records:
         if record.kind == "resume":
-            total += max(last, _worked_until(trace, exploring + beside, record.at)) - began
+            worked = max(last, _worked_until(trace, exploring + beside, record.at))
+            if cut_off:  # at work for up to a beat after it wrote last
+                worked = max(worked, min(worked + BEAT_SECONDS, record.at))
+            total += worked - began
             began = record.at
         elif (names := _begun_by(record)) is not None:
             exploring += names
@@ -296,6 +304,8 @@ def _seconds(trace: Trace) -> float:
             exploring = []
         elif record.kind == "end":
             total, began = record["usage"]["seconds"], record.at
+        if record.kind not in ("event", "snapshot"):
+            cut_off = record.kind not in ("end", "wait")
         last = record.at
     if trace.ending.record is None:
         last = max(last, _worked_until(trace, exploring + beside, float("inf")))

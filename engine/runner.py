@@ -16,6 +16,7 @@ import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..tasks import Environment, Task
+from ..traces import BEAT, TraceWriteError
 from .actions import act_on
 from .calls import leave
 from .cancellation import cancel_requests, is_cancelled, stray, withdraw
@@ -43,6 +44,8 @@ Choice = Callable[[StateSchema, Decision, int, bool], Awaitable[int | Adopted]]
 """Decides a branch: of this state and decision, so many branches into the step, which may have been begun before."""
 _BREATH_SECONDS = 0.005
 """How long steps may go on before the event loop gets its turn."""
+BEAT_SECONDS = 5.0
+"""How long a run at work writes nothing before it says that it is at work: what a kill may take from its time."""
 _TIMER_SECONDS = 0.002
 """How much too early a timer may be."""
 
@@ -97,6 +100,8 @@ class Runner:
         """How many candidates `decide` is asked for at a time."""
         self.on_divergence: Literal["fail", "ignore"] = "fail"
         """What is done where the code no longer does what a child's trace recorded."""
+        self.lost: TraceWriteError | None = None
+        """Why a beat could not be written."""
         self.is_cut = False
         """Whether its time is used up, and its work was cancelled for that."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
@@ -112,6 +117,7 @@ class Runner:
         """
         run = self.run
         forget_deadline: Callable[[], Any] = _nothing
+        stop_beating: Callable[[], Any] = _nothing
         run.context, run.loop = copy_context(), current_loop()
         ended: list[Outcome] = []
         raised: list[BaseException] = []
@@ -141,6 +147,7 @@ class Runner:
                 run.waits.suspend = suspend
                 if self.seconds is not None:
                     forget_deadline = self._watch_time(self.seconds)
+                stop_beating = self._beat(group.cancel_scope.cancel)
                 run.work = self._work()
                 group.start_soon(whole)
             if not ended:
@@ -151,6 +158,7 @@ class Runner:
             from_outside = error
         finally:
             forget_deadline()
+            stop_beating()
             for cancel in run.background:
                 cancel()
             if run.besides is not None:
@@ -180,6 +188,29 @@ class Runner:
         watch()
         return lambda: forget()
 
+    def _beat(self, end: Callable[[], Any]) -> Callable[[], Any]:
+        """Writes from time to time that the run is at work, where it writes nothing else; gives what ends that.
+
+        Where that cannot be written, `end` is called: the run has lost its trace.
+        """
+        run, seen = self.run, self.run.writer.position
+        forget: Callable[[], Any] = _nothing
+
+        def beat() -> None:
+            nonlocal forget, seen
+            if not run.waits.is_blocked and not run.suspended and run.writer.position == seen:
+                try:
+                    run.write("event", run.step, {"name": BEAT, "data": {}})
+                except TraceWriteError as error:
+                    self.lost = error
+                    end()
+                    return
+            seen = run.writer.position
+            forget = later(BEAT_SECONDS, beat)
+
+        forget = later(BEAT_SECONDS, beat)
+        return lambda: forget()
+
     def _cancelled(self, raised: BaseException) -> Outcome:
         """How a run ended that was cancelled from outside, by Ctrl-C or what is to be raised on."""
         run = self.run
@@ -197,6 +228,8 @@ class Runner:
             return Outcome(
                 StopReason.unrecoverable_error, RunStatus.failed, RunError.of(run.diverged, run.step, run.phase)
             )
+        if self.lost is not None:
+            raised = self.lost
         if run.suspended:
             return Outcome(StopReason.waiting, RunStatus.waiting)
         if run.stopping is not None:

@@ -17,6 +17,8 @@ HASH_LENGTH = 32
 KINDS = frozenset(MEMBERS)
 PATCHING = frozenset(("commit", "resume", "end"))
 """The kinds that may carry a patch: folding these in the file's order gives the states."""
+BEAT = "refold.beat"
+"""The event by which a run that has nothing else to write says that it is at work; what it says is its time."""
 
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _HEAD = re.compile(

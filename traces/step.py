@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import TraceCorruptError
 from .history import History
-from .record import Record
+from .record import BEAT, Record
 from .share import Change, changes_of
 
 
@@ -145,11 +145,11 @@ class Step:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events of the step: `name`, `data`, and the `intent` they came from, if any."""
+        """The events of the step: `name`, `data`, and the `intent` they came from, if any; beats are none."""
         return [
             {"name": record["name"], "data": record.get("data"), "intent": record.get("intent"), "at": record.at}
             for record in self.records
-            if record.kind == "event"
+            if record.kind == "event" and record["name"] != BEAT
         ]
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ..traces import Record
+from ..traces import BEAT, Record
 from .forks import live_text, origin_text
 from .out import is_terminal, say
 from .progress import Progress
@@ -90,6 +90,8 @@ def note(record: Record) -> Text | None:
         passed = record.get("expired")
         return Text("  the time to answer has passed" if passed else "  answered", "cyan")
     if record.kind == "event":
+        if record["name"] == BEAT:
+            return None
         if record["name"] == "live_from" and "reused" in record:
             return Text("  live from ", "yellow").append(live_text(record["data"]))
         return _event(str(record["name"]), record.get("data") or {})

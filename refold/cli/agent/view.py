@@ -23,7 +23,7 @@ from ...modules.agent import (
 from ...modules.agent.generators import Delta
 from ...modules.agent.projecting import Projector
 from ...modules.agent.reactions import DENIED
-from ...traces import Record
+from ...traces import BEAT, Record
 from ..live import note
 from ..out import is_terminal, say
 from ..text import brief, clean
@@ -33,7 +33,7 @@ from .words import rest_of, sure_words
 
 HEARTBEAT_SECONDS = 15.0
 """After how much silence it is said that the run goes on, where no terminal is there to show it all the time."""
-_OWN_EVENTS = ("tool_output", "generation_retry", "compaction", "hook_failed", "agent_stalled")
+_OWN_EVENTS = (BEAT, "tool_output", "generation_retry", "compaction", "hook_failed", "agent_stalled")
 
 
 class AgentView:
