@@ -29,7 +29,6 @@ from .registry import (
 )
 from .results import CriterionResult, TaskResult
 from .run_view import Evaluator, RunView, Verdict
-from .safe_yaml import YAMLError, load_yaml
 from .scratch import ScratchEnvironment
 from .task import EnvSpec, Task, TaskBudget, TaskResource, as_task
 from .workspace import workspace_of
@@ -61,7 +60,6 @@ __all__ = [
     "TaskResult",
     "TaskValidationIssue",
     "Verdict",
-    "YAMLError",
     "_current_environment",
     "as_task",
     "check_environment",
@@ -74,7 +72,6 @@ __all__ = [
     "evaluator_names",
     "load_task",
     "load_tasks",
-    "load_yaml",
     "open_environment",
     "register_environment",
     "register_evaluator",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ...tasks import load_yaml
+from ...tasks.safe_yaml import load_yaml
 from .errors import CapabilityError
 
 log = logging.getLogger("refold")

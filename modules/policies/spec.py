@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from ...tasks import load_yaml
+from ...tasks.safe_yaml import load_yaml
 from .registry import resolve_policy
 from .session_policy import SessionPolicy
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RefoldError
-from ...tasks import YAMLError, load_yaml
+from ...tasks.safe_yaml import YAMLError, load_yaml
 
 _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
 

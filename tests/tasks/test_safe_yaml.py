@@ -14,7 +14,8 @@ from refold.modules.capabilities import CapabilityError, discover_capabilities, 
 from refold.modules.capabilities import load_capability as load
 from refold.modules.policies.spec import policy_from_text
 from refold.modules.skills import discover_skills, load_instructions, load_skill
-from refold.tasks import TaskFileError, YAMLError, load_task, load_yaml
+from refold.tasks import TaskFileError, load_task
+from refold.tasks.safe_yaml import YAMLError, load_yaml
 
 
 def doubling(levels: int) -> str:

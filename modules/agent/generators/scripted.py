@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ....engine import NoRunError, call_info
-from ....tasks import YAMLError, load_yaml
+from ....tasks.safe_yaml import YAMLError, load_yaml
 from ..messages import Message
 from ..usage import Usage
 from .answers import Answer, as_generation

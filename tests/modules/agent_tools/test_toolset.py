@@ -325,8 +325,10 @@ async def test_an_init_of_one_s_own_may_leave_pydantic_alone_and_the_toolset_be_
             assert toolset.get_tools()[0]() == "{'open': 'yes'} 1 4 True"
         assert toolset.cache == {}
     assert made == ["once"]
-    with Sync() as sync, sync:  # type: ignore[attr-defined]
+    sync = Sync()
+    with sync, sync:
         assert sync.open == 1
+    assert sync.open == 0
     with pytest.raises(AttributeError, match="_nothing"):
         _ = toolset._nothing  # type: ignore[attr-defined]
 

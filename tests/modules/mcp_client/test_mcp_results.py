@@ -50,6 +50,7 @@ def test_what_is_text_to_a_model(block: Any, shown: str, is_error: bool) -> None
 def test_pictures_and_sounds_are_parts_also_those_of_resources() -> None:
     picture = embedded(blob="aW1n", mime_type="image/png")
     message = outcome_of(types.CallToolResult(content=[TEXT, IMAGE, AUDIO, picture])).message("c1")
+    assert not isinstance(message.body, str)
     text, image, audio, again = message.body
     assert isinstance(text, ContentText)
     assert isinstance(image, ContentImageUrl)
