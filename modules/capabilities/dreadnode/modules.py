@@ -66,6 +66,8 @@ class ForeignModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__version__" and self.__name__ == DREADNODE:
             value: Any = "2.0.52"  # the version whose names these are
+        elif name == "__all__" and _sources(self.__name__):
+            value = sorted({name for source in _sources(self.__name__) for name in _offered(source)})
         elif name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         else:
@@ -99,8 +101,6 @@ def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) ->
 
 def _ours(module: str, name: str) -> Any:
     """What refold has for a name in a module of dreadnode; None where it has nothing."""
-    if name.startswith("_"):
-        return None
     return next((value for source in _sources(module) if (value := _public(source, name)) is not None), None)
 
 
@@ -113,10 +113,18 @@ def _sources(name: str) -> tuple[str, ...]:
     return SOURCES[name]
 
 
+def _offered(source: str) -> list[str]:
+    """The names that a module of refold offers."""
+    module = import_module(source)
+    return getattr(module, "__all__", None) or [name for name in vars(module) if _public(source, name) is not None]
+
+
 def _public(source: str, name: str) -> Any:
     """What a module of refold offers by a name; None where it offers none."""
     module = import_module(source)
     offered = getattr(module, "__all__", None)
+    if name.startswith("_"):
+        return None
     if offered is not None:
         return getattr(module, name, None) if name in offered else None
     value = vars(module).get(name)

@@ -48,10 +48,9 @@ class StandIn:
         self.__dict__["_wanted"] = wanted
 
     def __getattr__(self, name: str) -> "StandIn":
-        wanted = f"{self._wanted}.{name}"
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(f"{wanted} is not in refold")
-        return self._or_refuse(wanted)
+        if name == "_wanted" or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(f"a stand-in has no {name}")
+        return self._or_refuse(f"{self._wanted}.{name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._or_refuse(f"{self._wanted}.{name}")
@@ -72,6 +71,12 @@ class StandIn:
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         return (_base(self._wanted),)
+
+    def __copy__(self) -> "StandIn":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StandIn":
+        return self
 
     def __instancecheck__(self, instance: Any) -> bool:
         return getattr(type(instance), "_refold_stands_in_for", None) == self._wanted

@@ -148,6 +148,47 @@ known.append(Decorated.__name__)
     assert there == [f"{module}.{name}" for name in names.split()]
 
 
+@pytest.mark.parametrize(
+    ("code", "value", "wanted"),
+    [
+        ("from dreadnode import *", "[log_metric.__name__, Toolset.__name__, Config.__name__]", 3),
+        ("from dreadnode.agents.tools import *", "[Toolset.__name__, tool_method.__name__]", 2),
+        ("from dreadnode.core.types import *", "[Markdown.__name__]", 1),
+        ("from dreadnode import agents, tools", "[agents.tools.Toolset, tools.bash, tools.execute.execute]", 3),
+        ("import dreadnode.agents.tools as t, dreadnode.tools.bash", "[t.Toolset, dreadnode.tools.bash.name]", 2),
+        ("from dreadnode.tools.bash import bash", "[bash.name]", 1),
+        ("import dreadnode", "[dreadnode.__version__, dreadnode.__name__, dreadnode.agents.__path__]", 3),
+    ],
+)
+def test_other_ways_to_take_names(tmp_path: Path, code: str, value: str, wanted: int) -> None:
+    found = told(tmp_path, code, value)
+    assert len([each for each in found if type(each).__name__ != "StandIn"]) == wanted
+
+
+def test_a_stand_in_may_be_a_default_and_be_copied(tmp_path: Path) -> None:
+    code = """
+import copy
+from typing import Any
+from dreadnode import Config
+from dreadnode.agents.tools import Toolset, tool_method
+from dreadnode.app.config import UserConfig
+
+class Works(Toolset):
+    config: Any = UserConfig.read()
+    url: str = Config(default=UserConfig.read().url)
+
+    @tool_method
+    def work(self) -> str:
+        '''Works.'''
+        return f"{self.url}/x"
+
+copied = copy.deepcopy([UserConfig, copy.copy(UserConfig)])
+"""
+    capability = loaded(tmp_path, {"tools/a.py": code})
+    with pytest.raises(NotImplementedError, match=r"UserConfig\.read\(\)\.url"):
+        tools(capability)["work"]()
+
+
 def test_exceptions_that_refold_has_not_can_be_caught_and_raised(tmp_path: Path) -> None:
     code = """
 from dreadnode.app.client.runtime_client import TurnCancelledError, TurnFailedError
