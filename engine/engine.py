@@ -1,6 +1,7 @@
 """The engine: what users hold. It prepares a run, hands it to the runner, and gives back the result."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -51,6 +52,7 @@ from .workers import in_thread
 
 TraceLike = Trace | Path | str
 R = TypeVar("R")
+log = logging.getLogger("refold.runs")
 
 
 class Engine:
@@ -347,7 +349,7 @@ class Engine:
                 run.path = origin.parent["path"]
                 run.reuse = origin.reuse(run.tell_live)
                 runner.begin(origin.state, origin.data)
-            return await self._drive(runner, task, fresh=origin is None)
+            return logged(await self._drive(runner, task, fresh=origin is None))
 
     def _new_seed(self) -> int:
         return self.seed if self.seed is not None else new_seed()
@@ -362,7 +364,7 @@ class Engine:
             task = resumption.task
             runner = Runner(self.module, task, run, self.stop, resumption.budget.max_runtime_seconds)
             resumption.enter(run, runner)
-            result = await self._drive(runner, task, fresh=False)
+            result = logged(await self._drive(runner, task, fresh=False))
             if run.diverged is not None:
                 run.diverged.result = result
                 raise run.diverged
@@ -431,6 +433,13 @@ class Engine:
         else:
             raise EngineUsageError(f"an event loop is running in this thread; use `await engine.{twin}(...)`")
         return run_with_signals(work)
+
+
+def logged(result: RunResult) -> RunResult:
+    """The result; one warning on the logger `refold.runs` where the run has failed, as nothing is raised then."""
+    if result.status is RunStatus.failed:
+        log.warning("%s", result.told())
+    return result
 
 
 def _folder(name: str, given: Any) -> Path | None:

@@ -168,6 +168,14 @@ class ExplorationError(RefoldError, RuntimeError):
         self.lost = lost
 
 
+class RunNotCompletedError(RefoldError, RuntimeError):
+    """A run that was expected to complete did not: `result` says how it ended. Raised by `raise_for_status`."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class EngineUsageError(RefoldError, RuntimeError):
     """The engine was called in a way it cannot serve; the message says which call fits."""
 

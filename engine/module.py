@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get
 from .actions import run_actions
 from .branch import BranchStrategy
 from .decision import Decision, Observation
-from .errors import ModuleDefinitionError
-from .state import StateSchema
+from .errors import ModuleDefinitionError, StateDefinitionError
+from .state import StateModel, StateSchema
 from .strategies import SelectFirst
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:
         if isinstance(origin, type) and issubclass(origin, AgentModule):
             (state,) = get_args(base)[:1] or (None,)
             if isinstance(state, type) and issubclass(state, StateSchema):
+                _refuse_dataclasses(state)
                 return state
             if isinstance(state, type):
                 raise ModuleDefinitionError(
@@ -119,8 +120,30 @@ def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:
         except NameError:
             declared = None
         if isinstance(declared, type) and issubclass(declared, StateSchema):
+            _refuse_dataclasses(declared)
             return declared
     return cls.state_class
+
+
+def _refuse_dataclasses(state: type[StateModel], seen: frozenset[type] = frozenset()) -> None:
+    """Raises StateDefinitionError where @dataclass has replaced the `__init__` of a state, or of a model in it."""
+    for cls in state.__mro__:
+        if "__dataclass_fields__" in vars(cls):
+            raise StateDefinitionError(
+                cls.__name__,
+                "@dataclass replaces the __init__ that states and their models have; remove the decorator, and write "
+                "`name: list[str] = []` in the place of `field(default_factory=list)`",
+            )
+    for field in state.model_fields.values():
+        for model in _models_in(field.annotation):
+            if model not in seen:
+                _refuse_dataclasses(model, seen | {state})
+
+
+def _models_in(annotation: Any) -> list[type[StateModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, StateModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
 def _accepted(cls: type[AgentModule[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,11 +3,11 @@
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from ..tasks import TaskResult, TaskValidationIssue
 from ..traces import Record, Trace
-from .errors import message_of
+from .errors import RunNotCompletedError, message_of
 from .reasons import RunStatus, StopReason
 from .usage import RunUsage
 
@@ -99,6 +99,24 @@ class RunResult:
     def run_id(self) -> str:
         """The run's id."""
         return self.trace.run_id
+
+    def raise_for_status(self) -> Self:
+        """Return the result of a run that has completed.
+
+        Raises:
+            RunNotCompletedError: the run failed, stopped, waits or was cancelled; the message says why.
+        """
+        if self.status is not RunStatus.completed:
+            raise RunNotCompletedError(self.told(), self)
+        return self
+
+    def told(self) -> str:
+        """How the run ended, in a line."""
+        why = str(self.error) if self.error is not None else str(self.stop_reason)
+        if self.error is None and self.waiting:
+            why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
+        where = f"; trace {self.trace.path}" if self.trace.path is not None else ""
+        return f"run {self.run_id} {self.status}: {why}{where}"
 
     @property
     def live_from(self) -> dict[str, Any] | None:

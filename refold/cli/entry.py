@@ -1,6 +1,7 @@
 """Where the command begins and ends: the one place that turns errors into a line and an exit code."""
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -49,6 +50,7 @@ def cli(argv: Sequence[str]) -> int:
 
     With `--json` in it, errors are JSON on stdout: `{"error": {"type", "message", "exit_code"}}`.
     """
+    logging.getLogger("refold.runs").propagate = False  # how a run ended is told by the command
     options = argv[: argv.index("--")] if "--" in argv else argv
     as_json, traceback = "--json" in options, "--traceback" in options
     try:
