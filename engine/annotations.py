@@ -43,6 +43,8 @@ _CONTAINS_ITSELF = "{} contains itself; write Any, or a StateModel that does"
 class ModelShape:
     """A nested state model; `load` builds one from a plain dict."""
 
+    holds_models = True
+
     def __init__(self, label: str, cls: type[BaseModel]) -> None:
         self.label = label
         self.cls = cls

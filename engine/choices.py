@@ -47,6 +47,7 @@ class UnionShape:
         self.label = label
         self.branches = branches
         self.pick_model = pick_model
+        self.holds_models = pick_model is not None or any(shape.holds_models for shape in branches.values())
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
@@ -81,6 +82,7 @@ class CheckedShape:
         self.label = label
         self.inner = inner
         self.validate = validate
+        self.holds_models = inner.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""

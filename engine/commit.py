@@ -1,17 +1,15 @@
 """One reduce from draft to commit: the next frozen state, and the JSON Patch that leads to it."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import orjson
 
 from ..traces.compare import Op, Span, key_token
-from .draft import Loan, Node, Scope
-from .draft_list import give_back
+from .draft import Node, Scope
 from .draft_model import draft_model
-from .errors import ReduceError, StateValueError
+from .errors import EngineOwnedFieldError, ReduceError, StateValueError
 from .expire import expire
 from .frozen import FrozenDict, FrozenList
 from .json_form import COMPARISON, PLAIN, check_depth, dump
@@ -21,50 +19,30 @@ from .runs import gaps
 from .shape import DRAFT_RESOLVERS
 from .state import StateSchema, assemble
 
-Undo = Callable[[], None]
-
 
 def fold_step(
-    state: StateSchema, reduce: Callable[[Any], Any], engine_fields: dict[str, Any], sole: bool = False
-) -> tuple[StateSchema, list[Op], Undo]:
+    state: StateSchema, reduce: Callable[[Any], Any], engine_fields: dict[str, Any]
+) -> tuple[StateSchema, list[Op]]:
     """Runs `reduce` on a draft of `state` and commits it, with the fields that the engine writes.
 
-    `sole` says that nobody but the caller holds `state`, and that the caller drops it for the next one: its lists may
-    then be lent to the draft, so that appending to them copies nothing.
-
-    Returns the next state, the patch from the old one, and what makes the old one whole again if the step cannot be
-    written (until then `state` itself may have been lent to the next). When reduce raises, or what it made is
-    refused, `state` is as it was. Raises StateValueError with the path of a bad value, ReduceError for a bad return
-    value.
+    Returns the next state and the patch that leads to it. Raises StateValueError with the path of a bad value,
+    ReduceError for a bad return value.
     """
     scope = Scope()
-    draft = draft_model(state, scope, sole)
+    draft = draft_model(state, scope)
     try:
-        returned = reduce(draft)
-        for loan in [loan for loan in scope.loans if draft.__dict__[loan.name] is not loan.list]:
-            loan.list.own()  # something else stands in its place now: what was committed is to be compared with
-        made = _commit(state, draft, returned, engine_fields)
-        undo = partial(_give_all_back, scope.loans, type(state).__refold_shapes__) if scope.loans else _nothing
-        scope.loans = []
-        return *made, undo
+        return _commit(state, draft, reduce(draft), engine_fields)
     finally:
-        _give_all_back(scope.loans, type(state).__refold_shapes__)
         expire(scope)
-
-
-def _give_all_back(loans: list[Loan], shapes: Mapping[str, Any]) -> None:
-    for loan in loans:
-        give_back(loan, shapes[loan.name])
-
-
-def _nothing() -> None:
-    """Undoes a step for which nothing was lent."""
 
 
 def _commit(
     state: StateSchema, draft: Any, returned: Any, engine_fields: dict[str, Any]
 ) -> tuple[StateSchema, list[Op]]:
     if returned is None or returned is draft:
+        for name in type(state).__refold_engine_fields__:
+            if draft.__dict__.get(name) is not state.__dict__[name]:
+                raise EngineOwnedFieldError(name)
         draft.__dict__.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
         freezer = Freezer(consuming=True)
@@ -118,9 +96,6 @@ def _emit(old: Any, new: Any, path: str, freezer: Freezer, ops: list[Op]) -> Non
                     ops.append({"op": "replace", "path": f"{path}/{name}", "value": value})
             elif was[name] is not value:
                 _emit(was[name], value, f"{path}/{name}", freezer, ops)
-            elif id(value) in freezer.grown:
-                end = f"{path}/{name}/-"
-                ops.extend({"op": "add", "path": end, "value": item} for item in value[freezer.grown[id(value)] :])
 
 
 def _emit_list(node: Node, old: Any, new: Any, path: str, freezer: Freezer, ops: list[Op]) -> None:

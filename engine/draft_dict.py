@@ -1,11 +1,20 @@
 """Drafts of dicts: complete dicts whose values are drafted as they are reached."""
 
-from collections.abc import ItemsView, Iterator, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from copy import deepcopy
 from typing import Any, Self
 
-from .draft import DRAFTERS, Node, Scope, draft_of
+from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
 from .frozen import FrozenDict
+
+
+class _Keys(KeysView[Any]):
+    """As dict.keys: a live view."""
+
+    _mapping: "DraftDict"
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self._mapping)
 
 
 class _Values(ValuesView[Any]):
@@ -29,8 +38,9 @@ class _Items(ItemsView[Any, Any]):
 class DraftDict(dict[Any, Any]):
     """A dict under change: complete at all times, with its values drafted as they are reached."""
 
-    __slots__ = ("known", "meta")
+    __slots__ = ("kinds", "known", "meta")
     meta: Node
+    kinds: frozenset[type]
     known: Any
 
     def __getitem__(self, key: Any) -> Any:
@@ -38,6 +48,8 @@ class DraftDict(dict[Any, Any]):
         node = self.meta
         draft = draft_of(value, node.scope)
         if draft is None:
+            if node.shape.item.holds_models:
+                draft_within(value, node.scope)
             return value
         dict.__setitem__(self, key, draft)
         node.touched[key] = None
@@ -45,7 +57,20 @@ class DraftDict(dict[Any, Any]):
 
     def __iter__(self) -> Iterator[Any]:
         # Being overridden at all keeps `dict(draft)` and `{**draft}` from reading past __getitem__.
-        return dict.__iter__(self)
+        node = self.meta
+        node.check()
+        for key in dict.__iter__(self):
+            yield key
+            if self.meta is not node:  # an iterator may be kept
+                self.meta.check()
+
+    def __reversed__(self) -> Iterator[Any]:
+        node = self.meta
+        node.check()
+        for key in dict.__reversed__(self):
+            yield key
+            if self.meta is not node:
+                self.meta.check()
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As dict.get."""
@@ -54,12 +79,14 @@ class DraftDict(dict[Any, Any]):
         return default
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        touched = self.meta.touched
         dict.__setitem__(self, key, value)
-        self.meta.touched[key] = None
+        touched[key] = None
 
     def __delitem__(self, key: Any) -> None:
-        dict.__delitem__(self, key)
         node = self.meta
+        node.check()
+        dict.__delitem__(self, key)
         node.touched.pop(key, None)
         if key in node.base:
             node.moved = node.moved or {}
@@ -74,6 +101,10 @@ class DraftDict(dict[Any, Any]):
 
     def __ror__(self, other: Any) -> Any:
         return other | dict(self)
+
+    def keys(self) -> Any:
+        """As dict.keys."""
+        return _Keys(self)
 
     def values(self) -> Any:
         """As dict.values."""
@@ -93,7 +124,7 @@ class DraftDict(dict[Any, Any]):
 
     def popitem(self) -> tuple[Any, Any]:
         """As dict.popitem."""
-        if not self:
+        if not len(self):
             return dict.popitem(self)
         key = next(reversed(self))
         return key, self.pop(key)
@@ -111,9 +142,10 @@ class DraftDict(dict[Any, Any]):
 
     def clear(self) -> None:
         """As dict.clear."""
+        node = self.meta
+        node.touched.clear()
         dict.clear(self)
-        self.meta.touched.clear()
-        self.meta.moved = dict.fromkeys(self.meta.base)
+        node.moved = dict.fromkeys(node.base)
 
     def copy(self) -> dict[Any, Any]:
         """As dict.copy: a plain dict of the same members."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any, Self, SupportsIndex
 
-from .draft import DRAFTERS, Loan, Node, Scope, draft_of
+from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
 from .frozen import FrozenList
 from .runs import Run, base_index, spliced
 
@@ -12,25 +12,12 @@ from .runs import Run, base_index, spliced
 class DraftList(list[Any]):
     """A list under change: complete at all times, with its items drafted as they are reached."""
 
-    __slots__ = ("known", "meta")
+    __slots__ = ("kinds", "known", "meta")
     meta: Node
+    kinds: frozenset[type]
     known: Any
 
-    def own(self) -> None:
-        """Gives a lent list back, as a copy, before anything but appending happens to this draft."""
-        node = self.meta
-        loan = node.loan
-        if loan is not None:
-            self.known = None
-            node.base = FrozenList(list.__getitem__(self, slice(loan.size)))
-            node.base.meta = node.shape
-            loan.values[loan.name] = node.base
-            node.loan = None
-            node.scope.loans.remove(loan)
-            node.scope.drafts.append(self)
-
     def _touch(self, index: int) -> None:
-        self.own()
         node = self.meta
         runs = node.moved
         place = base_index(runs, index) if runs is not None else index if index < len(node.base) else -1
@@ -39,7 +26,6 @@ class DraftList(list[Any]):
 
     def _splice(self, start: int, stop: int, count: int) -> None:
         """Notes, before it is done, that the items from `start` to `stop` give way to `count` new ones."""
-        self.own()
         node = self.meta
         whole = [Run(0, 0, len(node.base))] if node.moved is None else node.moved
         node.moved = spliced(whole, start, max(start, stop), count)
@@ -48,8 +34,11 @@ class DraftList(list[Any]):
         if type(index) is slice:
             return [self[i] for i in range(*index.indices(list.__len__(self)))]
         value = list.__getitem__(self, index)
-        draft = draft_of(value, self.meta.scope)
+        node = self.meta
+        draft = draft_of(value, node.scope)
         if draft is None:
+            if node.shape.item.holds_models:
+                draft_within(value, node.scope)
             return value
         place = index.__index__()
         self._touch(place + len(self) if place < 0 else place)
@@ -58,25 +47,25 @@ class DraftList(list[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         i = 0
-        while i < list.__len__(self):
+        while i < len(self):  # asked of the class that it has by then: an iterator may be kept
             yield self[i]
             i += 1
 
     def __reversed__(self) -> Iterator[Any]:
-        i = list.__len__(self) - 1
-        while 0 <= i < list.__len__(self):
+        i = len(self) - 1
+        while 0 <= i < len(self):
             yield self[i]
             i -= 1
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(index) is not slice:
-            self.own()
-            list.__setitem__(self, index, value)
             place = index.__index__()
+            self.meta.check()
+            list.__setitem__(self, place, value)
             self._touch(place + len(self) if place < 0 else place)
             return
         values = list(value)
-        self.own()
+        self.meta.check()
         start, stop, step = index.indices(len(self))
         if step == 1:
             self._splice(start, stop, len(values))
@@ -119,9 +108,16 @@ class DraftList(list[Any]):
 
     __rmul__ = __mul__
 
+    def append(self, value: Any) -> None:
+        """As list.append."""
+        self.meta.check()
+        list.append(self, value)
+
     def extend(self, values: Iterable[Any]) -> None:
         """As list.extend."""
-        list.extend(self, list(values))
+        more = list(values)
+        self.meta.check()
+        list.extend(self, more)
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
         """As list.insert."""
@@ -133,7 +129,7 @@ class DraftList(list[Any]):
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         """As list.pop; the item stays a draft, so that it can be put elsewhere."""
-        if not list.__len__(self):
+        if not len(self):
             raise IndexError("pop from empty list")
         value = self[index.__index__()]
         del self[index]
@@ -149,14 +145,14 @@ class DraftList(list[Any]):
 
     def reverse(self) -> None:
         """As list.reverse."""
-        self.own()
+        self.meta.check()
         self.meta.moved = []
         list.reverse(self)
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """As list.sort."""
         ordered = sorted(self, key=key, reverse=reverse)
-        self.own()
+        self.meta.check()
         self.meta.moved = []
         list.__setitem__(self, slice(None), ordered)
 
@@ -178,24 +174,6 @@ def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
     draft.meta = Node(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft
-
-
-def borrow(lent: FrozenList, values: dict[str, Any], name: str, scope: Scope) -> DraftList:
-    """Makes the committed list itself the draft; only for one that nobody but `values`, of a sole state, holds."""
-    shape = lent.meta
-    lent.__class__ = DraftList  # type: ignore[assignment]
-    draft: Any = lent
-    node = draft.meta = Node(None, shape, scope)
-    node.loan = Loan(draft, len(lent), values, name)
-    scope.loans.append(node.loan)
-    return draft  # type: ignore[no-any-return]
-
-
-def give_back(loan: Loan, shape: Any) -> None:
-    """Makes a lent list what it was: a reduce has failed."""
-    list.__delitem__(loan.list, slice(loan.size, None))
-    loan.list.__class__ = FrozenList
-    loan.list.meta = shape
 
 
 DRAFTERS[FrozenList] = _draft_list

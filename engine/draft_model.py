@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
-from sys import getrefcount
 from typing import Any, NoReturn
 
-from .draft import DRAFTERS, Node, Scope, draft_of
-from .draft_list import borrow
+from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
 from .errors import EngineOwnedFieldError
-from .frozen import FrozenList
+from .frozen import FrozenSet
 from .leaves import LeafShape, ScalarShape
 from .shape import DRAFT_RESOLVERS, TupleShape
 from .state import StateModel
@@ -24,10 +22,11 @@ def _no_field(cls: type[StateModel], name: str) -> str:
 class _Field:
     """The descriptor through which a model draft's list, dict or model is read, and drafted when it is."""
 
-    __slots__ = ("name",)
+    __slots__ = ("holds_models", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, holds_models: bool) -> None:
         self.name = name
+        self.holds_models = holds_models
 
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
         if owner is None:
@@ -35,12 +34,10 @@ class _Field:
         node: Node = owner._refold_node
         values = owner.__dict__
         value = values[self.name]
-        lent = node.sole and type(value) is FrozenList and not value.meta.heaped
-        if lent and getrefcount(value) == _HELD_BY_STATE:
-            draft: Any = borrow(value, node.base.__dict__, self.name, node.scope)
-        else:
-            draft = draft_of(value, node.scope)
+        draft = draft_of(value, node.scope)
         if draft is None:
+            if self.holds_models:
+                draft_within(value, node.scope)
             return value
         values[self.name] = draft
         node.touched[self.name] = None
@@ -109,13 +106,14 @@ def draft_class(cls: type[StateModel]) -> type:
     descriptors stand before the fields that can hold more than leaves.
     """
     leaves = (ScalarShape, LeafShape, TupleShape)
-    members: dict[str, Any] = {n: _Field(n) for n, s in cls.__refold_shapes__.items() if not isinstance(s, leaves)}
+    shapes = cls.__refold_shapes__.items()
+    members: dict[str, Any] = {n: _Field(n, s.holds_models) for n, s in shapes if not isinstance(s, leaves)}
     members |= {
         "__slots__": ("_refold_node",),
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
-        "__pydantic_fields_set__": set(cls.__refold_shapes__),
+        "__pydantic_fields_set__": FrozenSet(cls.__refold_shapes__),
         "__pydantic_extra__": None,
         "__pydantic_private__": None,
     }
@@ -133,23 +131,10 @@ def _new_draft(cls: type[StateModel], values: dict[str, Any], node: Node) -> Any
     return draft
 
 
-def draft_model(base: StateModel, scope: Scope, sole: bool = False) -> Any:
-    """A draft of a frozen model; `sole` says that nobody but the caller holds it, so that its lists may be lent."""
+def draft_model(base: StateModel, scope: Scope) -> Any:
+    """A draft of a frozen model."""
     cls = type(base)
-    node = Node(base, cls, scope)
-    node.sole = sole
-    return _new_draft(cls, dict(base.__dict__), node)
-
-
-def _count_held() -> int:
-    """What is counted for a value that a state and its draft hold; measured, as interpreters differ."""
-    state = {"x": object()}
-    values = dict(state)
-    value = values["x"]
-    return getrefcount(value) + 0 * len(state)
-
-
-_HELD_BY_STATE = _count_held()
+    return _new_draft(cls, dict(base.__dict__), Node(base, cls, scope))
 
 
 DRAFTERS[StateModel] = draft_model

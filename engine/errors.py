@@ -53,12 +53,13 @@ class CircularValueError(StateValueError):
 
 
 class FrozenStateError(RefoldError, TypeError):
-    """Somebody other than `reduce` tried to change a committed value; `field` names it."""
+    """Somebody tried to change a value that is committed, or was made and is frozen from then on; `field` names it."""
 
     def __init__(self, field: str, attempt: str) -> None:
         super().__init__(
-            f"{attempt} on {field}, which is committed and does not change; "
-            "change the state that is passed to reduce(), or work on a copy (copy.deepcopy gives a plain one)"
+            f"{attempt} on {field}, which is frozen: it is committed, or was made just now and is no draft; reach it "
+            "through the state that is passed to reduce() and change it there (state.items[-1].x = 1), or work on a "
+            "copy (model_copy(update={...}) of a model; copy.deepcopy gives a plain list or dict)"
         )
         self.field = field
 

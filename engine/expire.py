@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, ClassVar, NoReturn
 
-from .draft import Node, Scope
+from .draft import ExpiredNode, Node, Scope
 from .draft_dict import DraftDict
 from .draft_list import DraftList
 from .draft_model import ModelDraft
@@ -44,6 +44,11 @@ class _Rest:
     def __dict__(self) -> NoReturn:  # type: ignore[override]
         raise DraftExpiredError("a state")
 
+    def __eq__(self, other: object) -> NoReturn:
+        raise DraftExpiredError("a state")
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 _REST = _Rest()
 
@@ -58,7 +63,7 @@ def _shown(self: Any) -> str:
 
 def _expired_class(base: type) -> Any:
     names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
-    members = {"__slots__": ("known", "meta"), **dict.fromkeys(names, _refuse), "__repr__": _shown}
+    members = {"__slots__": ("kinds", "known", "meta"), **dict.fromkeys(names, _refuse), "__repr__": _shown}
     return type(f"Expired{base.__name__}", (base.__mro__[1],), members)
 
 
@@ -125,15 +130,18 @@ def expire(scope: Scope) -> None:
         if kind is DraftList:
             list.__setitem__(draft, slice(None), (_REST,))
             draft.meta.base = None
+            draft.meta = ExpiredNode(draft.meta.shape)
             draft.__class__ = _EXPIRED_LIST
         elif kind is DraftDict:
             dict.clear(draft)
             dict.__setitem__(draft, "", _REST)
             draft.meta.base = None
+            draft.meta = ExpiredNode(draft.meta.shape)
             draft.__class__ = _EXPIRED_DICT
         elif issubclass(kind, ModelDraft):
             node: Node = draft._refold_node
             node.base = None
             object.__setattr__(draft, "__dict__", {})
             _change_class(draft, _expired_model_class(node.shape))
+    scope.within.clear()
     scope.drafts.clear()  # drafts refer to the scope: left to the collector, each would keep a state until it comes by

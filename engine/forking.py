@@ -127,7 +127,7 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
         raise EngineUsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {given}")
     token = set_frame(NOWHERE)
     try:
-        edited, patch, _ = fold_step(state, edit, {})
+        edited, patch = fold_step(state, edit, {})
     except ReduceError as error:
         raise EngineUsageError(str(error).replace("reduce()", "edit")) from None
     finally:

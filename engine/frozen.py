@@ -1,6 +1,7 @@
 """Lists and dicts that do not change: what committed states, decisions and observations are made of."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, NoReturn
 
@@ -21,18 +22,41 @@ _LIST_CHANGERS = [
     "sort",
 ]
 _DICT_CHANGERS = ["__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"]
+_SET_CHANGERS = [
+    *["__iand__", "__ior__", "__isub__", "__ixor__", "add", "clear", "difference_update", "discard"],
+    *["intersection_update", "pop", "remove", "symmetric_difference_update", "update"],
+]
+
+
+class _Sought(threading.local):
+    """What a thread asks of `==`: `identity` while only the same object is to equal a frozen value (see `equal`)."""
+
+    identity = False
+
+
+SOUGHT = _Sought()
 
 
 class FrozenList(list[Any]):
     """A list that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain list.
 
-    Its slots are those of `DraftList`, so that a draft that nobody else holds can become its frozen list uncopied.
-    `known` is what `value_digest` knows of it, if it was asked.
+    `kinds`, where set, holds at least the types of its items; `known` is what `value_digest` knows of it. Its slots are those of `DraftList`, so that a draft that
+    nobody else holds can become its frozen list uncopied.
     """
 
-    __slots__ = ("known", "meta")
+    __slots__ = ("kinds", "known", "meta")
     meta: Any
+    kinds: frozenset[type]
     known: Any
+    __hash__ = None
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        if hasattr(self, "meta"):
+            _refuse(self, "__init__()")
+        list.__init__(self, items)
+
+    def __eq__(self, other: object) -> bool:
+        return False if SOUGHT.identity else list.__eq__(self, other)
 
     def __copy__(self) -> list[Any]:
         return self[:]
@@ -47,12 +71,23 @@ class FrozenList(list[Any]):
 class FrozenDict(dict[Any, Any]):
     """A dict that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain dict.
 
-    Its slots are those of `DraftDict`, for the same reason. `known` is its digest, if it was asked for.
+    The fields of a state model stand in one too, whose `meta` is the model's class. `kinds`, where set, holds at least
+    the types of its values; `known` is its digest, if it was asked for. Its slots are those of `DraftDict`, for the same reason as those of `FrozenList`.
     """
 
-    __slots__ = ("known", "meta")
+    __slots__ = ("kinds", "known", "meta")
     meta: Any
+    kinds: frozenset[type]
     known: Any
+    __hash__ = None
+
+    def __init__(self, *args: Any, **members: Any) -> None:
+        if hasattr(self, "meta"):
+            _refuse(self, "__init__()")
+        dict.__init__(self, *args, **members)
+
+    def __eq__(self, other: object) -> bool:
+        return False if SOUGHT.identity else dict.__eq__(self, other)
 
     def __copy__(self) -> dict[Any, Any]:
         return dict(self)
@@ -64,12 +99,48 @@ class FrozenDict(dict[Any, Any]):
         return dict, (dict(self),)
 
 
+class FrozenSet(set[str]):
+    """The names of a state model's fields that were set: a set that refuses change."""
+
+    __slots__ = ()
+
+
+def frozen_list(items: Iterable[Any], shape: Any) -> FrozenList:
+    """A FrozenList of frozen items."""
+    made: FrozenList = FrozenList.__new__(FrozenList)
+    list.extend(made, items)
+    made.meta = shape
+    return made
+
+
+def frozen_dict(members: Any, shape: Any) -> FrozenDict:
+    """A FrozenDict of frozen members."""
+    made: FrozenDict = FrozenDict.__new__(FrozenDict)
+    dict.update(made, members)
+    made.meta = shape
+    return made
+
+
+def equal(old: list[Any], now: list[Any]) -> bool:
+    """`old == now`, where lists, dicts and models that are frozen equal nothing but themselves."""
+    SOUGHT.identity = True
+    try:
+        return list.__eq__(old, now)
+    finally:
+        SOUGHT.identity = False
+
+
+def _refuse(value: Any, attempt: str) -> NoReturn:
+    meta = getattr(value, "meta", None)
+    label = meta.__name__ if isinstance(meta, type) else getattr(meta, "label", "a frozen value")
+    raise FrozenStateError(label, attempt)
+
+
 def _refuser(name: str) -> Callable[..., NoReturn]:
+    attempt = f"{name}()" if name[0] != "_" else name.strip("_")
+
     def refuse(self: Any, *args: object, **kwargs: object) -> NoReturn:
-        raise FrozenStateError(
-            getattr(getattr(self, "meta", None), "label", "a frozen value"),
-            f"{name}()" if name[0] != "_" else name.strip("_"),
-        )
+        _refuse(self, attempt)
 
     refuse.__name__ = name
     return refuse
@@ -79,6 +150,8 @@ for _name in _LIST_CHANGERS:
     setattr(FrozenList, _name, _refuser(_name))
 for _name in _DICT_CHANGERS:
     setattr(FrozenDict, _name, _refuser(_name))
+for _name in _SET_CHANGERS:
+    setattr(FrozenSet, _name, _refuser(_name))
 
 
 def thaw(value: Any) -> Any:

@@ -78,6 +78,8 @@ def first_problem(error: ValidationError) -> str:
 class ScalarShape:
     """Exactly one of the JSON scalars: `kind` is str, int, float, bool or NoneType. A float may be given as an int."""
 
+    holds_models = False
+
     def __init__(self, label: str, kind: type) -> None:
         self.label = label
         self.kind = kind
@@ -111,6 +113,8 @@ class LeafShape:
     `kinds` are the JSON kinds in which its values may be written; `texts` are values that need no trip, being their own
     JSON form: the choices of a `Literal["user", "tool"]`.
     """
+
+    holds_models = False
 
     def __init__(self, label: str, annotation: Any, kinds: frozenset[str], texts: frozenset[str] = frozenset()) -> None:
         self.label = label

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..traces.compare import Op
-from .commit import Undo, fold_step
+from .commit import fold_step
 from .context import NOWHERE, reset_frame, set_frame
 from .decision import Decision, Observation
 from .held import Held
@@ -77,14 +77,10 @@ class Adopted:
 
 @dataclass(slots=True)
 class Commit:
-    """Wants a step written, and then `state` held: `patch` leads to it from the state before.
-
-    Where it cannot be written, `undo` makes the state before whole again.
-    """
+    """Wants a step written, and then `state` held: `patch` leads to it from the state before."""
 
     state: StateSchema
     patch: list[Op]
-    undo: Undo
     observation: Observation
 
 
@@ -117,9 +113,8 @@ def fold(module: AgentModule[Any], held: Held) -> Generator[Want, Any, StopReaso
 
 def reduce_step(
     module: AgentModule[Any], held: Held, decision: Decision, observation: Observation
-) -> tuple[StateSchema, list[Op], Undo]:
+) -> tuple[StateSchema, list[Op]]:
     """One call of `reduce`, where no effect is allowed, and its commit; `current_step` goes up by one."""
-    sole = held.sole()
     offered: dict[str, Any] = {"decision": decision, "observation": observation}
     names = module._hook_names["reduce"]
 
@@ -136,12 +131,12 @@ def reduce_step(
 
     token = set_frame(NOWHERE)
     try:
-        return fold_step(held.state, reduce, {"current_step": held.state.current_step + 1}, sole)
+        return fold_step(held.state, reduce, {"current_step": held.state.current_step + 1})
     finally:
         reset_frame(token)
 
 
-def adopt_step(held: Held, state: StateSchema) -> tuple[StateSchema, list[Op], Undo]:
+def adopt_step(held: Held, state: StateSchema) -> tuple[StateSchema, list[Op]]:
     """The commit of a step that takes over a state from elsewhere; what the engine writes stays its own."""
     engine_fields = {"current_step": held.state.current_step + 1}
     return fold_step(held.state, lambda draft: state, engine_fields)

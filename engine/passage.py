@@ -15,13 +15,11 @@ class Freezer:
     error that adds the level's token to its path. `resolved` maps a draft's id to its frozen value; `hints` a frozen
     value's id to the draft node it came from, where that node still tells all that differs from its base.
 
-    `grown` maps the id of a lent list that was appended to, to its size before.
-
     The last pass of a reduce is `consuming`: it may take drafts apart, and the `alone` ones, known by id, which nobody
     else refers to, become their own frozen values.
     """
 
-    __slots__ = ("alone", "consuming", "grown", "hints", "resolved", "stack")
+    __slots__ = ("alone", "consuming", "hints", "resolved", "stack")
 
     def __init__(self, consuming: bool = False) -> None:
         self.consuming = consuming
@@ -29,7 +27,6 @@ class Freezer:
         self.resolved: dict[int, Any] = {}
         self.hints: dict[int, Any] = {}
         self.alone: set[int] = set()
-        self.grown: dict[int, int] = {}
 
     def enter(self, value: object) -> None:
         """Steps into a container; refuses cycles and what nests too deep to be read again."""

@@ -43,7 +43,7 @@ def _step(state: StateSchema, patch: list[Op]) -> StateSchema:
         for op in changed:
             _apply(draft, split_pointer(op["path"]), op)
 
-    after, made, _ = fold_step(state, reduce, written)
+    after, made = fold_step(state, reduce, written)
     if orjson.dumps(made) != orjson.dumps(patch):
         raise ValueError("the draft came out otherwise")
     return after

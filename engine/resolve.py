@@ -1,22 +1,22 @@
-"""Turns a draft into its frozen value, looking only at what was touched."""
+"""Turns a draft into its frozen value, looking only at what was touched, and at what was changed past its methods."""
 
 from collections.abc import Callable
-from itertools import compress, count
 from operator import is_not
 from sys import getrefcount
 from typing import Any
 
-from .draft import Loan, Node
+from .draft import Node
 from .draft_dict import DraftDict
 from .draft_list import DraftList
 from .draft_model import ModelDraft
 from .errors import StateValueError
-from .frozen import FrozenDict, FrozenList
+from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
 from .json_form import COMPARISON, PLAIN
 from .passage import MAX_DEPTH, Freezer
-from .runs import gaps
+from .runs import Run, gaps
 from .shape import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown_key
 from .state import built
+from .unseen import EQUAL, OTHER, stands
 
 _get_item, _set_item = list.__getitem__, list.__setitem__
 _get_member, _set_member = dict.__getitem__, dict.__setitem__
@@ -41,114 +41,112 @@ def _same(old: Any, held: Any, freezer: Freezer) -> bool:
 def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """The FrozenList of a list draft; its base itself when nothing has changed."""
     node: Node = draft.meta
-    own = id(draft) in freezer.alone
-    if node.loan is not None:
-        if own and shape is node.shape:
-            return _resolve_lent(draft, node.loan, shape, freezer)
-        draft.own()
-        own = False
     if shape is not node.shape:
         return freeze_list(shape, draft, freezer)
     done = freezer.resolved.get(id(draft))
     if done is not None:
         return done
+    own = id(draft) in freezer.alone
     work: list[Any] = draft if own else _get_item(draft, slice(None))
     stack = freezer.stack
     stack.append(draft)
     if len(stack) > MAX_DEPTH:
         raise freezer.too_deep()
-    if node.moved is None and shape.heaped and _moved_unseen(work, node):
-        node.moved = []
-    settle = _settle_in_place if node.moved is None else _settle_moved
-    changed = settle(work, node, shape.item.freeze, freezer)
+    changed = _settle_items(work, node, shape.item.freeze, freezer)
     stack.pop()
     frozen: Any = node.base
-    if changed:
+    if changed is not None:
+        frozen = draft if own else frozen_list(work, shape)
         if own:
             draft.__class__ = FrozenList
-        frozen = draft if own else FrozenList(work)
-        frozen.meta = shape
+            draft.meta = shape
         if node.moved is None and not node.touched:  # only appended to: its digest goes on from the base's
             frozen.known = getattr(node.base, "known", None)
+        _keep_kinds(frozen, node.base, changed)
         freezer.hints[id(frozen)] = node
     freezer.resolved[id(draft)] = frozen
     return frozen
 
 
-def _resolve_lent(draft: Any, loan: Loan, shape: Any, freezer: Freezer) -> Any:
-    """The lent list with what was appended to it, frozen again: the same list in the old state and in the new one."""
-    freezer.enter(draft)
-    freeze = shape.item.freeze
-    i = loan.size
-    size = list.__len__(draft)
-    try:
-        for i in range(loan.size, size):
-            _set_item(draft, i, freeze(_get_item(draft, i), freezer))
-    except StateValueError as error:
-        raise error.under(i) from None
-    freezer.stack.pop()
-    draft.__class__ = FrozenList
-    draft.meta = shape
-    if size > loan.size:
-        freezer.grown[id(draft)] = loan.size
-    return draft
+def _settle_items(work: list[Any], node: Node, freeze: Callable[..., Any], freezer: Freezer) -> list[Any] | None:
+    """Freezes the touched and the new items of a list; returns those that are not the base's, None for no change.
 
-
-def _moved_unseen(work: list[Any], node: Node) -> bool:
-    """Whether items have moved though no method of the draft was called: `heapq` writes into the list itself."""
-    base, touched = node.base, node.touched
-    differ = compress(count(), map(is_not, list.__iter__(base), list.__iter__(work)))
-    return list.__len__(work) < list.__len__(base) or any(i not in touched for i in differ)
-
-
-def _settle_in_place(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:
-    """Freezes the touched and the new items of a list whose base items all stand where they stood."""
+    Items in runs that were not touched are the base's. Where that is not so, code in C has moved or set items past the
+    draft's methods: then all of them are looked at.
+    """
     base = node.base
     size, new_size = list.__len__(base), list.__len__(work)
-    changed = new_size != size
-    i = 0
-    try:
-        for i in node.touched:
-            old = _get_item(base, i)
-            held = freeze(_get_item(work, i), freezer)
-            if held is not old:
-                if _same(old, held, freezer):
-                    held = old
-                else:
-                    changed = True
-            _set_item(work, i, held)
-        for i in range(size, new_size):
-            _set_item(work, i, freeze(_get_item(work, i), freezer))
-    except StateValueError as error:
-        raise error.under(i) from None
-    return changed
-
-
-def _settle_moved(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:
-    """Freezes the touched and the new items of a list whose items have moved."""
-    base = node.base
-    changed = False
+    if node.moved is None and new_size < size:
+        node.moved = []
+    runs = [Run(0, 0, size)] if node.moved is None else node.moved
+    held = _lift(work, base, runs, node)
+    if held is None:
+        node.moved = runs = []
+        held = []
+    changed: list[Any] | None = None
+    fresh: list[Any] = []
     j = 0
     try:
-        for at, start, size in node.moved:
-            for i in [i for i in node.touched if start <= i < start + size]:
-                j = at + i - start
-                old = _get_item(base, i)
-                held = freeze(_get_item(work, j), freezer)
-                same = _same(old, held, freezer)
-                _set_item(work, j, old if same else held)
-                changed = changed or not same
-        for i1, i2, j1, j2 in gaps(node.moved, list.__len__(base), list.__len__(work)):
+        for i, j, item in held:
+            old = _get_item(base, i)
+            frozen = freeze(item, freezer)
+            if frozen is not old and not _same(old, frozen, freezer):
+                _set_item(work, j, frozen)
+                fresh.append(frozen)
+                changed = fresh
+        for i1, i2, j1, j2 in gaps(runs, size, new_size):
             for j in range(j1, j2):
                 _set_item(work, j, freeze(_get_item(work, j), freezer))
             was, now = _get_item(base, slice(i1, i2)), _get_item(work, slice(j1, j2))
             if len(was) == len(now) and all(_same(a, b, freezer) for a, b in zip(was, now, strict=True)):
                 _set_item(work, slice(j1, j2), was)
             else:
-                changed = True
+                fresh += now
+                changed = fresh
     except StateValueError as error:
+        for _, place, item in held:  # a validator may yet make something of the list as it was
+            _set_item(work, place, item)
         raise error.under(j) from None
     return changed
+
+
+def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple[int, int, Any]] | None:
+    """Takes the touched items out of a list, each with its index in the base and here, and puts the base's there.
+
+    Returns None, and leaves the list as it is, where other items in the runs are not the base's.
+    """
+    size, new_size = list.__len__(base), list.__len__(work)
+    if runs and runs[-1].at + runs[-1].size > new_size:
+        return None
+    held: list[tuple[int, int, Any]] = []
+    for at, start, count in runs if node.touched else ():
+        for i in node.touched if count == size else [i for i in node.touched if start <= i < start + count]:
+            j = at + i - start
+            held.append((i, j, _get_item(work, j)))
+            _set_item(work, j, _get_item(base, i))
+    for at, start, count in runs:
+        if count == size <= new_size and not at:  # the usual case, without copies
+            old, now, rest = base, work, _get_item(work, slice(size, None))
+            list.__delitem__(work, slice(size, None))
+            found = stands(old, now, base)
+            list.extend(work, rest)
+        else:
+            old = _get_item(base, slice(start, start + count))
+            found = stands(old, _get_item(work, slice(at, at + count)), base)
+        if found == OTHER:
+            for _, j, item in held:
+                _set_item(work, j, item)
+            return None
+        if found == EQUAL:
+            _set_item(work, slice(at, at + count), old)
+    return held
+
+
+def _keep_kinds(frozen: Any, base: Any, changed: list[Any]) -> None:
+    """Lets a list or dict know of its items' types what its base knew, so that they need not all be asked again."""
+    kinds = getattr(base, "kinds", None)
+    if kinds is not None:
+        frozen.kinds = kinds.union(map(type, changed))
 
 
 def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
@@ -157,47 +155,79 @@ def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
     done = freezer.resolved.get(id(draft))
     if done is not None and shape is node.shape:
         return done
-    base = node.base
-    if shape is not node.shape or not all(key in base or _key_stays(shape, key, freezer) for key in node.touched):
+    base, touched, removed = node.base, node.touched, node.moved or {}
+    added = [key for key in touched if key not in base or key in removed] if touched else []
+    if shape is not node.shape or not all(key in base or _key_stays(shape, key, freezer) for key in added):
         return freeze_dict(shape, draft, freezer)
     own = id(draft) in freezer.alone
-    work: Any = draft if own else FrozenDict(dict.items(draft))
+    work: Any = draft if own else frozen_dict(dict.items(draft), shape)
+    held = _lift_members(work, base, added, node)
+    if held is None:  # code in C has changed members past the draft's methods: all of them are looked at
+        return freeze_dict(shape, draft, freezer)
     stack = freezer.stack
     stack.append(draft)
     if len(stack) > MAX_DEPTH:
         raise freezer.too_deep()
-    changed = _settle_members(work, node, shape.item.freeze, freezer)
+    changed = _settle_members(work, base, held, shape.item.freeze, freezer)
     stack.pop()
     frozen: Any = base
-    if changed or (node.moved and list(base) != list(dict.keys(work))):
+    if changed or (removed and list(base) != list(dict.keys(work))):
+        frozen = work
         if own:
             draft.__class__ = FrozenDict
-        frozen = work
-        frozen.meta = shape
+            frozen.meta = shape
+        _keep_kinds(frozen, base, changed)
         freezer.hints[id(frozen)] = node
     freezer.resolved[id(draft)] = frozen
     return frozen
 
 
-def _settle_members(work: Any, node: Node, freeze: Callable[..., Any], freezer: Freezer) -> bool:
-    """Freezes the touched members of a dict."""
-    base = node.base
-    changed = dict.__len__(work) != dict.__len__(base)
+def _lift_members(work: Any, base: Any, added: list[Any], node: Node) -> dict[Any, Any] | None:
+    """Takes the touched members out of a dict, and puts the base's there; the new ones stay.
+
+    Returns None, and leaves the dict as it is, where it holds other members than those, or in another order.
+    """
+    kept = [key for key in base if key not in node.moved] if node.moved else [*base]
+    size = len(kept)
+    if [*dict.keys(work)] != (kept + added if added else kept):
+        return None
+    held = {key: _get_member(work, key) for key in node.touched}
+    mine = held.keys() - added if added else held
+    for key in mine:
+        _set_member(work, key, _get_member(base, key))
+    old = [_get_member(base, key) for key in kept] if node.moved else [*dict.values(base)]
+    now = [*dict.values(work)]
+    del now[size:]
+    found = stands(old, now, base)
+    if found == OTHER:
+        for key in mine:
+            _set_member(work, key, held[key])
+        return None
+    if found == EQUAL and any(map(is_not, old, now)):
+        for key in kept:
+            _set_member(work, key, _get_member(base, key))
+    return held
+
+
+def _settle_members(work: Any, base: Any, held: dict[Any, Any], freeze: Callable[..., Any], freezer: Freezer) -> Any:
+    """Freezes the touched members of a dict; returns those that are not the base's."""
+    fresh: list[Any] = []
     key: Any = ""
     try:
-        for key in node.touched:
-            held = freeze(_get_member(work, key), freezer)
+        for key, item in held.items():
+            frozen = freeze(item, freezer)
             if key in base:
                 old = _get_member(base, key)
-                if held is not old:
-                    if _same(old, held, freezer):
-                        held = old
-                    else:
-                        changed = True
-            _set_member(work, key, held)
+                if frozen is old or _same(old, frozen, freezer):
+                    _set_member(work, key, old)
+                    continue
+            _set_member(work, key, frozen)
+            fresh.append(frozen)
     except StateValueError as error:
+        for name, item in held.items():  # a validator may yet make something of the dict as it was
+            _set_member(work, name, item)
         raise error.under(shown_key(key)) from None
-    return changed
+    return fresh
 
 
 def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
@@ -227,14 +257,33 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
     stack.append(draft)
     if len(stack) > MAX_DEPTH:
         raise freezer.too_deep()
-    values = draft.__dict__ if freezer.consuming else dict(draft.__dict__)
+    values = _fields(draft, node)
     changed = _settle_fields(values, node, cls.__refold_shapes__, freezer)
     stack.pop()
     made = built(cls, values) if changed else node.base
-    if changed and node.base is not None and made.__dict__ is values:
+    if changed and node.base is not None and all(made.__dict__[name] is held for name, held in values.items()):
         freezer.hints[id(made)] = node
     freezer.resolved[id(draft)] = made
     return made
+
+
+def _fields(draft: Any, node: Node) -> dict[str, Any]:
+    """The values of a model draft's fields; those that were written past the draft become touched."""
+    cls = node.shape
+    values: dict[str, Any] = dict(draft.__dict__)
+    shapes = cls.__refold_shapes__
+    if [*values] != [*shapes]:
+        for name in [*values, *shapes]:
+            if name not in values:
+                raise StateValueError(f"{cls.__name__}.{name} was deleted; a field has a value, None where it may")
+            if name not in shapes:
+                raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
+        values = {name: values[name] for name in shapes}
+    if node.base is not None:
+        for name, value in node.base.__dict__.items():
+            if values[name] is not value:
+                node.touched[name] = None
+    return values
 
 
 def _settle_fields(values: dict[str, Any], node: Node, shapes: Any, freezer: Freezer) -> bool:
@@ -245,26 +294,19 @@ def _settle_fields(values: dict[str, Any], node: Node, shapes: Any, freezer: Fre
     name = ""
     try:
         for name in shapes if fresh else node.touched:
-            if freezer.consuming and type(values[name]) in _CONSUMABLE and _alone(values, name):
+            if freezer.consuming and type(values[name]) in _CONSUMABLE and getrefcount(values[name]) == _ALONE + 1:
                 freezer.alone.add(id(values[name]))
             held = shapes[name].freeze(values[name], freezer)
-            old = old_values[name]  # looked up now: freezing may have given a lent list back
-            if held is old:
-                changed = changed or id(held) in freezer.grown
-            elif not fresh and _same(old, held, freezer):
-                held = old
-            else:
-                changed = True
+            old = old_values[name]
+            if held is not old:
+                if not fresh and _same(old, held, freezer):
+                    held = old
+                else:
+                    changed = True
             values[name] = held
     except StateValueError as error:
         raise error.under(name) from None
     return changed
-
-
-def _alone(values: dict[str, Any], name: str) -> bool:
-    """Whether nobody but the engine refers to a draft: its place and its scope, for a lent list also its old state."""
-    lent = type(values[name]) is DraftList and values[name].meta.loan is not None
-    return getrefcount(values[name]) == _ALONE + lent
 
 
 _CONSUMABLE = frozenset({DraftList, DraftDict})

@@ -293,7 +293,6 @@ class Runner:
                 if perf_counter() - yielded > _BREATH_SECONDS:
                     await checkpoint()  # hooks that never wait would keep signals, deadlines and other runs waiting
                     yielded = perf_counter()
-            del want  # its state is to be held in one place alone when reduce comes
 
     # the phases
 
@@ -468,13 +467,9 @@ class Runner:
             members["usage"] = run.account.to_dict()
         if run.besides is not None:
             members["background"] = run.besides.usage()
-        try:
-            if run.stopping is not None:
-                raise run.stopping
-            _, size = run.append("commit", run.step, members)
-        except BaseException:
-            want.undo()
-            raise
+        if run.stopping is not None:
+            raise run.stopping
+        _, size = run.append("commit", run.step, members)
         self.held.state = want.state
         run.step += 1
         run.journal = None

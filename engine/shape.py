@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from .errors import StateValueError
-from .frozen import FrozenDict, FrozenList
+from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
 from .leaves import (
     INT_MAX,
     INT_MIN,
@@ -21,9 +21,13 @@ from .passage import MAX_DEPTH, Freezer
 
 
 class Shape(Protocol):
-    """What may stand at one place of a state. `label` names the place, for messages."""
+    """What may stand at one place of a state. `label` names the place, for messages.
+
+    `holds_models` says whether a state model may stand here, or in lists and dicts at this place.
+    """
 
     label: str
+    holds_models: bool
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """The value in frozen, JSON-exact form; raises StateValueError with the path where it cannot be had."""
@@ -42,7 +46,7 @@ class AnyShape:
         self.label = label
         self.item = self
         self.key = None
-        self.heaped = True
+        self.holds_models = False
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze; tuples become lists, subclasses of text and numbers their plain value."""
@@ -83,10 +87,7 @@ class ListShape:
     def __init__(self, label: str, item: Shape) -> None:
         self.label = label
         self.item = item
-        classes = getattr(getattr(item, "cls", object), "__mro__", (object,))[:-1]
-        ordered = not classes or any("__lt__" in vars(cls) for cls in classes)
-        self.heaped = ordered and type(item) is not DictShape
-        """Whether items can be ordered, so that `heapq`, which writes past a list's methods, may move them unseen."""
+        self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
@@ -106,6 +107,7 @@ class DictShape:
         self.label = label
         self.key = key
         self.item = item
+        self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
@@ -120,6 +122,8 @@ class DictShape:
 
 class TupleShape:
     """A tuple: a value that is replaced whole. `items` are its places; `rest` is the shape of any further ones."""
+
+    holds_models = False
 
     def __init__(self, label: str, items: list[Shape], rest: Shape | None) -> None:
         self.label = label
@@ -160,17 +164,14 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
     except StateValueError as error:
         raise error.under(len(held)) from None
     freezer.stack.pop()
-    frozen = FrozenList(held)
-    frozen.meta = shape
-    return frozen
+    return frozen_list(held, shape)
 
 
 def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> FrozenDict:
     """A FrozenDict of the shape from any dict; without a key shape, keys must be text."""
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
-    frozen = FrozenDict()
-    frozen.meta = shape
+    frozen = frozen_dict((), shape)
     if not value and len(freezer.stack) < MAX_DEPTH:
         return frozen
     freezer.enter(value)

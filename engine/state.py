@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast
 
 import orjson
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from .annotations import field_shapes, holds_scalars, plain_types, refuse_types
 from .errors import FrozenStateError, StateDefinitionError, StateValueError
-from .frozen import thaw
+from .frozen import SOUGHT, FrozenDict, FrozenSet, frozen_dict, thaw
 from .json_form import dump, json_default
 from .leaves import exact_scalar, first_problem
 from .migrations import Document, Migration, migrated
@@ -42,12 +42,17 @@ class _Freezing:
 
     def fields(self, made: tuple[dict[str, Any], Any, Any]) -> tuple[dict[str, Any], Any, Any]:
         """The values of an instance to be; beside them stand extra ones, of which there are none, and what was set."""
-        _freeze_values(self.cls, made[0])
-        return made
+        values, extra, names = made
+        _freeze_values(self.cls, values)
+        return frozen_dict(values, self.cls), extra, FrozenSet(names)
 
     def instance(self, made: Any) -> Any:
         """An instance, which may be of a subclass."""
-        _freeze_values(type(made), made.__dict__)
+        values = made.__dict__
+        if type(values) is not FrozenDict:
+            _freeze_values(type(made), values)
+            _put_fields(made, frozen_dict(values, type(made)))
+            _put_fields_set(made, FrozenSet(made.__pydantic_fields_set__))
         return made
 
     def added_to(self, schema: Any) -> CoreSchema:
@@ -122,7 +127,7 @@ class StateModel(BaseModel):
         others = tuple((name, shape, plain_types(shape)) for name, shape in shapes.items() if not holds_scalars(shape))
         modes = {v.info.mode for v in cls.__pydantic_decorators__.model_validators.values()}
         validators = "" if not modes else "after" if modes == {"after"} else "whole"
-        cls.__refold_plan__ = scalars, others, cls.__refold_check__, set(shapes), validators
+        cls.__refold_plan__ = scalars, others, cls.__refold_check__, FrozenSet(shapes), validators
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -132,6 +137,22 @@ class StateModel(BaseModel):
             refuse_types(cls, StateModel)
             raise
         return _Freezing(cls).added_to(schema)
+
+    if not TYPE_CHECKING:  # so that type checkers see the __init__ of a class's fields
+
+        def __init__(self, /, **data: Any) -> None:
+            # Called again, pydantic's own would fill the finished instance anew.
+            if hasattr(self, "__pydantic_fields_set__"):
+                raise FrozenStateError(self.__class__.__name__, "__init__()")
+            super().__init__(**data)
+
+        __init__.__pydantic_base_init__ = True  # pydantic takes it as its own, and so need not call it
+
+        def __eq__(self, other: object) -> bool:
+            return False if SOUGHT.identity else super().__eq__(other)
+
+    def __setstate__(self, state: dict[Any, Any]) -> NoReturn:
+        raise FrozenStateError(self.__class__.__name__, "__setstate__()")
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise FrozenStateError(f"{type(self).__name__}.{name}", "assignment")
@@ -146,7 +167,7 @@ class StateModel(BaseModel):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _from_json, (type(self), dump(self))
+        return _from_json, (self.__class__, dump(self))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with the fields of `update` changed and validated; raises StateValueError for a bad one."""
@@ -228,7 +249,7 @@ def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
     if validators == "whole":
         return _validated(cls, values)
     instance = object.__new__(cls)
-    _put_fields(instance, values)
+    _put_fields(instance, frozen_dict(values, cls))
     _put_fields_set(instance, fields_set)
     _put_extra(instance, None)
     _put_private(instance, None)

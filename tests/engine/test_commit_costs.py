@@ -91,7 +91,7 @@ CHEAP: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_rule_5_untouched_values_are_neither_frozen_nor_written(name: str, chat: Chat, calls: Counter[str]) -> None:
-    _, ops, _ = fold_step(chat, lambda draft: CHEAP[name](draft) and None, {"current_step": 1})
+    _, ops = fold_step(chat, lambda draft: CHEAP[name](draft) and None, {"current_step": 1})
     assert calls["freeze"] <= 30, calls
     assert calls["dump"] <= 4, calls
     assert len(ops) <= 12
@@ -100,7 +100,7 @@ def test_rule_5_untouched_values_are_neither_frozen_nor_written(name: str, chat:
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_rule_5_states_share_what_did_not_change(name: str, chat: Chat) -> None:
-    new, ops, _ = fold_step(chat, lambda draft: CHEAP[name](draft) and None, {"current_step": 1})
+    new, ops = fold_step(chat, lambda draft: CHEAP[name](draft) and None, {"current_step": 1})
     touched = {op["path"].split("/")[1] for op in ops}
     for field in type(chat).model_fields:
         if field not in touched:
@@ -119,7 +119,7 @@ def test_a_state_holds_no_earlier_one() -> None:
         draft.rows[0]["n"] = 5
         draft.messages[0].content = "c"
 
-    state, _, _ = fold_step(first, reduce, {"current_step": 1})
+    state, _ = fold_step(first, reduce, {"current_step": 1})
     reached: dict[int, Any] = {}
     todo: list[Any] = [state, *leaked]
     while todo:
@@ -142,7 +142,7 @@ def test_a_draft_becomes_the_committed_list_unless_somebody_holds_it(chat: Chat)
         new_message(draft)
         seen.append(id(draft.messages))
 
-    new, _, _ = fold_step(chat, alone, {})
+    new, _ = fold_step(chat, alone, {})
     assert id(new.messages) == seen[0]  # type: ignore[attr-defined]
 
     held: list[Any] = []
@@ -151,13 +151,13 @@ def test_a_draft_becomes_the_committed_list_unless_somebody_holds_it(chat: Chat)
         new_message(draft)
         held.append(draft.messages)
 
-    new, _, _ = fold_step(chat, kept, {})
+    new, _ = fold_step(chat, kept, {})
     assert new.messages is not held[0]  # type: ignore[attr-defined]
 
     def twice(draft: Chat) -> None:
         draft.table["again"] = draft.lists
         draft.lists["x"] = [1]
 
-    new, _, _ = fold_step(Chat(lists={"a": [1]}), twice, {})
+    new, _ = fold_step(Chat(lists={"a": [1]}), twice, {})
     assert new.to_dict()["table"] == {"again": {"a": [1], "x": [1]}}
     assert new.to_dict()["lists"] == {"a": [1], "x": [1]}

@@ -70,7 +70,7 @@ class Derived(Base):
 def fold(reduce: Callable[[Any], Any], state: Derived | None = None) -> tuple[Derived, list[Any]]:
     old = state or Derived()
     before = dump(old)
-    new, ops, _ = fold_step(old, reduce, {})
+    new, ops = fold_step(old, reduce, {})
     assert dump(old) == before
     assert isinstance(new, Derived)
     return new, orjson.loads(orjson.dumps(ops))
@@ -368,7 +368,7 @@ def test_returning_another_state() -> None:
 
 def test_a_returned_state_keeps_what_the_engine_writes() -> None:
     old = Derived(task="t", current_step=3, max_steps=30)
-    new, _, _ = fold_step(old, lambda draft: Derived(count=1), {"current_step": 4})
+    new, _ = fold_step(old, lambda draft: Derived(count=1), {"current_step": 4})
     assert (new.task, new.current_step, new.max_steps) == ("t", 4, 30)
 
 

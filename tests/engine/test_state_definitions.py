@@ -256,7 +256,7 @@ class Wide(StateSchema):
 
 
 def fold(state: StateSchema, reduce: Callable[[Any], Any]) -> Any:
-    new, ops, _ = fold_step(state, reduce, {})
+    new, ops = fold_step(state, reduce, {})
     patch = orjson.loads(orjson.dumps(ops))
     assert orjson.dumps(apply_patch(state.to_dict(), patch)) == orjson.dumps(new.to_dict())
     again = type(state).from_dict(new.to_dict())

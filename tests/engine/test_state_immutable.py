@@ -27,7 +27,7 @@ class Tree(StateSchema):
 
 
 def committed() -> Tree:
-    new, _, _ = fold_step(Tree(), lambda draft: draft.items.append([3]), {"current_step": 1})
+    new, _ = fold_step(Tree(), lambda draft: draft.items.append([3]), {"current_step": 1})
     assert isinstance(new, Tree)
     return new
 

@@ -79,7 +79,7 @@ class Everything(StateSchema):
 
 def checked(old: Everything, change: Any) -> Everything:
     """Commits a change and checks the law of patches and the way back from the document."""
-    new, ops, _ = fold_step(old, change, {})
+    new, ops = fold_step(old, change, {})
     assert isinstance(new, Everything)
     patch = orjson.loads(orjson.dumps(ops))
     expected = json.dumps(new.to_dict())
