@@ -26,7 +26,6 @@ from refold.engine.errors import (
 from refold.engine.frozen import FrozenDict, FrozenList
 from refold.engine.state import StateModel, StateSchema, dump
 
-
 put: Any = setattr
 fields: Any = vars
 heap: Any = heapq
