@@ -40,10 +40,11 @@ def _commit(
     state: StateSchema, draft: Any, returned: Any, engine_fields: dict[str, Any]
 ) -> tuple[StateSchema, list[Op]]:
     if returned is None or returned is draft:
+        held, was = draft.__dict__, state.__dict__
         for name in type(state).__refold_engine_fields__:
-            if draft.__dict__.get(name) is not state.__dict__[name]:
+            if held.get(name) is not was[name]:  # written past the draft
                 raise EngineOwnedFieldError(name)
-        draft.__dict__.update(engine_fields)
+        held.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
         freezer = Freezer(consuming=True)
         new = resolve_model(draft, None, freezer)

@@ -1,7 +1,7 @@
 """Turns a draft into its frozen value, looking only at what was touched, and at what was changed past its methods."""
 
 from collections.abc import Callable
-from operator import is_not
+from operator import is_, is_not
 from sys import getrefcount
 from typing import Any
 
@@ -261,7 +261,7 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
     changed = _settle_fields(values, node, cls.__refold_shapes__, freezer)
     stack.pop()
     made = built(cls, values) if changed else node.base
-    if changed and node.base is not None and all(made.__dict__[name] is held for name, held in values.items()):
+    if changed and node.base is not None and all(map(is_, made.__dict__.values(), values.values())):
         freezer.hints[id(made)] = node
     freezer.resolved[id(draft)] = made
     return made

@@ -45,7 +45,7 @@ def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int
             return OTHER if not equal(old, now) else EQUAL if leaves else SAME
         if kinds == _INTEGERS:
             return SAME if equal(old, now) and _all_integers(now) else OTHER
-    return SAME if all(map(is_, old, now)) else OTHER
+    return SAME if all(map(is_, list.__iter__(old), list.__iter__(now))) else OTHER
 
 
 def _by_identity(kind: type) -> bool:
@@ -57,7 +57,7 @@ def _by_identity(kind: type) -> bool:
 def _all_integers(values: Any) -> bool:
     """Whether values that equal integers are integers: JSON writes no other number without these letters."""
     try:
-        data = orjson.dumps(values[:], option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+        data = orjson.dumps(list.__getitem__(values, slice(None)), option=orjson.OPT_PASSTHROUGH_SUBCLASS)
     except TypeError:
         return False
     return b"e" not in data and b"." not in data
