@@ -66,6 +66,19 @@ class _Freezing:
         return wrapped if holder is schema else cast(CoreSchema, {**schema, "schema": wrapped})
 
 
+def _take_names(schema: Any) -> None:
+    """Lets a model within a wrap validator be validated by its fields' names.
+
+    Before 2.14, pydantic forgets `by_name=True` on the way through the validator's handler.
+    """
+    wrapped = False
+    while "schema" in schema and schema["type"] != "model":
+        wrapped = wrapped or schema["type"] == "function-wrap"
+        schema = schema["schema"]
+    if wrapped and schema["type"] == "model":
+        schema["config"] = {**schema.get("config", {}), "validate_by_name": True, "validate_by_alias": True}
+
+
 def _has_model_validators(cls: type[BaseModel]) -> bool:
     return bool(cls.__pydantic_decorators__.model_validators)
 
@@ -136,6 +149,7 @@ class StateModel(BaseModel):
         except PydanticSchemaGenerationError:
             refuse_types(cls, StateModel)
             raise
+        _take_names(schema)
         return _Freezing(cls).added_to(schema)
 
     if not TYPE_CHECKING:  # so that type checkers see the __init__ of a class's fields

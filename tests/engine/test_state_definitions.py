@@ -380,6 +380,7 @@ def test_model_validators_see_the_finished_state_once() -> None:
     assert fold(Wrapped(), lambda draft: setattr(draft, "n", 4)).n == 4
     with pytest.raises(StateValueError, match="odd"):
         fold(Wrapped(), lambda draft: setattr(draft, "n", 5))
+    assert Wrapped.from_dict(Wrapped(N=6).to_dict()).n == 6
 
 
 def test_a_field_of_a_base_class_refuses_what_would_lose_fields() -> None:
