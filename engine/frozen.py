@@ -40,8 +40,8 @@ SOUGHT = _Sought()
 class FrozenList(list[Any]):
     """A list that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain list.
 
-    `kinds`, where set, holds at least the types of its items; `known` is what `value_digest` knows of it. Its slots are those of `DraftList`, so that a draft that
-    nobody else holds can become its frozen list uncopied.
+    `kinds`, where set, holds at least the types of its items; `known` is what `value_digest` knows of it. Its slots are
+    those of `DraftList`, so that a draft that nobody else holds can become its frozen list uncopied.
     """
 
     __slots__ = ("kinds", "known", "meta")
@@ -72,7 +72,8 @@ class FrozenDict(dict[Any, Any]):
     """A dict that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain dict.
 
     The fields of a state model stand in one too, whose `meta` is the model's class. `kinds`, where set, holds at least
-    the types of its values; `known` is its digest, if it was asked for. Its slots are those of `DraftDict`, for the same reason as those of `FrozenList`.
+    the types of its values; `known` is its digest, if it was asked for. Its slots are those of `DraftDict`, for the
+    same reason as those of `FrozenList`.
     """
 
     __slots__ = ("kinds", "known", "meta")
