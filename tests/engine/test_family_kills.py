@@ -21,9 +21,10 @@ import pytest
 from refold import Trace
 
 sys.path.insert(0, str(Path(__file__).parent))
-SCRIPTS: dict[str, Any] = {name: import_module(name) for name in ("dying",)}
+SCRIPTS: dict[str, Any] = {name: import_module(name) for name in ("dying", "storming")}
 
-ROUNDS = int(os.environ.get("REFOLD_FAMILY_KILLS", "12"))
+ROUNDS = int(os.environ.get("REFOLD_FAMILY_KILLS", "8"))
+MOST = int(os.environ.get("REFOLD_FAMILY_KILLS_EACH", "8"))
 FIRST = int(os.environ.get("REFOLD_FAMILY_KILLS_FROM", "0"))
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks processes")
 _KEY = re.compile(r"\b[0-9a-f]{32}\b")
@@ -107,8 +108,8 @@ def test_a_run_that_is_killed_comes_to_the_same_end(
     seed: int, tmp_path: Path, script: Any, server: Server, undisturbed: Undisturbed
 ) -> None:
     chance = random.Random(seed)
-    for _ in range(chance.randint(1, 8)):
-        share = chance.choice([0.02, 0.1, 0.3, 0.8])
+    for _ in range(chance.randint(1, MOST)):
+        share = chance.choice([0.01, 0.05, 0.2, 0.8]) if MOST < 10 else chance.choice([0.005, 0.02, 0.1])
         code = server.run(tmp_path, int(chance.uniform(0, undisturbed.size * share)), chance.uniform(0, 0.003))
         assert code in (0, -signal.SIGKILL)
         if not code:
