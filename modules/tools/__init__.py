@@ -4,9 +4,10 @@ from .commands import bash, python
 from .defaults import default_tools
 from .executing import execute
 from .extracting import web_extract
-from .fetching import FetchError, fetch
+from .fetching import FetchError, fetch, use_fetch
 from .files import (
     EditError,
+    GuardedError,
     NotTextError,
     PatchError,
     Workspace,
@@ -69,6 +70,7 @@ __all__ = [
     "EditError",
     "FetchError",
     "Finished",
+    "GuardedError",
     "HumanInputResponse",
     "HumanPrompt",
     "HumanPromptHandler",
@@ -127,6 +129,7 @@ __all__ = [
     "think",
     "todo",
     "update_item",
+    "use_fetch",
     "use_sandbox",
     "use_search",
     "use_workspace",

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..printable import printable_json
 from .wrapping import hanging
 
 
@@ -43,9 +44,9 @@ def say(out: Console, *lines: Text) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Writes one JSON value in UTF-8, in a line of its own, on stdout."""
+    """Writes one JSON value in UTF-8, in a line of its own, on stdout; what hides or steers stands as an escape."""
     sys.stdout.flush()
-    data = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    data = printable_json(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
     try:
         sys.stdout.buffer.write(data)
     except AttributeError:  # a stdout that somebody replaced by one of text

@@ -1,23 +1,26 @@
 """Text from traces made fit for a terminal: no control characters, values as JSON, long ones cut with a hint."""
 
 import json
-import re
 from typing import Any
 
-_CONTROL = "\x00-\x1f\x7f-\x9f"
-_INVISIBLE = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_UNSAFE = re.compile(f"[{_CONTROL}{_INVISIBLE}]")
-_UNSAFE_BUT_LINES = re.compile(f"[{_CONTROL}{_INVISIBLE}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+from ..printable import printable as clean
+
+__all__ = [
+    "LONG",
+    "SHORT",
+    "brief",
+    "clean",
+    "count_text",
+    "cut",
+    "seconds_text",
+    "size_text",
+    "value_text",
+]
 
 SHORT = 60
 """Characters of a value that is shown within a line."""
 LONG = 400
 """Characters of a value that is shown on lines of its own."""
-
-
-def clean(text: str, *, lines: bool = False) -> str:
-    r"""The text with escapes (`\u001b`) for what would steer a terminal or hide; `lines` keeps line breaks and tabs."""
-    return (_UNSAFE_BUT_LINES if lines else _UNSAFE).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def value_text(value: Any) -> str:

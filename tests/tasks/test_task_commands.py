@@ -1,6 +1,8 @@
 """Commands: what they get and give, and that they end, with their children, when they must."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -225,3 +227,39 @@ async def test_many_commands_at_once(tmp_path: Path) -> None:
             for number in range(60):
                 group.start_soon(one, number)
     assert sorted(results, key=int) == [str(number) for number in range(60)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="setitimer")
+def test_a_sync_command_that_is_interrupted_is_killed(tmp_path: Path) -> None:
+    """Ctrl-C in the thread that waits for a command."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        wait_until((tmp_path / "pids").exists)
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    async def main() -> None:
+        async with HostEnvironment(tmp_path) as env:
+            before = signal.signal(signal.SIGALRM, interrupt)
+            threading.Thread(target=interrupted).start()
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    env.exec_sync(family(tmp_path, "own-session"))
+            finally:
+                signal.signal(signal.SIGALRM, before)
+            pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+            assert not any(alive(pid) for pid in pids), "before the environment is closed"
+
+    asyncio.run(main())
+
+
+async def test_an_error_repeats_little_of_a_long_command(tmp_path: Path) -> None:
+    async with HostEnvironment(tmp_path) as env:
+        with pytest.raises(CommandError, match="more characters") as raised:
+            await env.exec(["bash", "-c", "x" * 3_000_000])
+        assert len(str(raised.value)) < 1000
+        for argv, why in ((["echo", "a\0b"], "NUL"), (["echo"], "no name of a variable")):
+            with pytest.raises(CommandError, match=why):
+                await env.exec(argv, env={"A=B": "x"} if len(argv) == 1 else None)

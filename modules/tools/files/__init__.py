@@ -1,6 +1,7 @@
 """The tools that read, find and change files, all of them inside a workspace."""
 
 from .editing import EditError, edit_file, multiedit
+from .guarded import GuardedError
 from .lines import delete_lines, insert_lines
 from .listing import glob, ls
 from .patch_format import PatchError
@@ -12,6 +13,7 @@ from .workspace import Workspace, current_workspace, use_workspace
 
 __all__ = [
     "EditError",
+    "GuardedError",
     "NotTextError",
     "PatchError",
     "Workspace",

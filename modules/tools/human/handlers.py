@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from ....engine import NoRunError, WaitRequest, ask
 from ....errors import RefoldError
+from ....printable import printable
 from .answers import answer_of, response_of, schema_of, text_of, understood
 from .prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
 
@@ -84,7 +85,7 @@ async def _outside(
             raise NobodyToAskError(
                 f"nobody is there to answer {prompt.question!r}: use set_human_prompt_handler(), or call this in a run"
             )
-        response = await terminal_handler(prompt)
+        response = await anyio.to_thread.run_sync(_at_terminal, prompt, understand, abandon_on_cancel=True)
     else:
         response = await answerer(prompt)
     return response_of(prompt, answer_of(prompt, response))
@@ -129,12 +130,12 @@ async def terminal_handler(prompt: HumanPrompt) -> HumanInputResponse:
     return await anyio.to_thread.run_sync(_at_terminal, prompt, abandon_on_cancel=True)
 
 
-def _at_terminal(prompt: HumanPrompt) -> HumanInputResponse:
+def _at_terminal(prompt: HumanPrompt, understand: Callable[[str], str] | None = None) -> HumanInputResponse:
     with _terminal:
-        print(text_of(prompt), flush=True)
+        print(printable(text_of(prompt), lines=True), flush=True)
         answers = []
         for number, question in enumerate(prompt.questions, 1):
-            suggested = f" [{question.default_option}]" if question.default_option else ""
+            suggested = f" [{printable(question.default_option)}]" if question.default_option else ""
             where = f"{number}" if len(prompt.questions) > 1 else ""
             try:
                 said = input(f"{where}{suggested}> ").strip() or question.default_option
@@ -142,7 +143,7 @@ def _at_terminal(prompt: HumanPrompt) -> HumanInputResponse:
                 said = None
             if not said:
                 return HumanInputResponse(request_id=prompt.request_id, action="cancel")
-            answers.append(_typed(understood(question, said), question.labels))
+            answers.append(_typed(understand(said) if understand else understood(question, said), question.labels))
     return _response(prompt, answers)
 
 

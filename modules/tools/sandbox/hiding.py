@@ -1,12 +1,15 @@
 """What of this machine a sandbox with a read-only root hides: homes, sockets, and files that only some may read."""
 
 import os
-import pwd
 import stat
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+
+if sys.platform != "win32":
+    import pwd
 
 FOLDERS = ("/tmp", "/var/tmp", "/run", "/root", "/home")
 """Folders that commands see empty, as other people's files and sockets are there."""

@@ -1,0 +1,36 @@
+"""Text of others made fit for a terminal: the one place that says which characters are not shown as they are."""
+
+import json
+import re
+
+_CONTROL = "\x00-\x1f\x7f-\x9f"
+"""They steer a terminal: ESC, the CSI and OSC of C1, carriage returns, line feeds."""
+_UNSEEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff"
+    "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""They turn the direction of text, have no width, or are no characters: Unicode's Default_Ignorable_Code_Point but for
+the emoji variation selector, line separators, lone surrogates, noncharacters."""
+_UNSAFE = re.compile(f"[{_CONTROL}{_UNSEEN}]")
+_UNSAFE_BUT_LINES = re.compile(f"[{_CONTROL}{_UNSEEN}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{_UNSEEN}]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""The text with escapes (`\u001b`) for what would steer a terminal or hide; `lines` keeps line breaks and tabs."""
+    if text.isascii() and text.isprintable():
+        return text
+    return (_UNSAFE_BUT_LINES if lines else _UNSAFE).sub(_escaped, text)
+
+
+def printable_json(document: bytes) -> bytes:
+    """A JSON document with JSON's own escapes for such characters: it reads as the same value."""
+    if document.isascii():
+        return document
+    text = document.decode("utf-8", "surrogatepass")
+    return _UNSAFE_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text).encode("utf-8", "surrogatepass")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
