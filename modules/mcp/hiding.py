@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urluns
 from ..agent.events.masking import MASK, is_secret, masked
 
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+_SCHEME = re.compile(r"\b(bearer|basic)\s+(\S+)", re.IGNORECASE)
 _HARMLESS = frozenset({"accept", "content-type", "user-agent", "accept-language", "cache-control"})
 _SHORTEST = 4
 """Shorter texts are no secrets, and to replace them would garble what is told."""
@@ -25,8 +26,9 @@ def shown_url(url: str) -> str:
 
 
 def shown_command(command: str, args: Iterable[Any]) -> str:
-    """A command without what its names say is secret."""
-    return " ".join(str(each) for each in masked([command, *map(str, args)]))
+    """A command without what its names and forms say is secret."""
+    words = [str(each) for each in args]
+    return Hidden({"args": words}).without(" ".join([command, *words]))
 
 
 class Hidden:
@@ -52,10 +54,18 @@ def _secrets(connection: Mapping[str, Any]) -> Iterator[str]:
     for name, value in (connection.get("env") or {}).items():
         if is_secret(str(name)):
             yield str(value)
-    args = [str(each) for each in connection.get("args") or ()]
+    yield from _secrets_of_args([str(each) for each in connection.get("args") or ()])
+
+
+def _secrets_of_args(args: list[str]) -> Iterator[str]:
+    """What follows a flag such as `--token`, values of `TOKEN=...`, what a header logs in with, logins of URLs."""
     for given, shown in zip(args, masked(args), strict=True):
-        if given != shown:
-            yield given.partition("=")[2] if given.startswith("-") and "=" in given else given
+        name, is_pair, value = given.partition("=")
+        if given != shown or (is_pair and is_secret(name)):
+            yield value if is_pair and not given.startswith("http") else given
+        yield from (found[2] for found in _SCHEME.finditer(given))
+        if "://" in given:
+            yield from _secrets_of_url(value if is_pair and "://" not in name else given)
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:

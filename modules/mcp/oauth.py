@@ -15,6 +15,7 @@ from pydantic import AnyUrl
 
 from .configs import OAuthConfig
 from .errors import MCPAuthRequiredError
+from .hiding import shown_url
 from .login_page import LoginPage
 from .token_storage import FileTokenStorage
 
@@ -91,7 +92,7 @@ def create_oauth_provider(
     Where a person is needed and `interactive` is False, the request fails with MCPAuthRequiredError.
     """
     config = config or OAuthConfig()
-    name = server or server_url
+    name = server or shown_url(server_url)
     storage = _Storage(server_url, path)
     page = LoginPage(_port_before(storage)) if interactive else None
     redirect = page.url if page is not None else "http://127.0.0.1/callback"

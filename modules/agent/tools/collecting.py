@@ -22,6 +22,8 @@ def as_tools(items: Any) -> list[Tool[..., Any]]:
         return [items]
     if isinstance(items, Toolset):
         return items.get_tools()
+    if isinstance(items, list | tuple):
+        return [tool for item in items for tool in as_tools(item)]
     if not isinstance(items, type) and any(
         isinstance(member, ToolMethod) for cls in type(items).__mro__ for member in vars(cls).values()
     ):
@@ -30,7 +32,7 @@ def as_tools(items: Any) -> list[Tool[..., Any]]:
         kind = type(items).__name__
         told = "give its `tools`" if hasattr(items, "all_tools") else "give a function, a Tool or a Toolset"
         raise ToolDefinitionError(kind, f"something of the type {kind} is no tool, and no list of tools; {told}")
-    if isinstance(items, list | tuple) or (not callable(items) and isinstance(items, Iterable)):
+    if not callable(items) and isinstance(items, Iterable):
         return [tool for item in items for tool in as_tools(item)]
     return [Tool.from_callable(items)]
 

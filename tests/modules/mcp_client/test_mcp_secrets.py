@@ -77,6 +77,27 @@ def test_urls_are_shown_without_logins_and_values(url: str, shown: str) -> None:
     assert shown_url(url) == shown
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--api-key", "hunter2secret", "run"],
+        ["--password=hunter2secret"],
+        ["SHOP_TOKEN=hunter2secret", "shop", "--port", "80"],
+        ["HDR=Bearer hunter2secret", "server"],
+        ["mcp-remote", "https://h/mcp", "--header", "Authorization: Bearer hunter2secret"],
+        ["mcp-remote", "https://ada:hunter2secret@h/mcp"],
+        ["mcp-remote", "https://h/mcp?api_key=hunter2secret&x=1"],
+        ["--url=https://h/mcp?key=hunter2secret"],
+        ["URL=https://ada:hunter2secret@h/mcp", "go"],
+    ],
+)
+def test_no_argument_shows_what_it_logs_in_with(args: list[str]) -> None:
+    config = StdioServerConfig("env", args)
+    assert "hunter2secret" not in repr(config)
+    assert "env" in repr(config)
+    assert "hunter2secret" not in Hidden({"args": args}).without(f"cannot start {args} and {' '.join(args)}")
+
+
 def test_short_and_harmless_values_garble_nothing() -> None:
     hidden = Hidden(
         {"url": "http://h/a?v=1&page=2", "headers": {"accept": "text/plain", "x-a": "b"}, "env": {"A": "c"}}
