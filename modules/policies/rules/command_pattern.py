@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from .programs import BARE
 from .reading import Command
 from .shell_words import Word
 
@@ -48,27 +47,28 @@ class CommandPattern:
             flags = [word for word in rest if word.startswith("-") and word != "--"]
             places = [word for word in rest if word not in flags]
             return all(_has_flag(flag, command) for flag in flags) and _follow(places, command.args, command.is_open)
-        return command.is_unknown and self._is_mentioned(command)
+        return command.passes and self._is_mentioned(command)
 
     def _is_mentioned(self, command: Command) -> bool:
-        """Whether all fixed words of the pattern stand in the arguments of a program that nothing is known of."""
+        """Whether all fixed words of the pattern stand in the arguments of a program that passes them on."""
         said = " ".join([command.program, *(word.text or word.prefix for word in command.args)]).casefold()
         fixed = [word.casefold() for word in self.words if not re.search(r"[*?\[]", word) and not word.startswith("-")]
-        return all(re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])", said) for word in fixed)
+        return all(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_])", said) for word in fixed)
 
     def is_surely(self, command: Command) -> bool:
-        """Whether the command surely is one of those, and does not write to a file."""
+        """Whether the command surely is one of those, and does nothing that the pattern does not name."""
         if command.writes or command.is_open or not fnmatchcase(command.program, self.words[0]):
             return False
-        rest = self.words[1:]
-        for place, word in enumerate(rest):
-            if word == _REST and place == len(rest) - 1:
-                known = all(each.text is not None for each in command.args[place:])
-                return known or command.program in BARE
-            given = command.args[place] if place < len(command.args) else None
-            if given is None or given.text is None or given.many or not fnmatchcase(given.text, word):
+        rest = list(self.words[1:])
+        has_more = rest[-1:] == [_REST]
+        named = rest[:-1] if has_more else rest
+        if len(command.args) < len(named) or (len(command.args) > len(named) and not has_more):
+            return False
+        for word, given in zip(named, command.args, strict=False):
+            if given.text is None or given.many or not fnmatchcase(given.text, word):
                 return False
-        return len(command.args) == len(rest)
+        unsure = [place for place, _ in command.unsure if place >= len(named) or (place < 0 and not self.has_name)]
+        return not unsure and all(place < len(named) for place in command.cautions)
 
 
 def _follow(pattern: Sequence[str], args: Sequence[Word], is_open: bool) -> bool:

@@ -1,24 +1,31 @@
 """What a shell command line runs: each of its programs is read as what is known of it says."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from . import git, kinds, languages, programs
+from . import kinds, languages
+from .known import PROGRAMS, is_python, spec_of
 from .reading import Kind, Line, Reading
-from .unknown import unknown
+from .words import words_of
 
-_TABLE: list[tuple[frozenset[str], Kind]] = [
-    (programs.WRAPPERS, kinds.wrapper),
-    (programs.SHELLS, kinds.shell),
-    (frozenset(["eval", "trap"]), kinds.evaluated),
-    (programs.BARE, kinds.bare),
-    (frozenset(["find", "gfind"]), kinds.find),
-    (frozenset(["git"]), git.git),
-    (frozenset(["tar", "gtar", "bsdtar"]), git.tar),
-    (frozenset(["awk", "gawk", "mawk", "nawk"]), languages.awk),
-    (frozenset(["sed", "gsed"]), languages.sed),
-    (programs.VIEWERS, kinds.viewer),
-    (programs.OTHER_SHELLS | programs.DOUBTED, kinds.doubted),
-]
+_SHELLS = words_of(
+    """
+    sh bash dash ash zsh ksh ksh93 mksh pdksh posh yash rbash oksh
+    """
+)
+READ_THROUGH = _SHELLS | {"eval", "trap"}
+"""Programs that run a text, which was read as part of the line."""
+
+_TABLE: dict[str, Kind] = {
+    **dict.fromkeys(_SHELLS, kinds.shell),
+    **dict.fromkeys(("eval", "trap"), kinds.evaluated),
+    **dict.fromkeys(kinds.EVALUATE, kinds.builtin),
+    **dict.fromkeys(("cd", "pushd"), kinds.go_to),
+    **dict.fromkeys(("source", "."), kinds.sourced),
+    **{name: partial(kinds.find, spec=PROGRAMS[name]) for name in ("find", "gfind")},
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), languages.awk),
+    **dict.fromkeys(("sed", "gsed"), languages.sed),
+    **dict.fromkeys(languages.INTERPRETERS, languages.interpreter),
+}
 
 
 @lru_cache(maxsize=512)
@@ -28,17 +35,18 @@ def line_of(source: str, *, is_fed: bool = False, trusted: tuple[str, ...] = ())
     `is_fed` says that it is given something as its stdin; `trusted` are programs to be taken by their names, as they
     are written.
     """
-    reading = Reading(trusted, kind_of, unknown)
+    reading = Reading(trusted, partial(kind_of, trusted))
     reading.source(source, is_fed)
     return reading.line
 
 
-def kind_of(name: str) -> Kind | None:
-    """What reads the arguments of a program of this name; None where nothing is known of it."""
+def kind_of(trusted: tuple[str, ...], name: str) -> Kind:
+    """What reads the arguments of a program of this name, or of one that is trusted, as it is written."""
     low = name.casefold()
-    for names, kind in _TABLE:
-        if low in names:
-            return kind
-    if programs.PYTHONS.fullmatch(low):
+    if low in _TABLE:
+        return _TABLE[low]
+    if is_python(low):
         return languages.python
-    return languages.interpreter if programs.INTERPRETERS.fullmatch(low) else None
+    if (spec := spec_of(low)) is not None:
+        return kinds.by_table(spec)
+    return kinds.trusted if name in trusted else kinds.unknown

@@ -1,126 +1,250 @@
-"""Programs that look at their arguments alone, those that run others, and shells."""
+"""What programs do with their arguments: those that the tables know, those that nobody knows, built-ins, shells."""
 
 import re
 from collections.abc import Sequence
 
-from . import programs
-from .programs import EVALUATE, UNLESS, WRAPPERS
-from .reading import MOST_COMMANDS, Command, Reading, holds_commands, is_name
+from .options import PLAIN, Arguments, Spec, read_arguments
+from .reading import Command, Kind, Reading, holds_commands, is_name
 from .shell_words import Word
+from .variables import steers
+from .words import words_of
+from .written import SAFE_TARGETS
 
-_PLAIN = re.compile(r"[\w./:=@,+%~^-]*", re.ASCII)
-_NUMBER = re.compile(r"[+-]?\.?[0-9][0-9.]*[a-zA-Z]*%?")
-_SETS = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
-_DECLARE = frozenset(["export", "declare", "typeset", "local", "readonly"])
-_CLUSTER = re.compile(r"-[lexuav]*c")
-
-
-def bare(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """A program that only looks at its arguments; some options, and variables, are more than that."""
-    options = UNLESS.get(name.casefold(), ())
-    for word in args:
-        bad = [each for each in options if word.prefix.startswith(each)]
-        if bad or (options and word.text is None and not word.prefix):
-            reading.doubt(f"{name} may run a program with {word.raw}")
-    if options and is_open:
-        reading.doubt(f"what {name} is given is known when it runs")
-    if name in EVALUATE:
-        texts = {word.text for word in args}
-        for word in args:
-            if word.text is not None and holds_commands(word.text):
-                reading.doubt(f"{name} may run what stands in {word.raw}")
-            elif name in _DECLARE and word.prefix.startswith(("-", "+")) and re.search("[inaA]", word.prefix[1:]):
-                reading.doubt(f"{name} makes a variable of another kind")
-            elif word.text is None and (name in ("unset", "read", "getopts") or {"-v", "-R"} & texts):
-                reading.doubt(f"{name} may run what stands in {word.raw}")
-            elif word.text is not None and (found := _SETS.match(word.text)):
-                reading.set(found[0][:-1], Word(word.text[found.end() :], ""))
-            elif word.text is None and (found := _SETS.match(word.prefix)):
-                reading.set(found[0][:-1], Word(None, ""))
-            elif name in _DECLARE and word.text is None:
-                reading.doubt(f"{name} sets what is known when it runs")
-
-
-_VALUED = {
-    "xargs": ("-a", "-d", "-E", "-L", "-n", "-P", "-s", "--arg-file", "--delimiter", "--max-args", "--max-procs"),
-    "timeout": ("-s", "-k", "--signal", "--kill-after"),
-    "nice": ("-n",),
-    "env": ("-u", "-C", "--unset", "--chdir"),
-    "sudo": ("-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U"),
-}
-"""Options that surely have a value."""
-
-
-def wrapper(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """A program that runs what its arguments say: options, their values and settings come before it.
-
-    Whether an option has a value is not known, so both readings count.
+EVALUATE = words_of(
     """
-    low = name.casefold()
-    is_open = is_open or low in ("xargs", "parallel")
-    after_option, begun = False, False
-    if low in programs.JOIN and any(not _PLAIN.fullmatch(word.text or " ") for word in args):
-        reading.doubt(f"{name} gives a text to a shell")
-    if is_open:
+    [ test printf read unset declare typeset local export readonly getopts wait kill
+    """
+)
+"""Built-in commands that calculate with their arguments, or take them as names of variables."""
+
+_DECLARE = frozenset(["export", "declare", "typeset", "local", "readonly"])
+_SETS = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
+_CLUSTER = re.compile(r"-[lexuav]*c")
+_HARMLESS_SHELL = re.compile(r"-[lexuav]+|-[lexuav]*o")
+_SHELL_OPTIONS = frozenset(["pipefail", "errexit", "nounset", "xtrace"])
+
+
+def by_table(spec: Spec) -> Kind:
+    """What reads the arguments of a program that the tables know."""
+
+    def kind(reading: Reading, command: Command, is_fed: bool) -> None:
+        found = read_arguments(spec, command.args, is_open=command.is_open)
+        apply(reading, command, found, is_fed)
+
+    return kind
+
+
+def apply(reading: Reading, command: Command, found: Arguments, is_fed: bool) -> None:
+    """Takes over what the arguments of a command are."""
+    args, marks = command.args, found.spec.marks
+    command.unsure += found.unsure
+    command.cautions |= found.cautions
+    for word in found.written:
+        if word.text not in SAFE_TARGETS and "runs" not in marks:
+            reading.write(word)
+    _check_git(command)
+    _check_operands(reading, command, found)
+    if "runs" in marks:
+        reading.written.run(found.spec.name, marks["runs"])
+    if "fed" in marks and is_fed:
+        command.unsure.append((-1, f"what {found.spec.name} does with its input is not known"))
+    for place in found.sets:
+        name, _, value = args[place].prefix.partition("=")
+        reading.set(name, Word(value if args[place].text is not None else None, value, args[place].many))
+    if "command" in marks and not found.unsure:
+        _run(reading, command, found, is_fed)
+
+
+def _run(reading: Reading, command: Command, found: Arguments, is_fed: bool) -> None:
+    """Reads the command that stands in the arguments of another."""
+    args, name = command.args, command.program.casefold()
+    if command.is_open or "open" in found.spec.marks:
         reading.stdin = None
-    valued = False
-    for place, word in enumerate(args):
-        text = word.text
-        if valued:
-            valued = False
-            continue
-        if not begun or after_option:
-            if text is None or word.many:
-                reading.doubt(f"which program {name} runs is known when it runs")
-                return
-            if text.startswith("-") and not begun:
-                if low in ("env", "busybox") and re.match(r"-\w*S|--split", text):
-                    reading.doubt(f"{name} takes a text apart")
-                if low in ("xargs", "parallel") and re.match(r"-[IiJ]|--repl", text):
-                    reading.doubt(f"{name} puts what it reads into a command")
-                valued = text in _VALUED.get(low, ())
-                after_option = "=" not in text and text != "--" and not valued
-                continue
-            if _SETS.match(text) and not begun:
-                reading.set(text.split("=", 1)[0], Word(text.split("=", 1)[1], ""))
-                continue
-            if _NUMBER.fullmatch(text) and not begun:
-                after_option = False
-                continue
-            reading.command(args[place:], is_fed or low == "parallel", is_open=is_open)
-            begun = not after_option
-            after_option = False
+    if found.command is None:
+        if command.is_open:
+            command.unsure.append((-1, f"{name} runs what it reads"))
+        return
+    words = list(args[found.command :])
+    looks = any(word.text in ("-v", "-V") for word in args[: found.command])
+    if name == "command" and looks:
+        return
+    if "joined" in found.spec.marks:
+        texts = [word.text for word in words]
+        if None in texts:
+            command.unsure.append((-1, f"{name} gives a text to a shell that is known when it runs"))
         else:
-            _guess(reading, args[place:], is_open)
-    if not begun and (low in programs.START_SHELLS or (is_open and low != "xargs")):
-        reading.doubt(f"{name} runs what it reads")
-    if is_open and low == "xargs" and any(_is_wrapper(word) for word in args):
-        reading.doubt(f"{name} runs what it reads")
+            reading.source(" ".join(text or "" for text in texts), is_fed)
+        return
+    is_open = command.is_open or "open" in found.spec.marks
+    if name == "xargs" and (mark := _placeholder(args[: found.command])) is not None:
+        words, is_open = [_filled(word, mark, "") for word in words], False
+    if name in ("npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "uvx", "pipx"):
+        words[0] = _without_version(words[0])
+    elif name == "uv" and words[0].text is not None and words[0].text.endswith(".py"):
+        words.insert(0, Word("python", "python", raw="python"))
+    reading.command(words, is_fed, is_open=is_open)
 
 
-def _is_wrapper(word: Word) -> bool:
-    return word.text is not None and word.text.rsplit("/", 1)[-1].casefold() in WRAPPERS
+def _placeholder(options: Sequence[Word]) -> str | None:
+    """What xargs replaces by what it reads, if it was told so."""
+    for place, word in enumerate(options):
+        if (found := re.fullmatch(r"-[0rtx]*I(.*)", word.text or "", re.DOTALL)) is not None:
+            return found[1] or (options[place + 1].text if place + 1 < len(options) else "") or ""
+    return None
 
 
-def _guess(reading: Reading, words: Sequence[Word], is_open: bool) -> None:
-    """A command that may stand in the arguments of another: it counts if a rule denies it, and for nothing else."""
-    head = words[0].text
-    if len(reading.line.commands) >= MOST_COMMANDS:
-        reading.doubt("it has too many words")
-    elif head and not words[0].many:
-        reading.line.commands.append(Command(head.rsplit("/", 1)[-1], tuple(words[1:]), is_open, is_guess=True))
+def _filled(word: Word, mark: str, start: str) -> Word:
+    """A word in which a mark is replaced by a name that is known when the line runs."""
+    text = word.text if word.text is not None else mark
+    if mark not in text:
+        return word
+    return Word(None, text.split(mark, 1)[0] + start if mark else "", False, word.raw)
 
 
-def shell(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
+def _without_version(word: Word) -> Word:
+    """The name of a package, without the version that is asked for."""
+    found = re.fullmatch(r"((?:@[\w.-]+/)?[\w.-]+)@[\w.^~-]+", word.text or "")
+    text = found[1] if found else word.text
+    return Word(text, text, raw=word.raw) if text is not None else word
+
+
+def _check_git(command: Command) -> None:
+    if command.program.casefold() == "git":
+        for place, word in enumerate(command.args):
+            if "::" in word.prefix:
+                command.unsure.append((place, "git may run a program to reach a repository"))
+
+
+def _check_operands(reading: Reading, command: Command, found: Arguments) -> None:
+    """Takes over what the operands of a command are."""
+    args, marks, name = command.args, found.spec.marks, found.spec.name
+    operands = found.operands
+    if found.spec.settings is not None:
+        _check_setting(command, found)
+    if "makes" in marks:
+        _make(reading, command, found)
+    if "out" in marks:
+        for place in operands[int(marks["out"]) :]:
+            if args[place].text not in SAFE_TARGETS:
+                command.cautions.add(place)
+                reading.write(args[place])
+    if "passes" not in marks:
+        return
+    command.passes = True
+    for place in operands:
+        word = args[place]
+        set_name, mark, value = word.prefix.partition("=")
+        if "variables" in marks and mark:
+            known = word.text is not None or (word.prefix != set_name + mark and not word.many)
+            if steers(set_name, value if word.text is not None else None) or not known:
+                command.unsure.append((place, f"{name} is told of {word.raw}, which may steer what it does"))
+            elif not re.fullmatch(r"V|VERBOSE|DESTDIR|PREFIX|prefix|DEBUG", set_name):
+                command.cautions.add(place)
+        if word.text is None and not (word.many and is_name(word)):
+            command.unsure.append((place, f"what {name} is given in {word.raw} is known when it runs"))
+        elif word.text is not None and not PLAIN.fullmatch(word.text):
+            command.unsure.append((place, f"what {name} does with {word.raw} is not known"))
+
+
+def _check_setting(command: Command, found: Arguments) -> None:
+    """Doubts settings that are not known; one that is looked at is none that is made."""
+    words = [command.args[place] for place in found.operands]
+    if words and words[0].text in ("get", "list", "unset", "set"):
+        asked = words.pop(0).text != "set"
+    else:
+        asked = len(words) < 2 and "=" not in (words[0].text or "" if words else "")
+    text = " ".join(word.text if word.text is not None else "\0" for word in words)
+    known = found.spec.settings
+    if not asked and (known is None or not known.fullmatch(text.replace("\0", "x") if len(words) > 1 else text)):
+        command.unsure.append((found.operands[0], f"{found.spec.name} sets what may steer it"))
+
+
+def _make(reading: Reading, command: Command, found: Arguments) -> None:
+    """Reads which files a command makes of its operands."""
+    args, name = command.args, command.program.casefold()
+    words = [args[place] for place in found.operands]
+    if command.is_open:
+        reading.written.files.append(None)
+    if name == "dd":
+        words = [Word(w.text and w.text[3:], w.prefix[3:], raw=w.raw) for w in words if w.prefix.startswith("of=")]
+    if found.spec.marks["makes"] == "last":
+        reading.written.files += [word.text and word.text.rstrip("/").rsplit("/", 1)[-1] for word in words]
+        named = any(word.prefix.startswith(("-t", "--t")) for word in args)
+        words = list(args) if named else words[-1:]
+    elif name not in ("dd", "wget", "link", "scp"):
+        reading.written.files.append(None)
+    for word in words:
+        if "://" in word.prefix:
+            reading.written.files.append(word.text and word.text.rstrip("/").rsplit("/", 1)[-1])
+        elif word.text not in SAFE_TARGETS:
+            reading.write(word)
+
+
+def unknown(reading: Reading, command: Command, is_fed: bool) -> None:
+    """A program that nothing is known of: it may run anything that stands in its arguments."""
+    if len(command.args) != 1 or command.args[0].text not in ("--version", "--help") or command.is_open:
+        command.unsure.append((-1, f"what {command.program} runs is not known"))
+    trusted(reading, command, is_fed)
+
+
+def trusted(reading: Reading, command: Command, is_fed: bool) -> None:
+    """A program to be judged by its name: what could be code in its arguments is doubted."""
+    command.passes = True
+    if command.is_open or is_fed:
+        command.unsure.append((-1, f"what {command.program} is given is known when it runs"))
+    for place, word in enumerate(command.args):
+        if word.text is None and not (word.many and is_name(word)):
+            command.unsure.append((place, f"what {command.program} is given in {word.raw} is known when it runs"))
+        elif word.text is not None and not PLAIN.fullmatch(word.text):
+            command.unsure.append((place, f"what {command.program} does with {word.raw} is not known"))
+
+
+# built-ins, and shells
+
+
+def builtin(reading: Reading, command: Command, is_fed: bool) -> None:
+    """A built-in command that evaluates its arguments."""
+    name, args = command.program.casefold(), command.args
+    texts = {word.text for word in args}
+    for word in args:
+        if word.text is not None and holds_commands(word.text):
+            reading.doubt(f"{name} may run what stands in {word.raw}")
+        elif name == "printf" and word.prefix.startswith("-v"):
+            reading.doubt("printf sets what is known when it runs")
+        elif name in _DECLARE and word.prefix.startswith(("-", "+")) and re.search("[inaA]", word.prefix[1:]):
+            reading.doubt(f"{name} makes a variable of another kind")
+        elif word.text is None and (name in ("unset", "read", "getopts") or {"-v", "-R"} & texts):
+            reading.doubt(f"{name} may run what stands in {word.raw}")
+        elif word.text is not None and name in _DECLARE and (found := _SETS.match(word.text)):
+            reading.set(found[0][:-1], Word(word.text[found.end() :], ""))
+        elif word.text is None and name in _DECLARE and (found := _SETS.match(word.prefix)):
+            reading.set(found[0][:-1], Word(None, ""))
+        elif name in _DECLARE and word.text is None:
+            reading.doubt(f"{name} sets what is known when it runs")
+
+
+def go_to(reading: Reading, command: Command, is_fed: bool) -> None:
+    """`cd`: what is written after it may be what programs run."""
+    for word in command.args:
+        reading.go(word)
+
+
+def shell(reading: Reading, command: Command, is_fed: bool) -> None:
     """A shell: the text behind `-c` is read; files and stdin are not."""
+    name, args = command.program, command.args
     texts = [word.text for word in args]
     if texts == ["--version"]:
         return
-    if reading.stdin is not None and not is_open and texts in ([], ["-s"], ["-e"], ["-"]):
+    if reading.stdin is not None and not command.is_open and texts in ([], ["-s"], ["-e"], ["-"]):
         reading.source(reading.stdin, False)
         return
-    place = next((i for i, text in enumerate(texts) if text is None or not re.fullmatch(r"-[lexuav]+", text)), None)
-    if place is None or not _CLUSTER.fullmatch(texts[place] or "") or is_open:
+    place = 0
+    while place < len(texts) and _HARMLESS_SHELL.fullmatch(texts[place] or ""):
+        takes = (texts[place] or "").endswith("o")
+        if takes and (place + 1 >= len(texts) or texts[place + 1] not in _SHELL_OPTIONS):
+            break
+        place += 1 + takes
+    if place >= len(texts) or not _CLUSTER.fullmatch(texts[place] or "") or command.is_open:
         reading.doubt(f"{name} runs a file, or what it reads")
         return
     code = args[place + 1] if place + 1 < len(args) else None
@@ -130,48 +254,70 @@ def shell(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_op
     reading.source(code.text, is_fed)
 
 
-def evaluated(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
+def evaluated(reading: Reading, command: Command, is_fed: bool) -> None:
     """`eval` and `trap`, whose text is read."""
-    if any(word.text is None for word in args) or is_open:
-        reading.doubt(f"what {name} runs is known when it runs")
+    texts = [word.text for word in command.args]
+    if None in texts or command.is_open:
+        reading.doubt(f"what {command.program} runs is known when it runs")
         return
-    texts = [word.text or "" for word in args]
-    if name.casefold() == "eval":
-        reading.source(" ".join(texts), is_fed)
-    elif len(texts) > 1 and not texts[0].startswith("-"):
-        reading.source(texts[0], is_fed)
-    elif texts:
+    known = [text or "" for text in texts]
+    if command.program.casefold() == "eval":
+        reading.source(" ".join(known), is_fed)
+    elif len(known) > 1 and not known[0].startswith("-"):
+        reading.source(known[0], is_fed)
+    elif known:
         reading.doubt("a trap is set in an uncommon way")
 
 
-def find(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """find: what `-exec` and its like run."""
-    if is_open:
-        reading.doubt(f"what {name} is given is known when it runs")
-    for place, word in enumerate(args):
-        following = args[place + 1].prefix if place + 1 < len(args) else "-"
-        is_folder = place == 0 and not word.many and following.startswith("-")
-        if word.text is None and not is_name(word) and not is_folder:
-            reading.doubt(f"what {name} is given in {word.raw} is known when it runs")
-        if (word.text or "") in ("-exec", "-execdir", "-ok", "-okdir"):
-            inner: list[Word] = []
-            for each in args[place + 1 :]:
-                if each.text == ";" or (each.text == "+" and inner and inner[-1].raw == "{}"):
-                    break
-                inner.append(Word(None, "", True, "{}") if "{}" in (each.text or "{}") else each)
+_ACTIVATE = re.compile(r"(?:[\w./~-]*/)?\.?v?env[\w.-]*/bin/activate(?:\.\w+)?|(?:\./)?env/bin/activate", re.ASCII)
+
+
+def sourced(reading: Reading, command: Command, is_fed: bool) -> None:
+    """`source`: a file whose text is not read, but for what switches to an environment of Python."""
+    if len(command.args) == 1 and _ACTIVATE.fullmatch(command.args[0].text or ""):
+        reading.written.run("activate")
+    else:
+        reading.doubt(f"what {command.program} runs cannot be told")
+
+
+def find(reading: Reading, command: Command, is_fed: bool, spec: Spec) -> None:
+    """find: what `-exec` and its like run; the words of these commands are none of find's own."""
+    args, kept, places = command.args, [], []
+    at, start = 0, _start(args)
+    if len(args) > 1 and args[0].text is None and not args[0].many and args[1].prefix.startswith("-"):
+        command.cautions.add(0)
+        at = 1  # one word, which is a folder, or an option that starts nothing for lack of a command
+    while at < len(args):
+        kept.append(args[at])
+        places.append(at)
+        if args[at].text in ("-exec", "-execdir", "-ok", "-okdir"):
+            inner, at = _inner(args, at + 1, start)
             if inner:
                 reading.command(inner, is_fed)
-        elif word.prefix.startswith("-fpr") or word.prefix.startswith("-fls"):
-            reading.writes = True
+        else:
+            at += 1
+    found = read_arguments(spec, kept, is_open=command.is_open)
+    command.unsure += [(places[place] if place >= 0 else -1, why) for place, why in found.unsure]
+    command.cautions |= {places[place] for place in found.cautions}
+    for word in found.written:
+        reading.write(word)
 
 
-def viewer(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """A program that shows files; with options it may do more."""
-    for word in args:
-        if is_open or not word.prefix or word.prefix.startswith(("-", "+")):
-            reading.doubt(f"{name} may run a program with {word.raw}")
+def _start(args: Sequence[Word]) -> str:
+    """What the names that find finds begin with, where it looks in one folder."""
+    folders = [word for word in args[:2] if not word.prefix.startswith(("-", "(", "!"))]
+    if not folders:
+        return "."
+    return folders[0].text or "" if len(folders) == 1 and args[0] is folders[0] else ""
 
 
-def doubted(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """A program whose effect its arguments do not tell."""
-    reading.doubt(f"what {name} runs cannot be told")
+def _inner(args: Sequence[Word], at: int, start: str) -> tuple[list[Word], int]:
+    """The command that begins at a place, and where the arguments after it begin."""
+    inner: list[Word] = []
+    while at < len(args):
+        each = args[at]
+        at += 1
+        if each.text == ";" or (each.text == "+" and inner and inner[-1].raw == "{}"):
+            break
+        inner.append(_filled(each, "{}", start))
+    return inner, at

@@ -1,95 +1,187 @@
-"""Programs that are languages: those whose text is read here, and those that are doubted."""
+"""Programs that are languages, or have one: their code is doubted unless it is plain."""
 
 import re
 from collections.abc import Sequence
 
-from . import programs
+from .awk_code import doubt_of_awk
+from .kinds import apply
+from .known import spec_of
+from .options import PLAIN, Spec, read_arguments
 from .python_code import doubt_of_python
 from .reading import Command, Reading, is_name
 from .shell_words import Word
-from .unknown import unknown
 
 _SED = re.compile(
-    r"(?:(?:\d+|\$|/[^/\n]*/)(?:,(?:\d+|\$|/[^/\n]*/))?)?(?:[pdq=]|s(?P<d>[/|,#:@])(?:(?!(?P=d))[^\n\\]|\\[^\n])*(?P=d)"
-    r"(?:(?!(?P=d))[^\n\\]|\\[^\n])*(?P=d)[gpiIm0-9]*)"
+    r"(?:(?:\d+|\$|/[^/\n]*/)(?:,(?:\d+|\$|/[^/\n]*/))?!?)?\s*"
+    r"(?:[pdq=]|s(?P<d>[/|,#:@])(?:(?!(?P=d))[^\n\\]|\\[^\n])*(?P=d)"
+    r"(?:(?!(?P=d))[^\n\\]|\\[^\n])*(?P=d)[gpiI0-9]*)"
 )
-_SCRIPT = re.compile(r"[\w./][\w./-]*\.(m?js|cjs|ts|rb|pl|php|lua|R|jl)", re.ASCII)
+_SCRIPT = re.compile(r"[\w./][\w./-]*\.(m?js|cjs|m?ts|rb|pl|php|lua|R|jl|exs?)|(?:\./)?artisan|bin/console", re.ASCII)
+_INSTALLED = re.compile(
+    r"(?:.*/)?(?:node_modules|site-packages|dist-packages|lib\d*|usr|bin|libexec|share|opt|\.\w+)/.*"
+)
+"""Where programs are installed: what a script there does, nobody knows."""
+_PROJECT = re.compile(r"(?:src|app|apps|scripts?|tools|tests?|examples?|benchmarks?|bench|experiments?)(?:\.\w+)*")
+
+_LITERAL = r"(?:[0-9+\-*/%.()\s]|'[\w\s.,:;!?+-]*'|\"[\w\s.,:;!?+-]*\")"
+_KNOWN_VALUES = (
+    r"process\.(?:version|arch|platform|versions\.\w+)|require\(['\"]\./(?:[\w-]+/)*(?:package|lerna)\.json['\"]\)(?:\.\w+)*|"
+    r"PHP_VERSION|RUBY_VERSION"
+)
+_PLAIN = re.compile(
+    rf"\s*(?:print|puts|p|say|echo|console\.log)?\s*\(?(?:{_LITERAL}|{_KNOWN_VALUES})*\)?[\s;]*", re.ASCII
+)
+"""Code in any language that calculates with numbers, or prints what stands in it."""
+
+INTERPRETERS = {
+    "node": ("-e", "-p", "-pe", "--eval", "--print"),
+    "nodejs": ("-e", "-p"),
+    "perl": ("-e", "-E", "-le"),
+    "ruby": ("-e",),
+    "php": ("-r",),
+    "lua": ("-e",),
+    "luajit": ("-e",),
+    "rscript": ("-e",),
+    "julia": ("-e", "-E"),
+    "elixir": ("-e",),
+}
+"""Languages, and the options that are followed by code."""
+
+_PYTHON = Spec("python", marks={"stops": ""})
+_SED_OPTIONS = frozenset(["-e", "--expression"])
 
 
-def python(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
+def python(reading: Reading, command: Command, is_fed: bool) -> None:
     """Python: the code behind `-c` is read, modules are known by name, files are run."""
-    rest = list(args)
+    rest = list(command.args)
     while rest and re.fullmatch(r"-[uBEIsSqO]+|-X|utf8|-W|ignore|default", rest[0].text or ""):
         rest.pop(0)
     first = rest[0].text if rest else None
-    if first in ("--version", "-V", "--help") and len(rest) == 1:
+    second = rest[1].text if len(rest) > 1 else None
+    if first in ("--version", "-V", "-VV", "--help") and len(rest) == 1:
         return
-    if first == "-c" and len(rest) > 1 and rest[1].text is not None:
-        why = doubt_of_python(rest[1].text)
-        if why is not None:
-            reading.doubt(why)
-    elif [word.text for word in rest] in ([], ["-"]) and not is_open and reading.stdin is not None:
-        if (why := doubt_of_python(reading.stdin)) is not None:
-            reading.doubt(why)
-    elif first == "-m" and len(rest) > 1 and rest[1].text in programs.QUIET_PYTHON_MODULES:
-        unknown(reading, "pytest", rest[2:], is_fed, is_open)
-    elif first is not None and not first.startswith(("-", "/dev", "/proc")) and not is_open and rest[0].is_plain:
-        _script(reading, name, first, rest[1:])
+    if first == "-c" and second is not None:
+        _doubt(reading, doubt_of_python(second))
+        if "import" in second:
+            reading.written.run("python -c")
+    elif [word.text for word in rest] in ([], ["-"]) and not command.is_open and reading.stdin is not None:
+        _doubt(reading, doubt_of_python(reading.stdin))
+    elif first == "-m" and second is not None and not command.is_open:
+        _module(reading, command, second, rest[2:], is_fed)
+    elif first is not None and not first.startswith("-") and not command.is_open and rest[0].is_plain:
+        _script(reading, command, first, rest[1:])
     else:
-        reading.doubt(f"what {name} runs cannot be told")
+        reading.doubt(f"what {command.program} runs cannot be told")
 
 
-def awk(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """awk: its programs may run commands, read and write files."""
-    if is_open:
-        reading.doubt(f"what {name} is given is known when it runs")
+def _doubt(reading: Reading, why: str | None) -> None:
+    if why is not None:
+        reading.doubt(why)
+
+
+def _module(reading: Reading, command: Command, module: str, args: Sequence[Word], is_fed: bool) -> None:
+    """A module that is run: a program of its own, or one of the project."""
+    spec = spec_of(module)
+    if spec is not None and not {"command", "sets"} & set(spec.marks):
+        shift = len(command.args) - len(args)
+        found = read_arguments(spec, args)
+        inner = Command(module, tuple(args), writes=command.writes)
+        apply(reading, inner, found, is_fed)
+        command.passes = inner.passes
+        command.unsure += [(place + shift if place >= 0 else -1, why) for place, why in inner.unsure]
+        command.cautions |= {place + shift for place in inner.cautions}
+    elif _PROJECT.fullmatch(module):
+        _script(reading, command, module, args)
+    else:
+        reading.doubt(f"what the module {module} runs is not known")
+
+
+def _script(reading: Reading, command: Command, file: str, args: Sequence[Word]) -> None:
+    """A file that is run, with these arguments."""
+    if file.startswith(("/dev", "/proc", "/usr", "/lib")) or _INSTALLED.fullmatch(file):
+        reading.doubt(f"what {file} does, its name does not tell")
+    reading.written.run(file)
+    command.passes = True
     for word in args:
-        text = word.text
-        if (
-            text is None and ((word.many and not is_name(word)) or (not word.prefix and not word.raw.startswith('"')))
-        ) or (text is None and "{" in word.raw):
-            reading.doubt(f"what {name} runs is known when it runs")
-        elif text is not None and re.search(r"system|getline|[|@`]|^-[filEDS]|^--?[elfi]", text):
-            reading.doubt(f"{name} may run a program with {word.raw}")
-        elif text is not None and re.search(r">(?!=)", text):
-            reading.writes = True
+        if word.text is None and not (word.many and is_name(word)):
+            reading.doubt(f"what {file} is given in {word.raw} is known when it runs")
+        elif word.text is not None and not PLAIN.fullmatch(word.text):
+            reading.doubt(f"what {file} does with {word.raw} is not known")
 
 
-def sed(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """sed: only the plainest scripts are known."""
-    if is_open:
+def interpreter(reading: Reading, command: Command, is_fed: bool) -> None:
+    """Another language: a file that it runs, or code that is plain."""
+    name, args = command.program.casefold(), command.args
+    texts = [word.text for word in args]
+    if len(texts) == 1 and texts[0] in ("--version", "-v", "-V", "--help"):
+        return
+    if len(texts) == 2 and texts[0] in INTERPRETERS.get(name, ()) and not command.is_open:
+        if not _PLAIN.fullmatch(texts[1] if texts[1] is not None else "\0"):
+            reading.doubt(f"what {name} runs with {args[1].raw} cannot be told")
+        return
+    first = args[0] if args else None
+    if first is None or command.is_open or not (first.is_plain and _SCRIPT.fullmatch(first.text or "")):
+        reading.doubt(f"what {name} runs cannot be told")
+        return
+    _script(reading, command, first.text or "", args[1:])
+
+
+def awk(reading: Reading, command: Command, is_fed: bool) -> None:
+    """awk: its program may run commands, read and write files; only the plainest are known."""
+    name, args = command.program, command.args
+    at, word = 0, None
+    while at < len(args) and (option := re.match(r"-[Fv]|--(?=$)", args[at].prefix)):
+        whole = args[at].text
+        if option[0] == "--" and whole != "--":
+            break
+        at += 2 if whole in ("-F", "-v") else 1
+        if option[0] == "--":
+            break
+    word = args[at] if at < len(args) else None
+    if [each.text for each in args] in (["--version"], ["-W", "version"]):
+        return
+    if any(each.many and not is_name(each) for each in args):
         reading.doubt(f"what {name} is given is known when it runs")
-    scripts, plain = 0, False
+    if command.is_open or word is None or word.text is None or word.prefix.startswith("-"):
+        reading.doubt(f"what {name} runs is known when it runs")
+        return
+    why, writes = doubt_of_awk(word.text)
+    if why is not None:
+        reading.doubt(f"{name} may run a program with {word.raw}")
+    if writes:
+        command.cautions.add(at)
+        reading.written.files.append(None)
+
+
+def sed(reading: Reading, command: Command, is_fed: bool) -> None:
+    """sed: only the plainest scripts are known."""
+    name, args = command.program, command.args
+    if command.is_open:
+        reading.doubt(f"what {name} is given is known when it runs")
+    has_script = any(re.fullmatch(r"-[nErsuz]*e|--expression", word.text or "") for word in args)
     for place, word in enumerate(args):
         text = word.text
-        follows = place > 0 and args[place - 1].text in ("-e", "--expression")
-        if text is not None and re.fullmatch(r"-[nErsuz]*(e|i|i\.\w+)?|--(quiet|silent|regexp-extended)", text):
-            plain = plain or text.endswith("e")
+        after = args[place - 1].text or "" if place else ""
+        follows = re.fullmatch(r"-[nErsuz]*e|--expression", after) is not None
+        if (
+            not follows
+            and text is not None
+            and re.fullmatch(
+                r"-[nErsuz]*(e|i|i\.\w+)?|--expression|--quiet|--silent|"
+                r"--regexp-extended|--in-place(=\.\w+)?|--version",
+                text,
+            )
+        ):
+            if "i" in text[:4] and re.match(r"-[nErsuz]*i|--in-place", text):
+                command.cautions.add(place)
+                reading.written.files.append(args[-1].text)
             continue
-        if follows or (not scripts and not plain):
-            scripts += 1
-            parts = text.split(";") if text is not None else [""]
+        if follows or not has_script:
+            has_script = True
+            parts = re.split(r"[;\n]", text) if text is not None else [""]
             if text is None or not (_SED.fullmatch(text) or all(_SED.fullmatch(each.strip()) for each in parts)):
                 reading.doubt(f"what {name} does with {word.raw} is not known")
         elif word.prefix.startswith("-") or (text is None and not is_name(word) and not word.raw.startswith('"')):
             reading.doubt(f"what {name} does with {word.raw} is not known")
-
-
-def interpreter(reading: Reading, name: str, args: Sequence[Word], is_fed: bool, is_open: bool) -> None:
-    """Another language: a file that it runs, and nothing else."""
-    first = args[0] if args else None
-    if first is not None and len(args) == 1 and first.text in ("--version", "-v", "-V", "--help"):
-        return
-    script = first is not None and first.is_plain and _SCRIPT.fullmatch(first.text or "")
-    if not script or is_open or (first is not None and first.prefix.startswith(("/dev", "/proc"))):
-        reading.doubt(f"what {name} runs cannot be told")
-        return
-    assert first is not None
-    _script(reading, name, first.text or "", args[1:])
-
-
-def _script(reading: Reading, name: str, file: str, args: Sequence[Word]) -> None:
-    """A file that is run, with these arguments."""
-    reading.runs_files.append(file)
-    reading.line.commands.append(Command(name, tuple(args), is_guess=True, is_unknown=True))
-    unknown(reading, name, args, False, False)
+        elif text is None and word.raw.startswith('"') and not word.prefix:
+            reading.doubt(f"what {name} is given in {word.raw} is known when it runs")

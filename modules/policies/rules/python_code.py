@@ -1,53 +1,68 @@
-"""Whether Python code can be told to run no other program: it is read, never run."""
+"""Whether Python code does nothing but calculate and print: it is read, never run.
+
+No list of what leads from there to other programs could be complete, so the code may be made of a few kinds of nodes
+only: numbers, texts, operators, loops, and calls of names and methods that are known to compute.
+"""
 
 import ast
-from functools import lru_cache
-from importlib import import_module
-from types import ModuleType
+import builtins
+import re
 
-from .programs import words_of
+from .words import words_of
 
-_MODULES = words_of(
+_MODULES = {
+    "math": "pi e tau inf nan sqrt exp log log2 log10 sin cos tan asin acos atan atan2 floor ceil trunc factorial gcd "
+    "lcm comb perm isqrt prod fsum hypot degrees radians pow isclose isnan isinf dist",
+    "json": "dumps loads",
+    "random": "random randint choice shuffle sample uniform seed randrange gauss",
+    "statistics": "mean median mode stdev variance pstdev fmean",
+    "datetime": "date datetime timedelta now today utcnow isoformat year month day days strftime total_seconds "
+    "fromisoformat",
+    "time": "time sleep monotonic perf_counter strftime",
+    "collections": "Counter most_common",
+    "itertools": "chain combinations permutations product count islice accumulate",
+    "fractions": "Fraction",
+    "decimal": "Decimal",
+    "string": "ascii_letters digits ascii_lowercase ascii_uppercase punctuation",
+    "secrets": "token_hex token_urlsafe token_bytes randbelow",
+    "uuid": "uuid4 uuid1",
+    "hashlib": "sha256 sha1 md5 sha512 hexdigest digest",
+    "base64": "b64encode b64decode urlsafe_b64encode",
+    "platform": "python_version machine platform",
+    "sys": "version version_info executable maxsize byteorder path prefix stdin platform",
+    "textwrap": "dedent fill",
+    "re": "sub findall match search split escape",
+}
+"""Modules that may be imported, and what may be used of them."""
+
+_METHODS = (
+    "join split strip lstrip rstrip upper lower title capitalize replace startswith endswith count find index append "
+    "extend insert pop sort reverse items keys values get add union intersection isdigit isalpha zfill ljust rjust "
+    "center splitlines encode decode group groups major minor micro bit_length hex update copy real imag"
+)
+_ATTRIBUTES = frozenset(f"{_METHODS} {' '.join(_MODULES.values())} load".split())
+_CALLED = words_of(
     """
-    math cmath decimal fractions random statistics json re string textwrap datetime calendar time collections heapq
-    bisect itertools functools operator dataclasses enum copy pprint hashlib hmac base64 binascii struct csv unicodedata
-    difflib secrets numbers array zlib colorsys __future__
+    print len range sum min max abs round sorted reversed enumerate zip map filter list tuple dict set frozenset
+    str int float bool complex repr ascii chr ord hex oct bin divmod pow any all isinstance bytes format hash
+    iter next slice Counter Fraction Decimal date datetime timedelta
     """
 )
-_NAMES = words_of(
-    """
-    eval exec compile open __import__ getattr setattr delattr globals locals vars input breakpoint memoryview help
-    __builtins__ __loader__ __spec__ __build_class__ type super object exit quit
-    """
+_NODES = (
+    *(ast.Module, ast.Expr, ast.Constant, ast.Name, ast.Load, ast.Store, ast.Assign, ast.AugAssign, ast.Pass),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+    *(ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.comprehension, ast.Subscript, ast.Slice, ast.Starred, ast.keyword, ast.JoinedStr, ast.FormattedValue),
+    *(ast.For, ast.While, ast.If, ast.Break, ast.Continue, ast.Assert, ast.alias),
 )
-_ATTRIBUTES = words_of(
-    """
-    sys os subprocess builtins bltns modules system popen spawn fork attrgetter methodcaller mro gi_frame cr_frame
-    f_globals f_builtins f_back tb_frame tb_next ag_frame func_globals namedtuple make_dataclass codecs io inspect
-    importlib types doctest get_type_hints get_field vformat Formatter abc warnings keyword tokenize
-    """
-)
-"""Attributes through which the modules that are allowed lead to others, or that run a text."""
+_FORBIDDEN = (frozenset(dir(builtins)) | words_of("execfile file reload raw_input apply")) - _CALLED
+"""Names of what Python has built in, of version 2 as well, that are not known to compute."""
+_FIELD_LOOKS_UP = re.compile(r"\{[^{}:!]*[.\[]")
 _MOST = 20_000
 
 
-@lru_cache(maxsize=1)
-def _leading_out() -> frozenset[str]:
-    """The names under which the modules that are allowed hold others that are not."""
-    found = set(_ATTRIBUTES)
-    for name in _MODULES:
-        for attribute, value in vars(import_module(name)).items():
-            if isinstance(value, ModuleType) and value.__name__ not in _MODULES:
-                found.add(attribute)
-    return frozenset(found)
-
-
 def doubt_of_python(code: str) -> str | None:
-    """Why the code may run another program; None where it surely does not.
-
-    It may use the parts of the standard library that compute, and nothing that leads from there to others: no names
-    with two underscores, no attributes looked up by text, no files.
-    """
+    """Why the code may run another program; None where it surely does not."""
     if len(code) > _MOST:
         return "the Python code is too long"
     try:
@@ -66,22 +81,26 @@ def doubt_of_python(code: str) -> str | None:
 def _doubt(node: ast.AST) -> str | None:
     match node:
         case ast.Import(names=names):
-            bad = [alias.name for alias in names if alias.name not in _MODULES]
+            bad = [each.name for each in names if each.name not in _MODULES or each.asname is not None]
             return f"imports {bad[0]}" if bad else None
-        case ast.ImportFrom(module=module, names=names):
-            if module not in _MODULES:
-                return f"imports from {module}"
-            bad = [alias.name for alias in names if alias.name == "*" or _leads_out(alias.name)]
-            return f"imports {bad[0]} from {module}" if bad and module != "__future__" else None
-        case ast.Name(id=name) if name in _NAMES or (name.startswith("__") and name != "__name__"):
-            return f"uses {name}"
-        case ast.Attribute(attr=name) if _leads_out(name):
-            return f"uses .{name}"
-        case ast.MatchClass(kwd_attrs=names) if names:
-            return f"looks up {names[0]}"
-        case _:
+        case ast.ImportFrom(module=module, names=names, level=0) if module in _MODULES:
+            known = _MODULES[module].split()
+            bad = [each.name for each in names if each.name not in known or each.asname is not None]
+            return f"imports {bad[0]} from {module}" if bad else None
+        case ast.Call(func=ast.Name(id=name)):
+            return None if name in _CALLED | set(_ATTRIBUTES) else f"calls {name}"
+        case ast.Call(func=ast.Attribute()):
             return None
-
-
-def _leads_out(name: str) -> bool:
-    return name.startswith("_") or name in _leading_out()
+        case ast.Call():
+            return "calls what is known when it runs"
+        case ast.Attribute(attr="format", value=value):
+            plain = isinstance(value, ast.Constant) and not _FIELD_LOOKS_UP.search(str(value.value))
+            return None if plain else "formats a text that is made when it runs"
+        case ast.Attribute(attr=name):
+            return None if name in _ATTRIBUTES else f"uses .{name}"
+        case ast.Name(id=name) if name in _FORBIDDEN or (name.startswith("__") and name != "__name__"):
+            return f"uses {name}"
+        case ast.Name() | ast.alias():
+            return None
+        case _:
+            return None if isinstance(node, _NODES) else f"holds {type(node).__name__}"

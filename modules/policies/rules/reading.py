@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from . import programs
-from .programs import WRITE
+from . import variables
 from .shell_lines import Simple, read_line
 from .shell_words import Doubt, Word
+from .written import RUN_BY_OTHERS, SAFE_TARGETS, TOOL_FOLDERS, TRUSTED_FOLDERS, Written
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _CALCULATED = re.compile(r"[A-Za-z_]\w*\+?=\"?\$\(\([^()]*\)\)\"?", re.ASCII)
@@ -18,21 +18,23 @@ _MOST_WORDS = 2_000
 _HEAD = re.compile(r"[\w./+@:%^~-]+|\[", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Command:
     """A command that a line runs, or may run.
 
-    `program` is its name without the folder. `is_open` says that more words may follow, `is_guess` that it stands in
-    the arguments of a program that runs others, where it may be no command at all; `is_unknown` that nothing is known
-    of the program.
+    `program` is its name without the folder. `is_open` says that more words may follow, `writes` that it is redirected
+    into a file, `passes` that its arguments reach programs that nothing is known of. `unsure` has the places of the
+    arguments of which it is not known what they do, and why; -1 stands for the program itself. `cautions` are the
+    places of those that do what a rule that allows has to name.
     """
 
     program: str
     args: tuple[Word, ...]
     is_open: bool = False
-    is_guess: bool = False
-    is_unknown: bool = False
     writes: bool = False
+    passes: bool = False
+    unsure: list[tuple[int, str]] = field(default_factory=list)
+    cautions: set[int] = field(default_factory=set)
 
     @property
     def is_written_out(self) -> bool:
@@ -45,32 +47,37 @@ class Command:
 
 @dataclass(slots=True)
 class Line:
-    """What a command line runs; `doubts` say what of it cannot be told, and why."""
+    """What a command line runs.
+
+    `doubts` say what of it cannot be told, and why; `cautions` what a rule that allows does not cover.
+    """
 
     commands: list[Command] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+
+    @property
+    def all_doubts(self) -> list[str]:
+        """The doubts of the line and of its commands."""
+        return [*self.doubts, *(why for command in self.commands for _, why in command.unsure)]
 
 
-Kind: TypeAlias = Callable[["Reading", str, Sequence[Word], bool, bool], None]
-"""What reads the arguments of a program: given its name, they, whether its stdin is given, and whether more follow."""
+Kind: TypeAlias = Callable[["Reading", Command, bool], None]
+"""What reads the arguments of a program; it is told whether the program is given something as its stdin."""
 
-KindOf: TypeAlias = Callable[[str], Kind | None]
+KindOf: TypeAlias = Callable[[str], Kind]
 
 
 class Reading:
-    """One command line as it is read; what is known of each program is in `kinds`."""
+    """One command line as it is read; what is known of each program is in `known`."""
 
-    def __init__(self, trusted: tuple[str, ...], kind_of: KindOf, unknown: Kind) -> None:
+    def __init__(self, trusted: tuple[str, ...], kind_of: KindOf) -> None:
         self._kind_of = kind_of
-        self._unknown = unknown
         self.line = Line()
         self._trusted = trusted
         self._depth = 0
         self._nested = 0
-        self.writes = False
-        self._written: list[str | None] = []
-        self._copied: set[str] = set()
-        self.runs_files: list[str] = []
+        self.written = Written()
         self.stdin: str | None = None
         """What the command that is read is given as its stdin, where that stands in the line."""
 
@@ -87,32 +94,17 @@ class Reading:
                 self._simple(one)
         self._depth -= 1
         if self._depth == 0:
-            self._check_written()
+            for why in self.written.doubts():
+                self.doubt(why)
 
     def _check_counted(self, found: Sequence[Simple]) -> None:
         """Doubts what is calculated with variables that may hold more than numbers."""
-        for name in set().union(*(one.counted for one in found)) - programs.NUMBERS:
+        for name in set().union(*(one.counted for one in found)) - variables.NUMBERS:
             values = [value for one in found for each, value in one.sets if each == name]
             numbers = [_INTEGER.fullmatch(each.text or "") or _CALCULATED.fullmatch(each.raw) for each in values]
             named = any(word.text == name or word.prefix.startswith(f"{name}=") for one in found for word in one.words)
             if not values or not all(numbers) or named:
                 self.doubt(f"it calculates with {name}, which may hold more than a number")
-
-    def _check_written(self) -> None:
-        """Doubts what may be made by one part of the line and run by another."""
-        if self.runs_files and self._may_write_code():
-            self.doubt(f"it may write what {self.runs_files[0]} then runs")
-        names = {(name or "").rsplit("/", 1)[-1] for name in self._written} | self._copied
-        for command in self.line.commands:
-            if command.is_unknown and (command.program in names or None in self._written):
-                self.doubt(f"it may write what {command.program} then runs")
-
-    def _may_write_code(self) -> bool:
-        if self.writes or None in self._written:
-            return True
-        run = [name.rsplit("/", 1)[-1] for name in self.runs_files]
-        names = [name for name in self._written if name is not None]
-        return any(name.rsplit("/", 1)[-1] in run or not programs.OUTPUTS.fullmatch(name) for name in names)
 
     def doubt(self, why: str) -> None:
         """Notes that something cannot be told."""
@@ -124,10 +116,9 @@ class Reading:
             self.set(name, value)
         writes = False
         for target in one.writes:
-            if target.text not in programs.SAFE_TARGETS:
+            if target.text not in SAFE_TARGETS:
                 writes = True
-                self._written.append(target.text)
-                self._check_target(target)
+                self.write(target)
         if one.words:
             self.stdin = one.stdin
             self.command(one.words, one.is_fed, writes=writes)
@@ -135,16 +126,26 @@ class Reading:
         elif writes:
             self.line.commands.append(Command("", (), writes=True))
 
-    def _check_target(self, target: Word) -> None:
-        if programs.RUN_BY_OTHERS.fullmatch(target.text if target.text is not None else target.raw.strip('"')):
+    def write(self, target: Word) -> None:
+        """Reads that a file is written."""
+        self.written.files.append(target.text)
+        if RUN_BY_OTHERS.fullmatch(target.text if target.text is not None else target.raw.strip('"')):
             self.doubt(f"it writes {target.raw}, which makes programs run others")
+
+    def go(self, folder: Word) -> None:
+        """Reads that the line goes to another folder."""
+        text = folder.text
+        if text is None or RUN_BY_OTHERS.fullmatch(f"{text.rstrip('/')}/pre-commit"):
+            self.written.folder = folder.raw
 
     def set(self, name: str, value: Word) -> None:
         """Reads that a variable is set."""
-        if name in programs.MODULE_PATHS:
-            self.runs_files.append(name)
-        elif programs.steers(name) and not (name.endswith("PAGER") and value.text in ("", "cat", "less")):
-            self.doubt(f"it sets {name}, which steers what programs do")
+        if name in variables.MODULE_PATHS:
+            self.written.run(name)
+        elif variables.steers(name, None if value.many else value.text):
+            self.doubt(f"it sets {name}, which may steer what programs do")
+        if not variables.is_harmless(name):
+            self.line.cautions.append(f"it sets {name}")
         if value.text is not None and holds_commands(value.text):
             self.doubt(f"it keeps a command in {name}")
 
@@ -160,24 +161,10 @@ class Reading:
         if not _HEAD.fullmatch(head.text):
             self.doubt(f"{head.raw} is no name that a program has")
             return
-        name = self._name(head.text)
-        args = tuple(words[1:])
-        kind = self._kind_of(name)
-        self.line.commands.append(Command(name, args, is_open, is_unknown=kind is None, writes=writes))
-        in_place = name in ("sed", "gsed") and any(re.match(r"-\w*i|--in", word.prefix) for word in args)
-        if name in WRITE or in_place:
-            self.writes = True
-        if name in WRITE and is_open:
-            self._written.append(None)
-        if name in ("tar", "unzip", "patch"):
-            for word in args:
-                self._check_target(word)
-        if name in programs.COPY:
-            self._copied |= {re.split(r"[/=]", word.text or word.prefix)[-1] for word in args}
-            for word in _targets(name, args):
-                self._check_target(word)
+        command = Command(self._name(head.text), tuple(words[1:]), is_open, writes)
+        self.line.commands.append(command)
         self._nested += 1
-        (kind or self._unknown)(self, name, args, is_fed, is_open)
+        self._kind_of(head.text if head.text in self._trusted else command.program)(self, command, is_fed)
         self._nested -= 1
 
     def _name(self, text: str) -> str:
@@ -187,9 +174,9 @@ class Reading:
         if "/" not in text or text in self._trusted:
             return name
         folder = text.rsplit("/", 1)[0]
-        known = any(re.fullmatch(r"/+".join(["", *each.split("/")[1:]]), folder) for each in programs.TRUSTED_FOLDERS)
-        if programs.TOOL_FOLDERS.fullmatch(text):
-            self.runs_files.append(text)
+        known = any(re.fullmatch(r"/+".join(["", *each.split("/")[1:]]), folder) for each in TRUSTED_FOLDERS)
+        if TOOL_FOLDERS.fullmatch(text):
+            self.written.run(text)
         elif not known:
             self.doubt(f"what {text} does, its name does not tell")
         return name
@@ -203,14 +190,3 @@ def holds_commands(text: str) -> bool:
 def is_name(word: Word) -> bool:
     """Whether a pattern of file names is surely no option."""
     return bool(word.prefix) and not word.prefix.startswith("-") and "$" not in word.raw and "`" not in word.raw
-
-
-def _targets(name: str, args: Sequence[Word]) -> Sequence[Word]:
-    """Those of the arguments of a program that makes files, that may be the files."""
-    if name in ("cp", "mv", "ln", "install", "rsync") and not any(
-        word.prefix.startswith(("-t", "--t")) for word in args
-    ):
-        return args[-1:]
-    if name == "dd":
-        return [Word(None, word.prefix[3:], raw=word.raw) for word in args if word.prefix.startswith("of=")]
-    return [word for word in args if "://" not in word.prefix]

@@ -14,17 +14,15 @@ from ...tools import current_workspace
 from ...tools.addresses import clean_host, clean_url, is_below
 from ...tools.files.patch_format import PatchError, read_patch
 from .command_pattern import CommandPattern
-from .commands import line_of
+from .commands import READ_THROUGH, line_of
 from .path_pattern import PathPattern
-from .programs import SHELLS, steers
 from .python_code import doubt_of_python
 from .reading import Line
+from .variables import is_harmless, steers
 
 CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
 READING = frozenset({"read", "ls", "glob", "grep"})
 FETCHING = frozenset({"fetch", "web_extract"})
-READ_THROUGH = SHELLS | {"eval", "trap"}
-"""Programs that run a text, which was read as part of the line."""
 
 _COMMANDS = ("cmd", "command")
 _CODES = ("code",)
@@ -143,7 +141,8 @@ class Rule:
         found = [command for command in line.commands if wanted.may_be(command)]
         if found:
             return f"it runs {str(found[0])!r:.200}"
-        return f"{line.doubts[0]}, so what it runs cannot be told" if line.doubts else None
+        doubts = line.all_doubts
+        return f"{doubts[0]}, so what it runs cannot be told" if doubts else None
 
     # whether a rule that allows holds
 
@@ -181,8 +180,10 @@ def covers_line(rules: list[Rule], call: Call) -> bool:
         return True
     line = _line(call, given)
     wanted = [CommandPattern(pattern) for pattern in patterns]
-    real = [each for each in line.commands if not each.is_guess and each.program.casefold() not in READ_THROUGH]
-    return not line.doubts and bool(real) and all(any(each.is_surely(command) for each in wanted) for command in real)
+    real = [each for each in line.commands if each.program.casefold() not in READ_THROUGH]
+    if line.doubts or line.cautions or not real:
+        return False
+    return all(any(each.is_surely(command) for each in wanted) for command in real)
 
 
 def is_command(call: Call) -> bool:
@@ -194,12 +195,12 @@ def _line(call: Call, given: str) -> Line:
     """What the command line runs, with what the other arguments do to it."""
     line = line_of(given, is_fed=bool(call.args.get("input")), trusted=call.trusted)
     env = call.args.get("env") or {}
-    steering = (
-        [name for name in env if not isinstance(name, str) or steers(name)] if isinstance(env, Mapping) else ["env"]
-    )
-    if not steering:
-        return line
-    return Line(line.commands, [f"it sets {steering[0]}, which steers what programs do", *line.doubts])
+    if not isinstance(env, Mapping):
+        return Line(line.commands, ["it sets env to what is no object", *line.doubts], line.cautions)
+    given = [(str(name), value if isinstance(value, str) else None) for name, value in env.items()]
+    steering = [f"it sets {name}, which may steer what programs do" for name, value in given if steers(name, value)]
+    unknown = [f"it sets {name}" for name, _ in given if not is_harmless(name)]
+    return Line(line.commands, [*steering, *line.doubts], [*unknown, *line.cautions])
 
 
 def _text(value: Any, pattern: str) -> str | None:

@@ -91,8 +91,8 @@ def test_none_of_the_hostile_lines_is_allowed_by_rules_for_the_harmless() -> Non
 
 def test_what_programs_run_has_to_be_allowed_as_well() -> None:
     rules = ToolRules(allow=["bash(timeout *)", "bash(ls *)", "bash(find *)", "bash(env *)"], otherwise="ask")
-    good = ["timeout 5 ls -la", "find . -name x", "find . -exec ls {} +", "env ls", "env A=1 timeout 5 ls"]
-    bad = ["timeout 5 rm x", "find . -exec rm {} +", "env rm x", "timeout 5 bash x.sh", "xargs ls"]
+    good = ["timeout 5 ls -la", "find . -name x", "find . -exec ls {} +", "env ls", "env LANG=C timeout 5 ls"]
+    bad = ["timeout 5 rm x", "find . -exec rm {} +", "env rm x", "timeout 5 bash x.sh", "xargs ls", "env A=1 ls"]
     assert {cmd: verdict(rules, cmd) for cmd in good} == dict.fromkeys(good, "allow")
     assert {cmd: verdict(rules, cmd) for cmd in bad} == dict.fromkeys(bad, "ask")
     assert verdict(rules, "env") == "allow"
@@ -141,7 +141,7 @@ def test_a_rule_without_stars_allows_that_line_alone() -> None:
             ["docker ps", "docker run x"],
         ),
         ("*push*", ["git push", "x push y", "npm push"], ["git status", "ls"]),
-        ("git *", ["git status", "git", "x=1 git log"], ["ls", "gitk --all"]),
+        ("git *", ["git status", "git", "x=1 git log"], ["ls", "grep git x"]),
         (
             "kubectl delete *",
             ["kubectl delete pod x", "kubectl -n x delete pod y", "kubectl --namespace x delete y"],
@@ -315,7 +315,7 @@ def test_bash_itself_runs_nothing_that_was_not_seen(tmp_path: Path) -> None:
     told = tmp_path / "ran"
     env = {"PATH": str(folder), "RAN": str(told), "HOME": str(tmp_path)}
     rng = random.Random(5)
-    passed = [line for line in (_line(rng) for _ in range(2_500)) if verdict(NO_PUSH, line) == "allow"]
+    passed = [line for line in (_line(rng) for _ in range(4_000)) if verdict(NO_PUSH, line) == "allow"]
     assert len(passed) > 50
     for line in passed[:100]:
         work = tmp_path / "work"
@@ -345,10 +345,10 @@ def test_long_lines_are_read_in_no_time(piece: str) -> None:
 
 
 def test_many_options_are_no_maze() -> None:
-    options = "-x " * 900
+    options = "-P " * 900
     assert verdict(NO_PUSH, f"git {options} push") == "deny"
-    assert verdict(NO_PUSH, f"git {options} {options}") == "allow"
-    assert verdict(ToolRules(deny=["bash(tool * x * y * push *)"]), f"tool {options} x a y b") == "allow"
+    assert verdict(NO_PUSH, f"git {options} status {options}") == "allow"
+    assert verdict(ToolRules(deny=["bash(ls * x * y * push *)"]), f"ls {options} x a y b") == "allow"
 
 
 def test_reading_a_line_is_quick_the_second_time() -> None:

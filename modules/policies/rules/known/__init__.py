@@ -1,0 +1,34 @@
+"""What is known of programs: tables of their sub-commands, and of those of their options that do no harm.
+
+Each file is the table of one family, in the form that `options` reads. Whoever adds a program asks of each option:
+can its value, or what the value names, make the program start another, or run code? If so, or if nobody knows, it is
+left out, and is doubted.
+"""
+
+import re
+
+from ..options import Spec, read_tables
+from . import builds, files, git, packages, services, wrappers
+
+_VALUES = {**git.VALUES, **builds.VALUES, **packages.VALUES, **services.VALUES}
+PROGRAMS = read_tables(
+    _VALUES, files.TABLE, files.FIND, wrappers.TABLE, git.TABLE, builds.TABLE, packages.TABLE, services.TABLE
+)
+"""The programs of all tables."""
+
+_PYTHONS = re.compile(r"(python|pypy)[0-9.]*t?")
+_VERSIONED = re.compile(r"(.*?)-?[0-9.]+")
+
+
+def spec_of(name: str) -> Spec | None:
+    """What is known of a program of this name; None where nothing is."""
+    low = name.casefold()
+    found = PROGRAMS.get(low)
+    if found is None and (versioned := _VERSIONED.fullmatch(low)) and versioned[1] in ("pip", "gcc", "g++", "clang"):
+        return PROGRAMS[versioned[1]]
+    return found
+
+
+def is_python(name: str) -> bool:
+    """Whether a program of this name is Python."""
+    return _PYTHONS.fullmatch(name.casefold()) is not None

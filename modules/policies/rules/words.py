@@ -1,0 +1,6 @@
+"""Lists of words, written as texts."""
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
