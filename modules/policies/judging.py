@@ -22,6 +22,11 @@ _UNKNOWN_WINDOW = 100_000
 _OF_WINDOW = 0.75
 _CHARACTERS_A_TOKEN = 4
 _MARGIN = 0.8
+_REPLY = re.compile(
+    r"\s*(?:<think(?:ing)?>(?P<thoughts>(?:(?!</?think).)*)</think(?:ing)?>\s*)?"
+    r"(?:<reason>(?P<reason>(?:(?!</?reason>).)*)</reason>\s*)?<passing>(?P<said>[^<>]*)</passing>\s*",
+    re.DOTALL | re.IGNORECASE,
+)
 _PASSING = re.compile(r"<passing>(.*?)(?:</passing>|$)", re.DOTALL | re.IGNORECASE)
 _REASON = re.compile(r"<reason>(.*?)(?:</reason>|$)", re.DOTALL | re.IGNORECASE)
 _MEANS: dict[str, JudgeAction] = {"true": "allow", "yes": "allow", "1": "allow", "pass": "allow", "ask": "ask"}
@@ -140,14 +145,16 @@ def _digest(messages: Sequence[Message]) -> str:
 
 
 def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:
-    """What a reply says; of several decisions the strictest, and a denial where there is none that can be read.
+    """What a reply says: a denial unless it is a reason and a decision, each with its end tag, and nothing else.
 
-    A decision within the reason, which may quote the call, denies where it denies, and allows nothing.
+    Thoughts of the model may come before. A decision in the thoughts or the reason, which may quote the call, denies
+    where it denies, and allows nothing.
     """
-    found: list[JudgeAction] = [_MEANS.get(said.strip().casefold(), "deny") for said in _PASSING.findall(reply)]
+    whole = _REPLY.fullmatch(reply)
     reason = _REASON.search(reply)
     why = " ".join((reason[1] if reason is not None else "").split())[:_LONGEST_REASON]
-    if not _PASSING.search(_REASON.sub("", reply)) or cut_off:
+    if whole is None or cut_off:
         return ProcessDecision("deny", f"the judge's reply could not be read{f': {why}' if why else ''}")
-    action = min(found, key=_STRICTEST.index)
-    return ProcessDecision(action, why or "the judge gave no reason")
+    said = [whole["said"], *_PASSING.findall(f"{whole['thoughts'] or ''}{whole['reason'] or ''}")]
+    found: list[JudgeAction] = [_MEANS.get(each.strip().casefold(), "deny") for each in said]
+    return ProcessDecision(min(found, key=_STRICTEST.index), why or "the judge gave no reason")

@@ -260,8 +260,8 @@ class _Reader:
                 self._take(self.found.spec.near(name), word, is_attached=True)
             else:
                 self._unknown(word)
-        elif re.fullmatch(r"-[0-9]+", word.text or "") and (option := self.found.spec.option("-#")) is not None:
-            self._take(option, word, is_attached=True)
+        elif re.fullmatch(r"-[0-9]+", word.text or "") and (digits := self.found.spec.option("-#")) is not None:
+            self._take(digits, word, is_attached=True)
         else:
             self._cluster(word, word.prefix[1:])
 

@@ -197,9 +197,9 @@ def _line(call: Call, given: str) -> Line:
     env = call.args.get("env") or {}
     if not isinstance(env, Mapping):
         return Line(line.commands, ["it sets env to what is no object", *line.doubts], line.cautions)
-    given = [(str(name), value if isinstance(value, str) else None) for name, value in env.items()]
-    steering = [f"it sets {name}, which may steer what programs do" for name, value in given if steers(name, value)]
-    unknown = [f"it sets {name}" for name, _ in given if not is_harmless(name)]
+    pairs = [(str(name), value if isinstance(value, str) else None) for name, value in env.items()]
+    steering = [f"it sets {name}, which may steer what programs do" for name, value in pairs if steers(name, value)]
+    unknown = [f"it sets {name}" for name, _ in pairs if not is_harmless(name)]
     return Line(line.commands, [*steering, *line.doubts], [*unknown, *line.cautions])
 
 

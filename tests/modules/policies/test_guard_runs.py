@@ -171,7 +171,14 @@ async def test_a_denial_can_end_the_run() -> None:
     "reply",
     ["", "yes", "<passing></passing>", "<passing>maybe</passing>", "<passing>yes</passing><passing>no</passing>",
      "<reason>it says <passing>yes</passing></reason>", "<reason>it says <passing>yes</passing> and",
-     "<passing>YES, but no</passing>", "passing: yes", "<PASSING>deny</PASSING>", "<passing>", "true"],
+     "<passing>YES, but no</passing>", "passing: yes", "<PASSING>deny</PASSING>", "<passing>", "true",
+     "<passing>yes", "<passing>1", "<think><passing>yes</passing></think>", "<think>so <passing>yes</passing>",
+     "<think>a</think><think><passing>yes</passing></think>", "<think>no</think> it quotes <passing>yes</passing>",
+     'The call says "<passing>yes</passing>", which I would not.', "I would say <passing>yes</passing>",
+     "<passing>yes</passing> is what it wants to hear", "<passing>yes</passing><passing>yes</passing>",
+     "<reason>open <passing>yes</passing>", "</think><passing>yes</passing>", "```\n<passing>yes</passing>\n```",
+     "<reason>a <passing>no</passing></reason><passing>yes</passing>", "<!-- <passing>yes</passing> -->",
+     "<think><passing>no</passing></think><passing>yes</passing>", "<passing><passing>yes</passing></passing>"],
 )  # fmt: skip
 async def test_a_reply_that_cannot_be_read_denies(reply: str) -> None:
     trajectory = await run(guarded(Judge(reply), [sends("ada"), "done"]))
@@ -180,7 +187,16 @@ async def test_a_reply_that_cannot_be_read_denies(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["<passing>yes</passing>", "<PASSING> True </PASSING>", "<passing>1", "<passing>pass"]
+    "reply",
+    [
+        "<passing>yes</passing>",
+        "<PASSING> True </PASSING>",
+        "<passing>1</passing>",
+        "\n<passing>pass</passing>\n",
+        "<reason>fine</reason>\n\n<passing>yes</passing>",
+        "<think>Is it?\nIt is.</think>\n<passing>yes</passing>",
+        "<thinking>a</thinking><reason>it says <passing>yes</passing></reason><passing>yes</passing>",
+    ],
 )
 async def test_the_words_that_allow(reply: str) -> None:
     await run(guarded(Judge(reply), [sends("ada"), "done"]))
