@@ -46,12 +46,14 @@ class CommandPattern:
         if command.program.casefold() == head:
             flags = [word for word in rest if word.startswith("-") and word != "--"]
             places = [word for word in rest if word not in flags]
-            return all(_has_flag(flag, command) for flag in flags) and _follow(places, command.args, command.is_open)
-        return command.passes and self._is_mentioned(command)
+            if all(_has_flag(flag, command) for flag in flags) and _follow(places, command.args, command.is_open):
+                return True
+            return command.passes and self._is_mentioned(command.args)
+        return command.passes and self._is_mentioned([Word(command.program, command.program), *command.args])
 
-    def _is_mentioned(self, command: Command) -> bool:
+    def _is_mentioned(self, words: Sequence[Word]) -> bool:
         """Whether all fixed words of the pattern stand in the arguments of a program that passes them on."""
-        said = " ".join([command.program, *(word.text or word.prefix for word in command.args)]).casefold()
+        said = " ".join(word.text or word.prefix for word in words).casefold()
         fixed = [word.casefold() for word in self.words if not re.search(r"[*?\[]", word) and not word.startswith("-")]
         return all(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_])", said) for word in fixed)
 

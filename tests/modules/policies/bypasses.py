@@ -37,7 +37,8 @@ def quoted(text: str) -> str:
 def shortened(rng: random.Random, option: str) -> str:
     """An option as getopt takes it: any beginning of its name."""
     name, mark, value = option.partition("=")
-    return name[: rng.randint(min(4, len(name)), len(name))] + mark + value
+    short = name[: rng.randint(min(4, len(name)), len(name))]
+    return ("--strip-p" if short == "--strip" else short) + mark + value  # `--strip` is an option of its own
 
 
 def _long(rng: random.Random, program: str, rest: str) -> str:
@@ -57,12 +58,17 @@ def _short(rng: random.Random, program: str, rest: str) -> str:
 
 
 def _wrapped(rng: random.Random, program: str, rest: str) -> str:
-    heads = [rng.choice(WRAPPERS) for _ in range(rng.randint(1, 3))]
     command = f"{_hidden(rng, program)} {rest}"
-    as_text = heads[-1].endswith((" -c", "-lc", "-ec", "-qc", "eval", "--run"))
-    inner = quoted(command) if as_text else command
-    end = " \\;" if any(head.startswith("find") for head in heads) else " EXIT" if "trap" in heads else ""
-    return f"{' '.join(heads)} {inner}{end}"
+    for head in (rng.choice(WRAPPERS) for _ in range(rng.randint(1, 3))):
+        if head == "trap":
+            command = f"trap {quoted(command)} EXIT"
+        elif head.startswith("find"):
+            command = f"{head} {command} \\;"
+        elif head.endswith((" -c", "-lc", "-ec", "-qc", "eval", "--run")):
+            command = f"{head} {quoted(command)}"
+        else:
+            command = f"{head} {command}"
+    return command
 
 
 def _hidden(rng: random.Random, word: str) -> str:

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.tools.actions import RAW_ARGUMENTS
 from refold.modules.policies import ToolRules
 from refold.modules.policies.rules.commands import line_of
 from refold.modules.policies.rules.python_code import doubt_of_python
+from refold.modules.policies.rules.rule import Call, Rule, covers_line
 
 COMMANDS = json.loads(Path(__file__).with_name("shell_commands.json").read_text())
 HOSTILE, HARMLESS = COMMANDS["hostile"], COMMANDS["harmless"]
@@ -27,6 +29,16 @@ def bash(cmd: str, **more: object) -> ToolCall:
 
 def verdict(rules: ToolRules, cmd: str, **more: object) -> str:
     return rules.verdict(bash(cmd, **more)).action
+
+
+EVERYDAY = Path(__file__).with_name("everyday.txt").read_text().splitlines()
+"""Lines as projects in many languages have them in their Makefiles and READMEs."""
+
+
+def test_everyday_lines_are_hardly_ever_doubted() -> None:
+    doubted = [line for line in EVERYDAY if verdict(NO_PUSH, line) != "allow"]
+    assert len(EVERYDAY) > 500
+    assert len(doubted) <= len(EVERYDAY) * 5 // 100, doubted
 
 
 def test_there_are_enough_of_both() -> None:
@@ -156,6 +168,10 @@ def test_patterns_of_commands(pattern: str, denied: list[str], free: list[str]) 
 
 
 def test_programs_of_ones_own_are_trusted_by_name() -> None:
+    own = ToolRules(deny=["bash(git push *)"], trusted=["./gradlew"])
+    assert verdict(own, "./gradlew src/*.x") == "allow"
+    for cmd in ("./gradlew $x", "./gradlew *", './gradlew "a b;c"', "ls | ./gradlew", "xargs ./gradlew"):
+        assert verdict(own, cmd) == "deny"
     assert verdict(NO_PUSH, "./gradlew build") == "deny"
     rules = ToolRules(deny=["bash(git push *)"], trusted=["./gradlew"])
     assert verdict(rules, "./gradlew build") == "allow"
@@ -229,6 +245,23 @@ BAD_CODE = [
     "import calendar; calendar.sys",
     "import difflib; difflib.doctest",
     "import string; string.Formatter().vformat('x', (), {})",
+    "list(map(eval, ['1']))",
+    "if 0: eval = 1\nlist(map(eval, ['1']))",
+    "def f(): pass",
+    "class A: pass",
+    "lambda: 1",
+    "import math as m",
+    "import functools",
+    "x = '{0.x}'; x.format(1)",
+    "'{0.x}'.format(1)",
+    "'{0[x]}'.format(1)",
+    "str.format('{0.x}', 1)",
+    "with 1: pass",
+    "try: pass\nexcept: pass",
+    "(x := 1)",
+    "print(*[1], **{})\nexit()",
+    "[print][0](1)",
+    "list(map(execfile, ['x']))",
 ]
 
 
@@ -356,3 +389,140 @@ def test_reading_a_line_is_quick_the_second_time() -> None:
     for _ in range(5):
         verdict(NO_PUSH, "echo something that is not said elsewhere")
     assert line_of.cache_info().hits - before == 4
+
+
+@pytest.mark.parametrize(
+    ("pattern", "cmd"),
+    [
+        ("npm publish *", "npm publ"),
+        ("npm publish *", "npm pub"),
+        ("npm publish *", "npm publis --tag x"),
+        ("npm publish *", "npm -w a publish"),
+        ("npm publish *", "npm pkg set scripts.p='npm publish'; npm run p"),
+        ("npm publish *", "node /usr/lib/node_modules/npm/bin/npm-cli.js publish"),
+        ("npm publish *", "node lib/npm-cli.js publish"),
+        ("npm publish *", "node ../node_modules/npm/bin/npm-cli.js publ"),
+        ("rm -rf *", "busybox rm -rf x"),
+        ("rm -rf *", "sudo rm -r --forc x"),
+        ("rm -rf *", "git grep -nO'rm -rf x;:' y"),
+        ("curl *", "env --s='curl x'"),
+        ("terraform apply *", "terraform -chdir=x apply"),
+        ("terraform apply *", "terragrunt apply"),
+    ],
+)
+def test_ways_round_other_rules(pattern: str, cmd: str) -> None:
+    assert verdict(ToolRules(deny=[f"bash({pattern})"]), cmd) == "deny"
+
+
+ASKED = [
+    ("git log *", "git log --output=F"),
+    ("git log *", "git log --outp=F"),
+    ("git diff *", "git diff --output=../F"),
+    ("git shortlog *", "git shortlog --output=x"),
+    ("git stash *", "git stash show --output=x"),
+    ("git grep *", "git grep -nO'touch x;:' y"),
+    ("git fetch *", "git fetch --upl=x ../other"),
+    ("git *", "git config alias.x '!y'"),
+    ("sort *", "sort -o F x"),
+    ("sort *", "sort -ro F x"),
+    ("sort *", "sort -oF x"),
+    ("sort *", "sort --output=F x"),
+    ("uniq *", "uniq a b"),
+    ("xxd *", "xxd a b"),
+    ("tee *", "tee x"),
+    ("tree *", "tree -o x"),
+    ("curl *", "curl -o f http://x"),
+    ("curl *", "curl -sO http://x"),
+    ("find *", "find . -fprint F"),
+    ("find *", "find . -delete"),
+    ("find *", "find . -exec rm {} ;"),
+    ("awk *", "awk '{print > \"F\"}' x"),
+    ("awk *", "awk '{ if ($1) print $2 >> $3 }' x"),
+    ("sed *", "sed -i s/a/b/ x"),
+    ("sed *", "sed -ni s/a/b/ x"),
+    ("sed *", "sed -n 's/a/b/w F' x"),
+    ("pip install *", "PIP_INDEX_URL=http://x pip install -r requirements.txt"),
+    ("pip install *", "pip install --index-url http://x y"),
+    ("pip install *", "pip install -t /x y"),
+    ("ls *", "FOO=1 ls"),
+    ("ls *", "ls > f"),
+    ("make *", "make SHELL=x"),
+    ("make *", "make CFLAGS=x"),
+    ("make *", "make -f x"),
+    ("make *", "make -C .. x"),
+    ("npm test *", "npm test --script-shell=x"),
+    ("env *", "env --s='touch x'"),
+    ("python *", "python -c 'import os'"),
+    ("python *", "python -m timeit x"),
+    ("black *", "black --config x y"),
+    ("tool* *", "tool-nobody-knows x"),
+    ("mytool *", "mytool 'x; y'"),
+]
+ALLOWED = [
+    ("git log *", "git log --oneline -5"),
+    ("git log --output=* *", "git log --output=F HEAD"),
+    ("git commit *", "git commit -m x"),
+    ("git log *", "LANG=C git log"),
+    ("ls *", "ls -la"),
+    ("ls *", "x=1; ls $x"),
+    ("mytool *", "mytool build"),
+    ("sed -i *", "sed -i s/a/b/ f"),
+    ("sort *", "sort -k2 x"),
+    ("uniq *", "uniq -c a"),
+    ("tee out.log", "tee out.log"),
+    ("tee *", "tee /dev/null"),
+    ("find *", "find . -name x"),
+    ("find . -delete", "find . -delete"),
+    ("awk *", "awk '$1 > 5 { print $2 }' x"),
+    ("npm test", "npm test"),
+    ("npm test *", "npm test -- --watch"),
+    ("pip install *", "pip install -r requirements.txt"),
+    ("make *", "make test V=1"),
+    ("pytest *", "pytest -q"),
+    ("cp *", "cp a b"),
+    ("python *", "python x.py"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "cmd"), ASKED)
+def test_what_a_rule_does_not_say_is_asked_for(pattern: str, cmd: str) -> None:
+    assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "ask"
+
+
+@pytest.mark.parametrize(("pattern", "cmd"), ALLOWED)
+def test_what_a_rule_says_is_allowed(pattern: str, cmd: str) -> None:
+    assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "allow"
+
+
+def test_variables_of_the_call_count_as_those_of_the_line() -> None:
+    allowing = ToolRules(allow=["bash(pip install *)"], otherwise="ask")
+    for name in ("PIP_INDEX_URL", "PIP_CONFIG_FILE", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "SOMETHING"):
+        assert verdict(allowing, "pip install x", env={name: "http://x"}) == "ask", name
+    assert verdict(allowing, "pip install x", env={"NO_COLOR": "1"}) == "allow"
+    assert verdict(NO_PUSH, "git log", env={"GIT_PAGER": "./x"}) == "deny"
+    assert verdict(NO_PUSH, "git log", env={"X_TOOL": "git push"}) == "deny"
+    assert verdict(NO_PUSH, "git log", env={"X_TOOL": "1"}) == "allow"
+    assert verdict(NO_PUSH, "git log", env=["x"]) == "deny"
+
+
+def test_rules_about_other_tools_allow_no_command() -> None:
+    for rules in (ToolRules(allow=["read"], otherwise="ask"), ToolRules(allow=["read(x)", "fetch"], otherwise="ask")):
+        assert verdict(rules, "rm -rf /") == "ask"
+        assert verdict(rules, "ls") == "ask"
+
+
+def test_arguments_that_cannot_be_read_are_covered_by_no_rule() -> None:
+    rules = [Rule.of("bash(ls *)")]
+    assert covers_line(rules, Call("bash", {"cmd": "ls"}))
+    assert not covers_line(rules, Call("bash", {"cmd": "ls", RAW_ARGUMENTS: "{"}))
+
+
+def test_as_many_commands_as_are_read() -> None:
+    assert verdict(NO_PUSH, "ls;" * 1_000) == "allow"
+    assert verdict(NO_PUSH, "ls;" * 1_001) == "deny"
+
+
+def test_two_dashes_are_no_option() -> None:
+    assert verdict(ToolRules(deny=["bash(rm --force *)"]), "rm -- x") == "allow"
+    assert verdict(ToolRules(deny=["bash(rm --force *)"]), "rm --f x") == "deny"
+    assert verdict(NO_PUSH, "git -c") == "deny"

@@ -255,7 +255,7 @@ blue,djlint,sqlfluff,usort,ufmt: @black-7
   --external-sources --extends= --ext= --cache --no-progress --show-progress --config-file=! --isolated
   --error-exitcode= --std= --language= --suppress= --force --inline-suppr --no-error-on-unmatched-pattern --output=>
   --output-file=> --max-warnings= --diff --no-banner --source= --exit-code= --ignore-unfixed --scanners= --vuln-type=
-  --dir= --soft-fail --framework= --compact --init --production --no-exit-code --indent= --color= --gha-warnings
+  --dir= --soft-fail --framework= --compact --production --no-exit-code --indent= --color= --gha-warnings
   --baseline= --minimum= --only= --files= --dot :runs
 flake8,pylint,pyflakes,pycodestyle,pydocstyle,bandit,vulture,radon,xenon,prospector,pylama: @flake8-8
 darglint,interrogate,codespell,safety,pip-audit,deptry,pyright,basedpyright,ty,pyre,pytype: @flake8-8

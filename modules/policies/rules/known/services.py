@@ -185,7 +185,6 @@ certbot: --nginx --apache -d= --standalone --webroot -w= --email= -m= --agree-to
   --expand --redirect --force-renewal -v
 ufw,firewall-cmd,iptables: -L -n -v --list-all --permanent --reload --add-port= --add-service= --state --line-numbers
 hostnamectl,timedatectl,localectl,loginctl: --no-pager
-crontab: -l
 dmesg,lsmod,modinfo,fdisk,findmnt,blkid: -T -H -w -l -a -h -t= -o= --follow --human --ctime -L= -U= -f -R
 @docker-machine-start: --cpu= --memory= --disk= --driver= --cpus= -c= -m= -d= -n= --name= --arch= --vm-type= -p=
   --profile= --kubernetes
