@@ -75,7 +75,7 @@ class Spec:
         names = [name for name, option in self.options.items() if option.value == "?" and text.startswith(name)]
         return (max(names, key=len), self.options[max(names, key=len)]) if names else None
 
-    def near(self, name: str) -> Option | None:
+    def near(self, name: str) -> Option:
         """Where all options are known: the one with a mark that a shortened name may stand for, or a harmless one."""
         marked = [option for long, option in self.options.items() if option.mark and long.startswith(name)]
         return marked[0] if marked else Option("?", "")
