@@ -12,12 +12,14 @@ import anyio
 
 from ..tasks import Task
 from ..traces import Record, Trace, TraceError, TraceNotFoundError
+from ..traces.branching import begun_children
 from .budget import RuntimeBudget
 from .calls import Call
 from .child_result import ChildResult, Reads
 from .errors import EngineUsageError
 from .inner_run import InnerRun, Place, told_as_its_own
 from .jobs import Job
+from .journal import STARTED
 from .lineage import child_id
 from .module import AgentModule
 from .result import RunResult
@@ -219,8 +221,7 @@ def _forked(trace: Trace) -> Trace | None:
 
 def _intent(trace: Trace, run_id: str) -> Record:
     """The intent that began a child."""
-    at = trace.data.find(b'"child":"%b"' % run_id.encode(), 0, trace.size)
-    return trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
+    return next(record for record in begun_children(trace, STARTED) if record["child"] == run_id)
 
 
 def _counted(used: RunUsage) -> dict[str, Any]:

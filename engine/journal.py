@@ -216,7 +216,9 @@ class Journal:
         """
         asked = request.asked
         with self._lock:
-            entry = self._untaken(request.phase, *request.match)
+            entry = self._next_in_lane(request, learn)
+            if entry is None:
+                entry = self._untaken(request.phase, *request.match)
             if entry is None and asked.clear != asked.digest:
                 entry = self._untaken(request.phase, asked.clear, request.clear_n)
             if entry is None:
@@ -224,6 +226,27 @@ class Journal:
             if entry is not None:
                 entry.group.take(entry)
             return entry
+
+    def _next_in_lane(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+        """The call that comes next in the lane of a request, if it is this one.
+
+        Where different secrets have the same mark, only the order of a lane tells their calls apart.
+        """
+        group = self._groups.get((request.phase, request.within))
+        lane = group.lanes.get(request.lane.name) if group is not None else None
+        if lane is None or lane.at >= len(lane.entries) or (entry := lane.entries[lane.at]).taken:
+            return None
+        asked = request.asked
+        if entry.effect.digest in (asked.digest, asked.clear):
+            return entry
+        return entry if entry.effect.name == asked.name and self._fits(entry, request, learn) else None
+
+    def _fits(self, entry: Entry, request: Request, learn: Callable[[str, str], None]) -> bool:
+        """Whether a call may have been this request, but for secrets that were taken out of its arguments."""
+        shown = self._value(entry.effect.args)
+        return _has_marks(shown) and fits(
+            _plain(shown, request.state), _plain(request.asked.form, None), learn, ordered=False
+        )
 
     def _untaken(self, phase: str, digest: str, n: Number) -> Entry | None:
         entry = self._entries.get((phase, digest, n))
@@ -237,11 +260,7 @@ class Journal:
             alike = self._alike.get(place, ())
             marked = [each for each in alike if _has_marks(self._value(each.effect.args))]
         self._marked[place] = marked = [each for each in marked if not each.taken]
-        for entry in marked:
-            shown = self._value(entry.effect.args)
-            if fits(_plain(shown, request.state), _plain(request.asked.form, None), learn, ordered=False):
-                return entry
-        return None
+        return next((each for each in marked if self._fits(each, request, learn)), None)
 
     def _moved(self, request: Request) -> Entry | None:
         """The first equal call that another task or thread had made when it was recorded, if the code is known to have
@@ -272,14 +291,21 @@ class Journal:
             return None
         return Recorded(found.intent, found.outcome, self._value(found.result), found.error, found.order)
 
-    def seen_event(self, name: str, data: Any) -> bool:
-        """Whether the trace already has this event; each recorded one answers once."""
-        key = _event_key(name, data)
+    def seen_event(self, name: str, data: Any, clear: tuple[str, Any]) -> bool:
+        """Whether the trace already has this event; each recorded one answers once.
+
+        `clear` are its name and data if nobody knew a secret: an earlier attempt may have known others.
+        """
         with self._lock:
-            if self._events[key] <= 0:
-                return False
-            self._events[key] -= 1
-            return True
+            for key in (_event_key(name, data), _event_key(*clear)):
+                if self._events[key] > 0:
+                    self._events[key] -= 1
+                    return True
+            for key in [key for key, left in self._events.items() if left > 0 and MARKED in key]:
+                if fits(orjson.loads(key), [clear[0], clear[1] or {}], ordered=False):
+                    self._events[key] -= 1
+                    return True
+            return False
 
     def alike(self, request: Request) -> list[Effect]:
         """The calls of the same name in the same place that nobody has asked for yet."""

@@ -377,9 +377,10 @@ class LiveRun:
         if not self.suspended:
             self._refuse_late(frame, f"the event {name!r}")
         data = json_value(data, f"the data of event {name!r}")
+        clear = name, data
         if self.redactor is not None:
-            data = self.redactor.value(data)
-        if self.journal is not None and self.journal.seen_event(name, data):
+            name, data = self.redactor.text(name), self.redactor.value(data)
+        if self.journal is not None and self.journal.seen_event(name, data, clear):
             return
         members: dict[str, Any] = {"name": name, "data": data}
         if frame.parent is not None:

@@ -1,17 +1,23 @@
 """Keeps secrets out of the trace: known values are replaced wherever text enters a run."""
 
+import base64
+import html
+import json
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import orjson
 
 from ..tasks import Task
+from ..tasks.task_id import derived_id
 
 SECRET_NAMES = re.compile(
-    r"(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|APIKEY|PRIVATEKEY|ACCESSKEY|CREDENTIAL)S?(?:_|$)"
-    r"|(?:^|_)(?:KEY|AUTH|PAT|PASS)(?:_|$)|_PWD(?:_|$)",
+    r"(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|SECRET|TOKEN|APIKEY|PRIVATEKEY|ACCESSKEY|CREDENTIAL|COOKIE|WEBHOOK)S?(?:_|$)"
+    r"|(?:^|_)(?:KEY|AUTH|PAT|PASS|PGPASS|DSN|JWT|BEARER|SIGNING|STRIPE|MNEMONIC)(?:_|$)|_PWD(?:_|$)",
     re.IGNORECASE,
 )
 """Environment variables whose names match hold secrets."""
@@ -37,33 +43,46 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str], *, shapes: bool = False) -> None:
         self._marks: dict[str, str] = {}
+        """What stands for each form of a secret, the longest form first: one secret may begin as another does."""
         self._needles: list[bytes] = []
         self._shapes = shapes
-        for name in sorted(secrets, key=lambda n: (-len(secrets[n]), n)):
-            self.add(name, secrets[name])
+        for name in sorted(secrets):
+            self._take(secrets[name], name)
+        self._sort()
 
     def add(self, name: str, value: str) -> None:
-        """Takes one more secret, also as `repr` and JSON write it."""
+        """Takes one more secret; see `forms` for how else it may be written."""
+        if self._take(value, name):
+            self._sort()
+
+    def _take(self, value: str, name: str) -> bool:
         value = value.encode("utf-8", "replace").decode()
-        if len(value) < MIN_LENGTH:
-            return
-        for form in (value, repr(value)[1:-1], orjson.dumps(value)[1:-1].decode()):
-            if form not in self._marks:
-                self._marks[form] = f"<redacted:{name}>"
-                self._needles.append(orjson.dumps(form)[1:-1])
+        if len(value) < MIN_LENGTH or self._marks.get(value) is not None:
+            return False
+        for form in forms(value):
+            self._marks.setdefault(form, f"<redacted:{name}>")
+        return True
+
+    def _sort(self) -> None:
+        self._marks = dict(sorted(self._marks.items(), key=_longest_first))
+        self._needles = [orjson.dumps(form)[1:-1] for form in self._marks]
 
     def copy(self) -> "Redactor":
         """One that knows the same secrets and can be given more."""
         copied = Redactor({}, shapes=self._shapes)
-        copied._marks, copied._needles = dict(self._marks), list(self._needles)
+        copied._marks, copied._needles = dict(self._marks), self._needles
         return copied
 
     def learn(self, other: "Redactor") -> None:
         """Takes over the secrets that another one knows."""
-        for form, mark in other._marks.items():
-            if form not in self._marks:
-                self._marks[form] = mark
-                self._needles.append(orjson.dumps(form)[1:-1])
+        if not other._marks.keys() <= self._marks.keys():
+            self._marks = other._marks | self._marks
+            self._sort()
+
+    def is_in_name(self, name: str) -> bool:
+        """Whether a file's name, made of a text's words, has the beginning of a secret in it."""
+        words = _words(name)
+        return any(_words(form)[:MIN_LENGTH] in words for form in self._marks if len(_words(form)) >= MIN_LENGTH)
 
     def json(self, data: bytes) -> bytes:
         """The JSON text without secrets; the same object when it holds none."""
@@ -95,9 +114,41 @@ class Redactor:
             return self.text(value)
         if isinstance(value, list):
             return [self._walk(item) for item in value]
-        if isinstance(value, dict):  # a plain lower-case word is the name of a field
-            return {k if _OWN_NAME.fullmatch(k) else self.text(k): self._walk(v) for k, v in value.items()}
+        if isinstance(value, dict):
+            cleaned: dict[str, Any] = {}
+            for key, each in value.items():  # a plain lower-case word is the name of a field
+                name = shown = key if _OWN_NAME.fullmatch(key) else self.text(key)
+                number = 1
+                while name in cleaned or (name != key and name in value):  # two keys may hold the same secret
+                    number += 1
+                    name = f"{shown} {number}"
+                cleaned[name] = self._walk(each)
+            return cleaned
         return value
+
+
+def forms(value: str) -> list[str]:
+    """A secret and how else it is written: escaped by `repr` and JSON, in a URL, in HTML, in base64, in lower case.
+
+    In base64 a text looks in one of three ways, as it stands; of each, what holds for any text around it.
+    """
+    raw = value.encode()
+    found = [value, repr(value)[1:-1], orjson.dumps(value)[1:-1].decode(), json.dumps(value)[1:-1], value.lower()]
+    found += [quote(value, safe=""), quote(value), quote_plus(value), html.escape(value), raw.hex()]
+    for shift, start in enumerate((0, 2, 3)):
+        coded = base64.b64encode(bytes(shift) + raw).decode()[start : (shift + len(raw)) * 8 // 6]
+        found += [coded, coded.replace("+", "-").replace("/", "_")]
+    return list(dict.fromkeys(found))
+
+
+def _longest_first(form: tuple[str, str]) -> tuple[int, str]:
+    return -len(form[0]), form[0]
+
+
+def _words(text: str) -> str:
+    """The letters and digits of a text, in lower case, as they go into a file's name."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
+    return "".join(re.findall(r"[a-z0-9]+", plain))
 
 
 def redacted_task(task: Task, redactor: Redactor) -> Task:
@@ -105,13 +156,14 @@ def redacted_task(task: Task, redactor: Redactor) -> Task:
     document = task.to_dict()
     cleaned = redactor.value(document)
     if cleaned is document:
-        return task
-    derived = Task.from_dict({"objective": document["objective"], "inputs": document["inputs"]}).id
-    if task.id == derived:
+        cleaned = dict(document)
+    elif cleaned["id"] == document["id"] == derived_id(document["objective"], document["inputs"]):
         del cleaned["id"]
-    else:
-        cleaned["id"] = re.sub(r"<redacted:(.*?)>", "redacted", cleaned["id"])
-    return Task.from_dict(cleaned)
+    if "id" in cleaned and (cleaned["id"] != document["id"] or redactor.is_in_name(document["id"])):
+        cleaned["id"] = derived_id(cleaned["objective"], cleaned["inputs"])
+        if redactor.is_in_name(cleaned["id"]):
+            cleaned["id"] = derived_id("task", cleaned)
+    return task if cleaned == document else Task.from_dict(cleaned)
 
 
 def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]") -> Redactor | None:
@@ -130,5 +182,8 @@ def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]")
     if isinstance(redact, Mapping):
         known |= redact
     elif redact is not True:
-        known |= {f"secret{i}": value for i, value in enumerate(redact)}
+        redactor = Redactor(known)
+        for value in redact:  # all under one name: their order may be another one in the next process
+            redactor.add("secret", value)
+        return redactor
     return Redactor(known)

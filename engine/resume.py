@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..tasks import Task, TaskResult
 from ..traces import Record, Trace, TraceCorruptError, TraceNotFoundError, TraceWriter
+from ..traces.branching import begun_children
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget
 from .clock import Clock
@@ -31,8 +32,6 @@ from .runner import BEAT_SECONDS, Runner
 from .state import StateSchema
 from .usage import RunUsage, Usage, is_unpriced
 from .verify import verify
-
-_STARTED = b'"name":"%b"' % STARTED.encode()
 
 
 @dataclass
@@ -88,7 +87,7 @@ class Resumption:
         run.reuse = Reuse.of(trace, run.tell_live)
         if trace.first_state is None and self.state is not None:
             runner.begin(self.state)
-        runner.has_besides = trace.data.find(_STARTED) >= 0
+        runner.has_besides = bool(started_in(trace))
         step = trace.unfinished
         if step is not None:
             run.begun_children = set(children_of_calls(step.records))
@@ -376,14 +375,7 @@ def _since_commit(trace: Trace) -> list[Record]:
 
 def started_in(trace: Trace) -> list[str]:
     """The child runs that go on beside the steps of a run, in the order in which they were begun."""
-    found: dict[str, None] = {}
-    at = trace.data.find(_STARTED, 0, trace.size)
-    while at >= 0:
-        record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
-        if record.kind == "intent" and "child" in record and record["name"] == STARTED:
-            found[record["child"]] = None
-        at = trace.data.find(_STARTED, at + 1, trace.size)
-    return list(found)
+    return list(dict.fromkeys(record["child"] for record in begun_children(trace, STARTED)))
 
 
 def children_of_calls(records: Iterable[Record]) -> Iterator[str]:

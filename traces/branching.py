@@ -1,5 +1,6 @@
 """What one run has begun, from its records: the branches, each with the choice that ended it, and the runs of calls."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,9 @@ from .trace import Trace
 
 _BRANCH = b'\n{"kind":"branch",'
 _BEGINS = ("refold.child", "refold.start_child")
+_HEAD = rb',"seq":[0-9]+,"step":[0-9]+,"at":[^,"]+'
+_INTENT = re.compile(rb'\n\{"kind":"intent"' + _HEAD + rb',"phase":"[^"]*","name":"(refold\.[a-z_]+)"')
+_OUTCOME = re.compile(rb'\n\{"kind":"outcome"' + _HEAD + rb',"intent":([0-9]+)')
 _DECIDE = b'\n{"kind":"decide",'
 
 
@@ -105,20 +109,26 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
     return decision
 
 
+def begun_children(trace: Trace, *names: str) -> Iterator[Record]:
+    """Give the intents with which calls of these names have begun child runs, in the file's order.
+
+    They are looked for by how a line begins: what users write stands further behind, in JSON of its own.
+    """
+    for found in _INTENT.finditer(trace.data, 0, trace.size):
+        if found[1].decode() in names:
+            record = trace.record_at(found.start() + 1)
+            if "child" in record:
+                yield record
+
+
 def called_children(trace: Trace) -> dict[str, bool]:
     """Give the child runs that calls have begun, and whether the call of each has ended."""
-    found: dict[str, bool] = {}
-    intents: dict[int, tuple[str, int]] = {}
-    places = {at for name in _BEGINS for at in _places(trace, b'"name":"%b"' % name.encode())}
-    for at in sorted(places):
-        record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
-        if record.kind == "intent" and "child" in record and record["name"] in _BEGINS:
-            found[record["child"]], intents[record.seq] = False, (record["child"], at)
-    for seq, (run_id, begun) in intents.items():
-        for at in _places(trace, b'"intent":%d,' % seq, begun):
-            record = trace.record_at(trace.data.rfind(b"\n", 0, at) + 1)
-            if record.kind == "outcome" and record["intent"] == seq and not record.get("cancelled"):
-                found[run_id] = True
+    intents = {record.seq: str(record["child"]) for record in begun_children(trace, *_BEGINS)}
+    found = dict.fromkeys(intents.values(), False)
+    for outcome in _OUTCOME.finditer(trace.data, 0, trace.size) if intents else ():
+        run_id = intents.get(int(outcome[1]))
+        if run_id is not None and not trace.record_at(outcome.start() + 1).get("cancelled"):
+            found[run_id] = True
     return found
 
 
