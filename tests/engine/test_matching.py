@@ -421,7 +421,7 @@ def test_what_users_write_is_never_taken_for_a_record() -> None:
 @pytest.mark.parametrize("in_tasks", [False, True])
 def test_replaying_n_effects_takes_work_in_n(in_tasks: bool) -> None:
     """Counted in calls of functions, and not in seconds."""
-    till = Till()
+    till, asked = Till(), 0
 
     async def work(state: Shop) -> Any:
         if not in_tasks:
@@ -448,7 +448,7 @@ def test_replaying_n_effects_takes_work_in_n(in_tasks: bool) -> None:
         assert found == []
         return counted
 
-    asked, engine = 0, Engine(Hook(work), seed=1)
+    engine = Engine(Hook(work), seed=1)
     calls_of(10)
     few, many = calls_of(100), calls_of(800)
     assert many < 8.8 * few
