@@ -334,7 +334,8 @@ def used_so_far(trace: Trace) -> RunUsage:
     """What a run has used: its end's or last commit's account, else with the outcomes and child runs after it."""
     end = trace.ending.record
     if end is not None:
-        return RunUsage(**end["usage"])
+        used = end.get("usage") or {}
+        return RunUsage(**{name: used[name] for name in RunUsage.__slots__ if used.get(name) is not None})
     since: list[Usage] = []
     opened: dict[str, None] = {}
     booked: Mapping[str, Any] = {}

@@ -7,7 +7,7 @@ import orjson
 
 from ..errors import RefoldError
 from ..tasks import Task
-from ..traces import Record, Step, Trace
+from ..traces import Record, Step, Trace, TraceError
 from ..traces.compare import make_patch
 from .budget import RuntimeBudget
 from .context import Frame, reset_frame, set_frame
@@ -146,7 +146,8 @@ class _Verification:
         self._enter(step, state)
         recorded = step.decided
         if recorded is None:  # a child run begins with a candidate of its parent's
-            assert step.decision is not None
+            if step.decision is None:
+                raise TraceError(f"step {step.index} was committed, and the trace has no decision of it")
             return Decision.from_dict(next(r["decision"] for r in step.records if r.kind == "decide"))
         last = not any(r.kind == "decide" and isinstance(r["decision"].get("candidates"), int) for r in step.records)
 

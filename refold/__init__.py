@@ -41,8 +41,8 @@ _ROOMS = {
     """,
     "traces": """
         ABSENT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate PatchError
-        Record RecordError Repair Replay SUFFIX Step Trace TraceCorruptError TraceDiff TraceError
-        TraceExistsError TraceLockedError TraceNotFoundError TraceSummary TraceWriteError TraceWriter
+        NotATraceError PhaseDiff Record RecordError Repair Replay SUFFIX Step Trace TraceCorruptError TraceDiff
+        TraceError TraceExistsError TraceLockedError TraceNotFoundError TraceSummary TraceWriteError TraceWriter
         apply_patch blob_reference branches_folder changes_of copy_json escape family is_blob join_pointer
         list_traces patched repair replay same_json split_pointer summarize
     """,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import RefoldError
+from .workspace import followed
 
 
 class CopyRefusedError(RefoldError):
@@ -61,7 +62,7 @@ def _copy_folder(root: Path, source: Path, target: Path, check: Callable[[], Non
 def _link_text(root: Path, link: Path) -> str:
     text = os.readlink(link)
     try:
-        leads_to = link.resolve()
+        leads_to = followed(link)
     except (OSError, RuntimeError) as error:
         raise CopyRefusedError(f"can't copy the link {link}: it leads round in a circle; remove it") from error
     if not leads_to.is_relative_to(root):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import ELOOP
 from pathlib import Path
 
 from .errors import OutsideWorkspaceError
@@ -15,6 +16,16 @@ def workspace_of(spec: EnvSpec | None, workspace: str | Path | None) -> Path:
     config = spec.config if spec is not None else {}
     own = config.get("workspace", config.get("source"))
     return base / own if isinstance(own, str) else base
+
+
+def followed(path: Path) -> Path:
+    """Give the real path; raises OSError where links go round, which `Path.resolve` does no more since Python 3.13."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == ELOOP:
+            raise
+    return path.resolve()
 
 
 def inside(root: Path, relative: str | Path) -> Path:
@@ -31,7 +42,7 @@ def inside(root: Path, relative: str | Path) -> Path:
         raise OutsideWorkspaceError(text, root, "has a NUL character")
     real_root = root.resolve()
     try:
-        real = (real_root / relative).resolve()
+        real = followed(real_root / relative)
     except (OSError, RuntimeError) as error:
         raise OutsideWorkspaceError(text, root, "can't be followed: its links go round, or it is too long") from error
     if not real.is_relative_to(real_root):

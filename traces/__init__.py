@@ -1,8 +1,10 @@
 """What happened: records, the file they are in, and everything that can be read out of it. Pure data, no user code."""
 
 from .blob import blob_reference, is_blob
-from .diff import ABSENT, Difference, TraceDiff
+from .diff import PhaseDiff, TraceDiff
+from .differences import ABSENT, Difference
 from .errors import (
+    NotATraceError,
     PatchError,
     RecordError,
     TraceCorruptError,
@@ -43,7 +45,9 @@ __all__ = [
     "Kin",
     "KinBranch",
     "KinCandidate",
+    "NotATraceError",
     "PatchError",
+    "PhaseDiff",
     "Record",
     "RecordError",
     "Repair",

@@ -7,26 +7,22 @@ from typing import Any, Protocol
 import orjson
 
 from .compare import make_patch
+from .differences import ABSENT, Difference, Twins, differences
 from .patch import escape, same_json
 from .record import Record
 from .share import Change, changes_of
 from .step import Effect, Step
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
+_IDS = frozenset(("seed", "session_id", "agent_id"))
+"""Members of a header that are drawn anew for each run."""
+_TELLING = 8
+"""Shorter texts of a header stand for many things in a run: only longer ones are taken for the same in both."""
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
 _OWN = frozenset(("run", "key", "intent"))
 """Details of a request that hold the ids of the run, or of its child."""
 _OF_CHILDREN = frozenset(("refold.child", "refold.child_state", "refold.wait_child"))
 _VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "(absent)"
-
-
-ABSENT = _Absent()
-"""Stands in a difference for what one of the traces does not have."""
 
 
 class Side(Protocol):
@@ -49,24 +45,23 @@ class Side(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One value that differs: a JSON Pointer into the phase, and both values (`ABSENT` where there is none)."""
+class PhaseDiff:
+    """What differs in one phase of one step; see `TraceDiff` for the phases."""
 
-    path: str
-    left: Any
-    right: Any
-
-    def __str__(self) -> str:
-        return f"{self.path or '/'}: {_short(self.left)} | {_short(self.right)}"
+    step: int
+    phase: str
+    differences: tuple[Difference, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TraceDiff:
     """How two traces differ, at the first step and phase where they do; false where they are equal.
 
-    `phase` is header, init, decide, branch, wait, act, reduce or end. `versions` holds what differs in the versions
-    that the headers name; it is no difference by itself. `states` says what leads from the left's state after that step
-    to the right's; a run that has not that step is taken as its last state leaves it.
+    `phase` is init, decide, branch, wait, act, reduce or end, and header where nothing differs but what the runs were
+    given. `header` is what differs there in any case, without `ids`: seeds, session and agent ids, which are drawn anew
+    for each run. These, and `versions`, are no difference by themselves. Behind the headers, a text of one header and
+    what stands in its place in the other are taken for the same. `states` says what leads from the left's state after
+    that step to the right's; a run that has not that step is taken as its last state leaves it.
     """
 
     step: int | None = None
@@ -74,6 +69,8 @@ class TraceDiff:
     differences: tuple[Difference, ...] = ()
     versions: tuple[Difference, ...] = field(default=(), compare=False)
     states: tuple[Change, ...] = field(default=(), compare=False)
+    header: tuple[Difference, ...] = field(default=(), compare=False)
+    ids: tuple[Difference, ...] = field(default=(), compare=False)
 
     @property
     def path(self) -> str | None:
@@ -107,49 +104,124 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
     effects, and a patch that was written otherwise but leads to the same state.
     """
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
-    for step, phase, found in _phases(left, right):
+    header, ids, _ = _headers(left, right)
+    for found in diff_phases(left, right):
+        states = _state(left, found.step, found.phase), _state(right, found.step, found.phase)
+        changes = () if None in states or same_json(*states) else changes_of(states[0], make_patch(*states))
+        return TraceDiff(found.step, found.phase, found.differences, versions, changes, header, ids)
+    if header:
+        return TraceDiff(0, "header", header, versions, (), header, ids)
+    return TraceDiff(versions=versions, ids=ids)
+
+
+def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
+    """Give every phase of every step in which two traces differ, in order; what differs in the headers is left out.
+
+    From the first step on that led to another state, what each step changed is compared in place of the states.
+    """
+    _, _, twins = _headers(left, right)
+    for step, phase, found in _Phases(left, right, twins).walk():
         if found:
-            states = _state(left, step, phase), _state(right, step, phase)
-            changes = () if None in states or same_json(*states) else changes_of(states[0], make_patch(*states))
-            return TraceDiff(step, phase, tuple(found), versions, changes)
-    return TraceDiff(versions=versions)
+            yield PhaseDiff(step, phase, tuple(found))
 
 
-def differences(left: Any, right: Any, path: str = "", ignore: frozenset[str] = frozenset()) -> Iterator[Difference]:
-    """Give the smallest parts in which two JSON values differ, `ignore`d members left out."""
-    if left is right:
-        return
-    if isinstance(left, dict) and isinstance(right, dict):
-        for name in left | right:
-            if name not in ignore:
-                yield from differences(
-                    left.get(name, ABSENT), right.get(name, ABSENT), f"{path}/{escape(str(name))}", ignore
-                )
-    elif isinstance(left, list) and isinstance(right, list):
-        for index in range(max(len(left), len(right))):
-            a = left[index] if index < len(left) else ABSENT
-            b = right[index] if index < len(right) else ABSENT
-            yield from differences(a, b, f"{path}/{index}", ignore)
-    elif not same_json(left, right):
-        yield Difference(path, left, right)
+def _headers(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
+    """What differs in the headers; which of it are ids; and the texts that stand for the same in both."""
+    found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
+    ids = tuple(each for each in found if each.path.rpartition("/")[2] in _IDS)
+    texts = [
+        (each.left, each.right)
+        for each in (*found, Difference("", left.run_id, right.run_id))
+        if isinstance(each.left, str) and isinstance(each.right, str) and len(each.left) >= _TELLING
+    ]
+    texts.sort(key=lambda pair: -len(pair[0]))  # one that holds another goes first
+    return tuple(each for each in found if each not in ids), ids, tuple(texts)
 
 
-def _phases(left: Side, right: Side) -> Iterator[tuple[int, str, list[Difference]]]:
-    yield 0, "header", list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
-    count = max(len(left.steps), len(right.steps))
-    first = _effects(_step(left, 0), _step(right, 0), "init")
-    yield 0, "init", [*first, *differences(left.first_state, right.first_state, "/state")]
-    for k in range(count + 1):
-        a, b = _step(left, k), _step(right, k)
-        if a is None and b is None:
-            break
-        yield k, "decide", [*_effects(a, b, "decide"), *differences(_proposed(a), _proposed(b), "/decision")]
-        yield k, "branch", _branched(a, b)
-        yield k, "wait", list(differences(_waits(a), _waits(b), "/waits"))
-        observed = differences(a and a.observation, b and b.observation, "/observation")
-        yield k, "act", [*_effects(a, b, "act"), *observed]
-        yield k, "reduce", _reduced(a, b)
-    yield count, "end", list(differences(_end(left), _end(right)))
+class _Phases:
+    """The phases of two traces, compared."""
+
+    def __init__(self, left: Side, right: Side, twins: Twins) -> None:
+        self.left, self.right, self.twins = left, right, twins
+        self.parted = False
+        """Whether an earlier step led to another state."""
+
+    def walk(self) -> Iterator[tuple[int, str, list[Difference]]]:
+        """Give the step, the phase and what differs there, for each of them."""
+        left, right = self.left, self.right
+        count = max(len(left.steps), len(right.steps))
+        first = self._effects(_step(left, 0), _step(right, 0), "init")
+        found = [*first, *self._differences(left.first_state, right.first_state, "/state")]
+        self.parted = bool(found)
+        yield 0, "init", found
+        for k in range(count + 1):
+            a, b = _step(left, k), _step(right, k)
+            if a is None and b is None:
+                break
+            decided = self._differences(_proposed(a), _proposed(b), "/decision")
+            yield k, "decide", [*self._effects(a, b, "decide"), *decided]
+            yield k, "branch", self._branched(a, b)
+            yield k, "wait", list(self._differences(_waits(a), _waits(b), "/waits"))
+            observed = self._differences(a and a.observation, b and b.observation, "/observation")
+            yield k, "act", [*self._effects(a, b, "act"), *observed]
+            found = self._reduced(a, b)
+            self.parted = self.parted or bool(found)
+            yield k, "reduce", found
+        yield count, "end", list(self._differences(_end(left), _end(right), ""))
+
+    def _differences(self, left: Any, right: Any, path: str) -> Iterator[Difference]:
+        return differences(left, right, path, twins=self.twins)
+
+    def _reduced(self, a: Step | None, b: Step | None) -> list[Difference]:
+        if (a is None or not a.committed) and (b is None or not b.committed):
+            return []
+        if a is None or b is None or a.committed is not b.committed:
+            left = a.patch if a is not None and a.committed else ABSENT
+            return [Difference("/patch", left, b.patch if b is not None and b.committed else ABSENT)]
+        if same_json(a.patch, b.patch):
+            return []
+        if not self.parted:
+            return list(self._differences(a.state, b.state, "/state"))
+        return list(self._differences(_changed(a), _changed(b), "/state"))
+
+    def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
+        """Compare what the branches of a step came to, runs by their place, and the decision that was carried out."""
+        if not (a and a.branches) and not (b and b.branches):
+            return list(self._effects(a, b, "branch"))
+        left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
+        return [
+            *self._effects(a, b, "branch"),
+            *self._differences(left, right, "/branches"),
+            *self._differences(a and a.decision, b and b.decision, "/decision"),
+        ]
+
+    def _effects(self, a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
+        """Match the effects of a phase by what was called; those left over by name, so that arguments are compared."""
+        left, right = _called(a, phase), _called(b, phase)
+        for call in [call for call in left if call in right]:
+            yield from self._differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
+        rest: dict[str, list[Effect]] = {}
+        for effect in right.values():
+            rest.setdefault(effect.name, []).append(effect)
+        for effect in left.values():
+            other = rest[effect.name].pop(0) if rest.get(effect.name) else None
+            path = f"/effects/{escape(effect.name)}"
+            if other is None:
+                yield Difference(path, _outcome(effect), ABSENT)
+            elif same_json(effect.args, other.args) and not self.twins:
+                yield Difference(f"{path}/digest", effect.digest, other.digest)
+            elif found := list(self._differences(effect.args, other.args, f"{path}/args")):
+                yield from found
+            else:  # the same call, but for what the headers say
+                yield from self._differences(_outcome(effect), _outcome(other), path)
+        for others in rest.values():
+            for effect in others:
+                yield Difference(f"/effects/{escape(effect.name)}", ABSENT, _outcome(effect))
+
+
+def _changed(step: Step) -> dict[str, Any]:
+    """What a step changed, by path: the new value, None where it was removed."""
+    return {change.path: change.new for change in step.changes}
 
 
 def _state(side: Side, k: int, phase: str) -> Any:
@@ -182,15 +254,6 @@ def _end(side: Side) -> dict[str, Any]:
     return end
 
 
-def _reduced(a: Step | None, b: Step | None) -> list[Difference]:
-    if (a is None or not a.committed) and (b is None or not b.committed):
-        return []
-    if a is None or b is None or a.committed is not b.committed:
-        left = a.patch if a is not None and a.committed else ABSENT
-        return [Difference("/patch", left, b.patch if b is not None and b.committed else ABSENT)]
-    return [] if same_json(a.patch, b.patch) else list(differences(a.state, b.state, "/state"))
-
-
 def _proposed(step: Step | None) -> Any:
     """The decision that the step began with: before a branch was decided, where it is one."""
     decision = None
@@ -200,18 +263,6 @@ def _proposed(step: Step | None) -> Any:
         if record.kind == "decide":
             decision = record["decision"]
     return decision
-
-
-def _branched(a: Step | None, b: Step | None) -> list[Difference]:
-    """Compare what the branches of a step came to, runs by their place, and the decision that was carried out."""
-    if not (a and a.branches) and not (b and b.branches):
-        return list(_effects(a, b, "branch"))
-    left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
-    return [
-        *_effects(a, b, "branch"),
-        *differences(left, right, "/branches"),
-        *differences(a and a.decision, b and b.decision, "/decision"),
-    ]
 
 
 def _choice(branch: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,28 +286,6 @@ def _waits(step: Step | None) -> list[dict[str, Any]]:
         for request in record["requests"]
     ]
     return sorted(asked, key=lambda request: orjson.dumps(request, option=orjson.OPT_SORT_KEYS))
-
-
-def _effects(a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
-    """Match the effects of a phase by what was called; those left over by name, so that arguments can be compared."""
-    left, right = _called(a, phase), _called(b, phase)
-    for call in [call for call in left if call in right]:
-        yield from differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
-    rest: dict[str, list[Effect]] = {}
-    for effect in right.values():
-        rest.setdefault(effect.name, []).append(effect)
-    for effect in left.values():
-        other = rest[effect.name].pop(0) if rest.get(effect.name) else None
-        path = f"/effects/{escape(effect.name)}"
-        if other is None:
-            yield Difference(path, _outcome(effect), ABSENT)
-        elif same_json(effect.args, other.args):
-            yield Difference(f"{path}/digest", effect.digest, other.digest)
-        else:
-            yield from differences(effect.args, other.args, f"{path}/args")
-    for others in rest.values():
-        for effect in others:
-            yield Difference(f"/effects/{escape(effect.name)}", ABSENT, _outcome(effect))
 
 
 def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
@@ -300,8 +329,3 @@ def _without(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without(item) for name, item in value.items() if name not in _VOLATILE}
     return [_without(item) for item in value] if isinstance(value, list) else value
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."

@@ -61,9 +61,11 @@ class TraceCorruptError(TraceError):
         where = f"{path}, line {line}" if path is not None else f"line {line}"
         facts = "" if expected is None and actual is None else f" (expected {_short(expected)}, got {_short(actual)})"
         super().__init__(
-            f"{where}: {reason}{facts}; "
-            "restore the file from a copy, or keep what stands before that line with "
-            "`refold trace repair --truncate-at-corruption`"
+            f"{where}: {reason}{facts}; restore the file from a copy"
+            + (
+                ", or keep what stands before that line with `refold trace repair --truncate-at-corruption`"
+                * (line > 1)
+            )
         )
         self.reason = reason
         self.line = line

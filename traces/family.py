@@ -8,7 +8,6 @@ from typing import Any
 from .branching import called_children, first_decision, read_branches
 from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .kin import Family, Kin
-from .lock import lock_holder
 from .relatives import branches_folder, headers_among, headers_in
 from .schema import is_run_id
 from .trace import Trace
@@ -130,7 +129,7 @@ def _facts(trace: Trace) -> Kin:
         stop_reason=trace.stop_reason,
         steps=trace.step_count,
         parent=_link(trace),
-        pid=lock_holder(path) if path is not None and status in ("interrupted", "waiting") else None,
+        pid=trace.pid if status in ("interrupted", "waiting") else None,
     )
 
 

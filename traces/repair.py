@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import TraceCorruptError, TraceError
+from .lines import Lines
 from .store import FileStore
 from .trace import Trace
 
@@ -28,12 +29,14 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
 
     A trace with a bad line in the middle is left alone and `TraceCorruptError` is raised, unless
     `truncate_at_corruption`: then the file is first copied to `<name>.bak` beside it and everything from that line on
-    is cut off. Raises `TraceLockedError` while somebody writes, `TraceNotFoundError`.
+    is cut off. A file that is no trace, or whose header is damaged, is left as it is. Raises `TraceLockedError` while
+    somebody writes, `TraceNotFoundError`.
     """
     path = Path(path)
     store = FileStore.open(path)
     try:
         data = store.read()
+        Lines(data, path).check_kind()
         trace, backup, found = Trace(data, path=path), None, None
         while True:
             try:
@@ -42,7 +45,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
             except TraceError as error:
                 if not (isinstance(error, TraceCorruptError) and error.path == path):
                     break  # all of this file is whole; the run that it begins with is missing or damaged
-                if not truncate_at_corruption:
+                if not truncate_at_corruption or error.line <= 1:  # nothing would be left
                     raise
                 found = found or error
                 trace = Trace(data[: trace.line_offset(error.line)], path=path)

@@ -1,10 +1,11 @@
 """A cursor that goes forward and back through a run; it shows what was recorded and computes nothing anew."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from .step import Step
-from .trace import Trace
+from .trace import Trace, as_trace
 
 
 class Replay:
@@ -52,6 +53,6 @@ class Replay:
         return len(self.trace.steps)
 
 
-def replay(trace: Trace) -> Replay:
-    """Open a cursor at the beginning of a trace."""
-    return Replay(trace)
+def replay(trace: Trace | Path | str, traces: Path | str = "runs") -> Replay:
+    """Open a cursor at the beginning of a trace: a `Trace`, a file's path, or a run id in the folder `traces`."""
+    return Replay(as_trace(trace, traces))

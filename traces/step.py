@@ -111,11 +111,13 @@ class Step:
             return found
         for each in (self._commit.get("observation") or {}).get("results", ()):
             if isinstance(each, int):
-                error = self._outcome(self._commit, each)[1].get("error")
-                found.append(None if error is None else (error["type"], error["message"]))
+                outcome = self._outcome(self._commit, each)[1]
+                error = outcome.get("error")
+                found.append(_told_error(outcome.get("result")) if error is None else (error["type"], error["message"]))
             else:
                 message = each.get("error")
-                found.append(None if message is None else (str(each.get("error_type")), message))
+                told = _told_error(each.get("output"))
+                found.append(told if message is None else (str(each.get("error_type")), message))
         return found
 
     @property
@@ -173,6 +175,14 @@ class Step:
             "error": None if error is None else error.get("message"),
             "error_type": None if error is None else error.get("type"),
         }
+
+
+def _told_error(output: Any) -> tuple[str, str] | None:
+    """The type and the message of an error that a tool of an Agent gave back for the model to read."""
+    told = output.get("metadata") if isinstance(output, dict) else None
+    if not isinstance(told, dict) or not isinstance(told.get("error_type"), str):
+        return None
+    return told["error_type"], str(told.get("error"))
 
 
 NESTED = 100

@@ -1,6 +1,6 @@
 """A trace that is read: everything else that is known of a run is a projection of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, overload
@@ -10,19 +10,20 @@ import orjson
 from .bases import Bases, Member
 from .blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .check import check_structure
-from .diff import TraceDiff, diff_traces
+from .diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
 from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .find import Blame, blame
 from .fold import Fold, commit_offset, count_commits, plan_state
 from .history import History
 from .lines import Lines
+from .lock import lock_holder
 from .opening import read_file
 from .record import Record
 from .relatives import find_relative
 from .schema import DEPTH, is_shallow
 from .sequences import Records, Steps
 from .step import Step
-from .store import MemoryStore, trace_name
+from .store import SUFFIX, MemoryStore, trace_name
 from .tail import Ending, read_ending
 
 State = TypeVar("State", covariant=True)
@@ -123,6 +124,11 @@ class Trace:
         if first.kind != "header":
             raise TraceCorruptError("the trace does not begin with its header", 1, path=self.path)
         return first
+
+    @property
+    def pid(self) -> int | None:
+        """The process that writes to the trace's file now, where the system tells."""
+        return lock_holder(self.path) if self.path is not None else None
 
     @property
     def budget(self) -> dict[str, Any]:
@@ -265,9 +271,13 @@ class Trace:
         """
         return list(blame(self._lines, self.history, path))
 
-    def diff(self, other: "Trace") -> TraceDiff:
+    def diff(self, other: "Trace | Path | str") -> TraceDiff:
         """Give the first step and phase where the other trace differs, and how; false where they are equal."""
-        return diff_traces(self, other)
+        return diff_traces(self, as_trace(other))
+
+    def diff_all(self, other: "Trace | Path | str") -> Iterator[PhaseDiff]:
+        """Give every phase of every step where the other trace differs; what differs in the headers is in `diff`."""
+        return diff_phases(self, as_trace(other))
 
     def check(self) -> None:
         """Check the whole trace: each hash, the numbering, the structure, each snapshot against the fold.
@@ -362,3 +372,12 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<Trace {self.run_id}: {self.step_count} steps, {self.status}>"
+
+
+def as_trace(named: Trace | Path | str, traces: Path | str = "runs") -> Trace:
+    """Give the trace that is meant: a trace itself, the path of a file, or a run id in the folder `traces`."""
+    if isinstance(named, Trace):
+        return named
+    path = Path(named)
+    beside = Path(traces) / f"{named}{SUFFIX}"
+    return Trace.load(beside if not path.exists() and beside.exists() else path)

@@ -1,6 +1,5 @@
 """What `refold trace ls` does: the runs of a folder at a glance."""
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from rich.text import Text
 from ..traces import TraceSummary, list_traces
 from .failures import InputError
 from .out import console, is_terminal, say, table, write_json
-from .text import brief, clean, size_text
+from .text import brief, clean, moment_text, size_text
 from .wording import status_text
 
 
@@ -46,7 +45,7 @@ def _row(summary: TraceSummary, width: int) -> list[Text]:
         status_text(standing(summary), summary.stop_reason or (brief(summary.error, 50) if summary.error else None)),
         Text(str(summary.steps)),
         Text(brief(summary.objective or "", max(20, min(60, width // 3)))),
-        Text(datetime.fromtimestamp(started).strftime("%Y-%m-%d %H:%M:%S") if started is not None else "", "dim"),
+        Text(moment_text(started) if started is not None else "", "dim"),
         Text(size_text(summary.size), "dim"),
     ]
 

@@ -1,18 +1,24 @@
 """Where output goes: a console that takes text literally, plain lines where nobody watches, JSON for machines."""
 
 import contextlib
+import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, TextIO
 
 import orjson
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ..printable import printable_json
 from .wrapping import hanging
+
+_SAMPLE = 500
+"""How many rows are looked at for the widths of a table's columns."""
+_NARROW = 8
+"""Columns are made no narrower than this, while there are wider ones."""
 
 
 class _Console(Console):
@@ -40,13 +46,17 @@ def say(out: Console, *lines: Text) -> None:
     """Prints lines: broken to a terminal's width; where nobody watches, as they are."""
     for line in lines:
         for piece in hanging(line, out.width) if is_terminal() else (line,):
-            out.print(piece, soft_wrap=True)
+            _print(out, piece)
 
 
 def write_json(value: Any) -> None:
     """Writes one JSON value in UTF-8, in a line of its own, on stdout; what hides or steers stands as an escape."""
     sys.stdout.flush()
-    data = printable_json(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+    try:
+        data = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # orjson writes 254 levels, and a page of a replay has some around what is in the trace
+        data = json.dumps(value, ensure_ascii=False).encode() + b"\n"
+    data = printable_json(data)
     try:
         sys.stdout.buffer.write(data)
     except AttributeError:  # a stdout that somebody replaced by one of text
@@ -54,27 +64,54 @@ def write_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def table(out: Console, headings: Sequence[str], rows: Sequence[Sequence[Text]], numbers: Sequence[int] = ()) -> None:
-    """A table: fitted to a terminal, else plain columns that cut nothing. `numbers`: columns set to the right."""
+def table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[Text]], numbers: Sequence[int] = ()) -> None:
+    """A table: fitted to a terminal, else plain columns that cut nothing. `numbers`: columns set to the right.
+
+    Rows are printed as they come: the first few hundred say how wide the columns are.
+    """
+    coming = iter(rows)
+    first = [list(cells) for cells in islice(coming, _SAMPLE)]
+    columns = range(len(headings))
+    widths = [max(len(headings[i]), *(cells[i].cell_len for cells in first), 0) for i in columns]
     if is_terminal():
-        grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for index, heading in enumerate(headings):
-            right = index in numbers
-            grid.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
-        for row in rows:
-            grid.add_row(*row)
-        out.print(grid)
+        widths = fitted(widths, out.width - 2 * (len(headings) - 1), numbers)
+        for cells in chain([[Text(heading, "bold") for heading in headings]], first, coming):
+            pieces = [list(hanging(cell, width)) for cell, width in zip(cells, widths, strict=True)]
+            for line in range(max(map(len, pieces))):
+                _print_row(out, [each[line] if line < len(each) else Text() for each in pieces], widths, numbers)
         return
-    lines = [[Text(heading) for heading in headings], *rows]
-    widths = [max(cells[index].cell_len for cells in lines) for index in range(len(headings))]
-    for cells in lines:
-        line = Text()
-        for index, cell in enumerate(cells):
-            pad = " " * (widths[index] - cell.cell_len)
-            last = index == len(cells) - 1
-            line.append_text(Text(pad) + cell if index in numbers else cell if last else cell + Text(pad))
-            line.append("" if last else "  ")
-        say(out, line)
+    for cells in chain([[Text(heading) for heading in headings]], first, coming):
+        _print_row(out, cells, widths, numbers)
+
+
+def fitted(widths: Sequence[int], room: int, fixed: Sequence[int]) -> list[int]:
+    """The widths made to fit: the widest columns give way first, those that are `fixed` last."""
+    found = list(widths)
+    while sum(found) > room:
+        order = [i for i in range(len(found)) if i not in fixed and found[i] > _NARROW] or range(len(found))
+        widest = max(order, key=lambda i: found[i])
+        if found[widest] <= 1:
+            break
+        found[widest] -= 1
+    return found
+
+
+def _print_row(out: Console, cells: Sequence[Text], widths: Sequence[int], numbers: Sequence[int]) -> None:
+    line = Text()
+    for index, cell in enumerate(cells):
+        pad = " " * (widths[index] - cell.cell_len)
+        last = index == len(cells) - 1
+        line.append_text(Text(pad) + cell if index in numbers else cell if last else cell + Text(pad))
+        line.append("" if last else "  ")
+    _print(out, line)
+
+
+def _print(out: Console, line: Text) -> None:
+    """Prints a line as it is; where nobody sees colours, past rich, which takes longer than all the rest."""
+    if out.is_terminal:
+        out.print(line, soft_wrap=True)
+    else:
+        out.file.write(line.plain + "\n")
 
 
 @contextlib.contextmanager

@@ -34,8 +34,10 @@ class Pages:
         if number == len(self) - 1:
             return Text("the end", "bold")
         step = self.step(number)
-        left = "" if step.committed else "  left unfinished"
-        return Text(f"step {step.index}", "bold").append(left, "magenta").append(f"  {time_text(step)}", "dim")
+        title = Text(f"step {step.index}", "bold")
+        if not step.committed:
+            title.append("  ").append_text(left_text(self.trace))
+        return title.append(f"  {time_text(step)}", "dim")
 
     def lines(self, number: int, full: bool = False, hint: str = "") -> Iterator[Text]:
         """What stands on a page."""
@@ -66,7 +68,7 @@ class Pages:
             ("versions", ", ".join(f"{k} {v}" for k, v in (header.get("versions") or {}).items())),
         ]
         for label, text in rows:
-            yield Text(f"{label:<11}", "dim").append(clean(text))
+            yield Text(f"{label:<10} ", "dim").append(clean(text))
         first: dict[str, Any] | None = self.trace.first_state
         yield Text("first state" if first is not None else "init_state gave no state", "bold")
         for name, value in (first or {}).items():
@@ -75,7 +77,7 @@ class Pages:
     def _end(self, full: bool, hint: str) -> Iterator[Text]:
         trace = self.trace
         for label, text in summary_rows(Summary.of_trace(trace)):
-            yield Text(f"{label:<11}", "dim").append_text(text)
+            yield Text(f"{label:<10} ", "dim").append_text(text)
         if trace.torn:
             yield Text(
                 f"{len(trace.torn):,} bytes behind the last whole record are torn; resume or repair cuts them off"
@@ -85,6 +87,11 @@ class Pages:
             yield Text("changes", "bold")
             for change in changes_of(trace.state(-1), patch):
                 yield from change_lines(change, None if full else LONG, hint)
+
+
+def left_text(trace: Trace) -> Text:
+    """What to say of a step without a commit: somebody may be at work on it now."""
+    return Text("under way", "blue") if trace.pid is not None else Text("left unfinished", "magenta")
 
 
 def heading(trace: Trace) -> Text:

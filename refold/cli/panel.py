@@ -26,9 +26,12 @@ def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
         for label, text in rows[1:]:
-            grid.add_row(label, text)
+            if label != "trace":  # a path is printed below, where nothing breaks it
+                grid.add_row(label, text)
         style = STATUS_STYLES.get(summary.status, "")
         out.print(Panel(grid, title=rows[0][1], title_align="left", border_style=style, box=box.ROUNDED))
+        if summary.trace is not None:
+            out.print(Text("  trace  ", "dim").append(clean(str(summary.trace))), soft_wrap=True)
     else:
         for label, text in rows:
             for number, line in enumerate(text.split()):

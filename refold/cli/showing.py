@@ -2,18 +2,18 @@
 
 import sys
 from collections import Counter
-from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from rich.text import Text
 
 from ..traces import Step, Trace
 from .out import console, is_terminal, say, table, write_json
-from .pages import heading
+from .pages import heading, left_text
 from .panel import summary_rows
 from .step_view import time_text
 from .summary import Summary
-from .text import LONG, clean, cut, size_text
+from .text import LONG, clean, cut, moment_text, size_text
 from .wording import decision_text, results_text
 
 
@@ -31,26 +31,26 @@ def show_trace(path: Path, as_json: bool) -> int:
         return 0
     out = console()
     task = header.get("task") or {}
-    started = datetime.fromtimestamp(header.at).strftime("%Y-%m-%d %H:%M:%S")
     rows = [
         ("module", Text(clean(str(header.get("module"))))),
         ("objective", Text(cut(clean(str(task.get("objective"))), LONG))),
-        ("started", Text(f"{started}, {size_text(trace.size)}")),
+        ("started", Text(f"{moment_text(header.at)}, {size_text(trace.size)}")),
         ("records", Text(", ".join(f"{number} {kind}" for kind, number in counts.items()))),
         *list(summary_rows(Summary.of_trace(trace)))[1:],
     ]
     say(out, heading(trace))
     for label, text in rows:
-        say(out, Text(f"{label:<11}", "dim").append_text(text))
+        say(out, Text(f"{label:<10} ", "dim").append_text(text))
     if trace.torn:
         say(out, Text(f"{len(trace.torn):,} bytes behind the last whole record are torn", "yellow"))
-    steps = [*trace.steps, *([trace.unfinished] if trace.unfinished is not None else [])]
-    if steps:
-        out.print()
+    unfinished = trace.unfinished
+    if len(trace.steps) or unfinished is not None:
+        say(out, Text())
         limit = max(20, out.width - 50) if is_terminal() else 100
-        table(
-            out, ["step", "decision", "results", "changed", "time"], [_row(s, limit) for s in steps], numbers=[0, 3, 4]
-        )
+        left = left_text(trace)
+        steps = chain(trace.steps, [] if unfinished is None else [unfinished])
+        lines = (_row(step, limit, left) for step in steps)
+        table(out, ["step", "decision", "results", "changed", "time"], lines, numbers=[0, 3, 4])
     return 0
 
 
@@ -68,17 +68,13 @@ def show_records(path: Path) -> int:
     return 0
 
 
-def _row(step: Step, limit: int) -> list[Text]:
-    observation = step.observation or {}
-    errors = [
-        None if result.get("error") is None else f"{result.get('error_type')}: {result['error']}"
-        for result in observation.get("results") or ()
-    ]
+def _row(step: Step, limit: int, left: Text) -> list[Text]:
+    errors = [None if error is None else f"{error[0]}: {error[1]}" for error in step.errors]
     changed = {op["path"] for op in step.patch if op["path"] != "/current_step"}
     return [
         Text(str(step.index), "bold"),
         Text(decision_text(step.decision, limit)),
-        results_text(errors) if step.committed else Text("left unfinished", "magenta"),
+        results_text(errors) if step.committed else left,
         Text(str(len(changed)) if step.committed else ""),
         Text(time_text(step), "dim"),
     ]

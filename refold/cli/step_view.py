@@ -32,12 +32,14 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
     yield from _decision_lines(step, limit, hint)
     yield from _observation_lines(step, limit, hint)
     shown = [
-        effect for effect in step.effects if effect.action is None or effect.children or effect.open or effect.cancelled
+        effect
+        for effect in step.effects
+        if not step.committed or effect.action is None or effect.children or effect.open or effect.cancelled
     ]
     if shown:
-        yield Text("effects", "bold")
+        yield Text("effects", "bold").append("" if step.committed else "  recorded, and folded into no state", "dim")
         for effect in shown:
-            yield from _effect_lines(effect, 1, limit, hint)
+            yield from _effect_lines(effect, 1, limit, hint, shown=step.committed)
     if step.events:
         yield Text("events", "bold")
         for event in step.events:
@@ -95,12 +97,12 @@ def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Tex
     took = {effect.action: effect.seconds for effect in step.effects if effect.action is not None}
     if results:
         yield Text("results", "bold")
-    for result in results:
+    for result, error in zip(results, step.errors, strict=True):
         seconds = took.get(result.get("id"))
         line = Text(f"    {clean(str(result.get('name')))}  ")
         took_text = f"{seconds_text(seconds)}  " if seconds is not None else ""
-        if result.get("error") is not None:
-            said = f"{clean(str(result.get('error_type')))}: {cut(clean(result['error']), limit, hint)}"
+        if error is not None:
+            said = f"{clean(error[0])}: {cut(clean(error[1]), limit, hint)}"
             line.append("failed  ", "red").append(took_text, "dim").append(said, "red")
         else:
             line.append("ok  ", "green").append(took_text, "dim").append(
@@ -123,7 +125,8 @@ def _expired(step: Step) -> bool:
     return any(request["kind"] == "wait" and request["id"] in passed for request in asked)
 
 
-def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str) -> Iterator[Text]:
+def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, shown: bool = False) -> Iterator[Text]:
+    """An effect and those inside it; `shown`: what came of an action is among the results already."""
     line = Text("    " * depth).append(f"{effect.phase}  " if depth == 1 else "", "dim")
     line.append(effect_text(effect.name, effect.args, None if limit is None else SHORT, hint))
     if _waits(effect):
@@ -134,7 +137,7 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str) -> I
         line.append("  cancelled", "magenta")
     elif effect.error is not None:
         line.append(f"  {clean(str(effect.error.get('type')))}: {clean(str(effect.error.get('message')))}", "red")
-    elif effect.action is None:
+    elif effect.action is None or not shown:
         line.append("  → ", "dim").append(cut(value_text(effect.result), limit, hint))
     if effect.seconds is not None:
         line.append(f"  {seconds_text(effect.seconds)}", "dim")

@@ -1,9 +1,11 @@
 """Text from traces made fit for a terminal: no control characters, values as JSON, long ones cut with a hint."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 from ..printable import printable as clean
+from ..printable import printable_json
 
 __all__ = [
     "LONG",
@@ -12,6 +14,7 @@ __all__ = [
     "clean",
     "count_text",
     "cut",
+    "moment_text",
     "seconds_text",
     "size_text",
     "value_text",
@@ -25,7 +28,7 @@ LONG = 400
 
 def value_text(value: Any) -> str:
     """A JSON value in one line, safe to print."""
-    return clean(json.dumps(value, ensure_ascii=False))
+    return printable_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")).decode()
 
 
 def cut(text: str, limit: int | None, hint: str = "") -> str:
@@ -52,6 +55,14 @@ def seconds_text(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def moment_text(at: float) -> str:
+    """Seconds since the epoch as a local date and time; what no calendar has, as the number."""
+    try:
+        return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{at:g} s after 1970"
 
 
 def size_text(size: int) -> str:

@@ -85,16 +85,18 @@ def blame(
 def diff(
     left: Annotated[str, typer.Argument(metavar="A", show_default=False)],
     right: Annotated[str, typer.Argument(metavar="B", show_default=False)],
+    all: Annotated[bool, typer.Option("--all", help="Every step that differs, left and right side by side.")] = False,
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Show where two runs part first, and what that made of their states; ids, times and hashes don't count.
+    """Show where two runs part first, and what that made of their states; ids, seeds, times and hashes don't count.
 
-    Exit 0 if they are equal, 1 if not.
+    What the runs were given (objective, model, budget) is said, and the steps are compared all the same. Exit 0 if they
+    are equal, 1 if not.
     """
     from .comparing import compare
 
-    return compare(find_trace(left, traces), find_trace(right, traces), json)
+    return compare(find_trace(left, traces), find_trace(right, traces), all, json)
 
 
 @trace_app.command()

@@ -110,5 +110,6 @@ def _rest(left: Sequence[KinCandidate], more: bool) -> Text:
     counts = Counter("lost" if each.lost else standing(each.run) if each.run else "not explored" for each in left)
     scores = [each.score for each in left if isinstance(each.score, int | float)]
     said = ", ".join(f"{number} {what}" for what, number in counts.most_common())
-    ranged = f"; scores {score_text(min(scores))} to {score_text(max(scores))}" if scores else ""
+    least, most = (score_text(each(scores)) for each in (min, max)) if scores else ("", "")
+    ranged = "" if not scores else f"; score {least}" if least == most else f"; scores {least} to {most}"
     return Text(f"… {f'{len(left)} more' if more else count_text(len(left), 'candidate')}: {said}{ranged}", "dim")

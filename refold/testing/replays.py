@@ -5,7 +5,7 @@ from typing import Any
 from ..engine import AgentModule, Engine, RunResult
 from ..tasks import Task
 from ..traces import Trace
-from ..traces.diff import differences
+from ..traces.differences import differences
 from .folding import fold_with_jsonpatch
 
 

@@ -62,7 +62,7 @@ BAD = [
     (["run", "task.yaml", "--task", "t"], "task.yaml has no task 't'; its tasks are x-"),
     (["resume", "none"], "there is no trace at none, and no run of that id in runs; `refold trace ls` shows"),
     (["replay"], "there are no traces in runs"),
-    (["replay", "agents.py"], "agents.py, line 1: the line has not the form of a record; "),
+    (["replay", "agents.py"], "agents.py is not a refold trace"),
     (["verify", "empty"], "there are no traces in empty"),
     (["trace", "ls", "none"], "there is no folder none; name the folder"),
     (["trace", "check", "empty"], "there are no traces in empty"),

@@ -78,14 +78,44 @@ def test_diff_of_equal_and_of_different_runs(refold: Command, trace: Path) -> No
     ran = refold("trace", "diff", trace, other)
     assert ran.code == 1
     assert ran.lines[:4] == [
-        "the traces differ first at header",
+        "the runs were given",
         "  /module",
         '    left   "agents:Counter"',
         '    right  "agents:Refused"',
     ]
+    assert ran.lines[4] == "the traces differ first at step 0, decide"
     assert refold("trace", "diff", trace, again, "--json").doc["equal"] is True
     doc = refold("trace", "diff", trace, other, "--json").doc
-    assert (doc["equal"], doc["phase"], doc["differences"][0]["path"]) == (False, "header", "/module")
+    assert (doc["equal"], doc["phase"], doc["differences"][0]["path"]) == (
+        False,
+        "decide",
+        "/decision/actions/0/name",
+    )
+    assert doc["header"][0]["path"] == "/module"
+
+
+def test_diff_goes_on_behind_seeds_and_what_the_runs_were_given(refold: Command, trace: Path) -> None:
+    seeded = refold("run", "agents:Counter", "count", "--seed", 2, "--json").doc["trace"]
+    ran = refold("trace", "diff", trace, seeded)
+    assert (ran.code, ran.lines) == (0, ["of another seed, which does not count", "the traces are equal"])
+    asked = refold("run", "agents:Counter", "count the sheep", "--seed", 1, "--json").doc["trace"]
+    ran = refold("trace", "diff", refold("run", "agents:Counter", "count the goats", "--json").doc["trace"], asked)
+    assert ran.code == 1
+    assert "the traces differ first at header" in ran.lines
+    assert ran.lines[-1] == "no step differs"
+
+
+def test_diff_shows_every_step_that_differs_side_by_side(refold: Command, trace: Path) -> None:
+    other = refold("run", "agents:Refused", "count", "--seed", 1, "--json").doc["trace"]
+    ran = refold("trace", "diff", trace, other, "--all")
+    rows = [line.split() for line in ran.lines if line[:4].strip().isdecimal()]
+    assert {row[0] for row in rows} == {"0", "1"}
+    assert ["0", "decide", "/decision/actions/0/name", '"look"', '"refuse"'] in rows
+    assert ["1", "decide", "/decision/actions/0/name", '"look"', '"refuse"'] in rows
+    phases = refold("trace", "diff", trace, other, "--all", "--json").doc["phases"]
+    assert [each["step"] for each in phases] == sorted(each["step"] for each in phases)
+    same = refold("trace", "diff", trace, trace, "--all")
+    assert (same.code, same.out) == (0, "the traces are equal\n")
 
 
 def test_check_names_the_first_damaged_line(refold: Command, trace: Path) -> None:

@@ -1,11 +1,13 @@
 """Folders of traces: listing them, and repairing one."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from refold.traces import (
+    NotATraceError,
     Trace,
     TraceCorruptError,
     TraceLockedError,
@@ -97,3 +99,30 @@ def test_repair_waits_for_nobody(tmp_path: Path) -> None:
     path = tmp_path / "r.trace.jsonl"
     with TraceWriter.create(path), pytest.raises(TraceLockedError):
         repair(path)
+
+
+@pytest.mark.parametrize(
+    "text", [b"import os\n\nprint(1)\n", b"root:x:0:0\n", b"no line", b"\xff\n", b'{"kind": "x"}\n']
+)
+def test_a_file_that_is_no_trace_is_told_as_such_and_left_alone(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(text)
+    with pytest.raises(NotATraceError, match=r"notes\.txt is not a refold trace"):
+        Trace.load(path)
+    for cut in (False, True):
+        with pytest.raises(NotATraceError):
+            repair(path, truncate_at_corruption=cut)
+    assert path.read_bytes() == text
+    assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+def test_a_damaged_header_leaves_nothing_to_keep(tmp_path: Path, write_run: WriteRun) -> None:
+    path = tmp_path / "r.trace.jsonl"
+    data = bytearray(write_run(path).data)
+    data[40] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(TraceCorruptError) as caught:
+        repair(path, truncate_at_corruption=True)
+    assert caught.value.line == 1
+    assert "truncate" not in str(caught.value)
+    assert path.read_bytes() == data

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....engine import ActionResult
+from ....errors import RefoldError
 from ..content import Content, content_part
 from ..documents import usage_from, usage_to_dict
 from ..messages import Message
@@ -92,8 +93,10 @@ class ToolOutcome:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "ToolOutcome":
-        """The outcome of a JSON form."""
-        content = doc["content"]
+        """The outcome of a JSON form; raises RefoldError where it is none."""
+        content = doc.get("content") if isinstance(doc, Mapping) else None
+        if not isinstance(content, str | list):
+            raise RefoldError("what a tool is said to have given is no outcome of a tool: it has no content")
         parts = content if isinstance(content, str) else [content_part(part) for part in content]
         return cls(parts, doc.get("stop", False), doc.get("signal"), doc.get("metadata") or {})
 
