@@ -52,6 +52,14 @@ class ToolCall(StateModel):
         """The arguments, as the model wrote them."""
         return self.function.arguments
 
+    @property
+    def args(self) -> dict[str, Any]:
+        """The arguments as a dict; raises ValueError where the model wrote no JSON object."""
+        found = json.loads(self.function.arguments or "{}")
+        if not isinstance(found, dict):
+            raise ValueError(f"the arguments of {self.name} are not a JSON object, but {type(found).__name__}")
+        return found
+
     def __str__(self) -> str:
         return f"<ToolCall {self.name}({shortened(self.arguments)}) id='{self.id}'>"
 

@@ -11,11 +11,11 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ...engine import BudgetExceeded, DivergenceError, RunClosed, effect, emit, now, perform
 from .documents import plain, usage_from, usage_to_dict
-from .events import AgentEvent, AgentStep, MetricSeries, ReactStep
+from .events import AgentEvent, AgentStep, MetricSeries, ReactStep, ToolStart
 from .generators.spending import spending
 from .hooks import CountingHook, Hook
-from .reactions import Reaction, reaction_from_dict, winner
-from .recorded_errors import error_to_dict
+from .reactions import Reaction, RetryWithFeedback, reaction_from_dict, winner
+from .recorded_errors import error_to_dict, error_type
 from .usage import Usage
 
 log = logging.getLogger("refold")
@@ -163,7 +163,7 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - a stranger's hook must not end the run; it is reported
             log.warning("the hook %r raised on %s: %r", hook.name, type(event).__name__, error)
             emit("hook_failed", hook=hook.name, event=type(event).__name__, error=error_to_dict(error))
-            return None
+            return denied_without(hook.name, event, error)
         if after != memory:
             self.changed[key] = after
         return reaction
@@ -198,6 +198,8 @@ class _Telling:
                     await checkpoint_if_cancelled()
                     log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
                     answer["error"] = error_to_dict(error)
+                    if (reaction := denied_without(hook.name, shown, error)) is not None:
+                        answer["reaction"] = plain(reaction.to_dict())
                 points = {name: series.to_list()[before.get(name, 0) :] for name, series in shown.metrics.items()}
                 if points := {name: several for name, several in points.items() if several}:
                     answer["metrics"] = points
@@ -209,6 +211,14 @@ class _Telling:
         if inside.usage is not None:
             told["used"] = usage_to_dict(inside.usage)
         return told
+
+
+def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:
+    """What stands for the answer of a hook that failed: a denial where a tool is to start, as it may be a guard."""
+    if not isinstance(event, ToolStart):
+        return None
+    why = f"the hook {hook!r} failed with {error_type(error)}, and no call is made without its answer"
+    return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
 
 
 def attach(event: AgentEvent, told: Mapping[str, Any]) -> None:

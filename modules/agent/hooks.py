@@ -13,6 +13,7 @@ from .agent_warning import AgentWarning
 from .conditions import Condition, as_condition
 from .events.base import AgentEvent
 from .events.metrics import MetricSeries
+from .events.tool_events import ToolStart
 from .reactions import Reaction
 from .scorers import Scorer, as_scorer
 
@@ -101,6 +102,8 @@ class Hook(property):
             answer = raised
         if answer is None or isinstance(answer, Reaction):
             return answer
+        if isinstance(event, ToolStart):
+            raise TypeError(f"the hook {self.name!r} returned {type(answer).__name__}: return None to let a call pass")
         told = f"the hook {self.name!r} returned {type(answer).__name__}, which is no reaction, and is not obeyed"
         warnings.warn(told, AgentWarning, stacklevel=2)
         return None

@@ -6,11 +6,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
-from ...engine import BudgetExceeded, DivergenceError, RunClosed
-from .events import AgentEvent, ToolStart
-from .hooks import CountingHook, Hook
-from .reactions import Reaction, RetryWithFeedback
-from .recorded_errors import error_type
+from .hooks import Hook
 from .tools import Tool
 
 log = logging.getLogger("refold")
@@ -46,55 +42,13 @@ def as_policy(given: Any) -> Policy | None:
 
 
 def hooks_of(policy: Policy | None) -> list[Hook]:
-    """A policy's hooks, each so that a call is denied where the hook fails."""
+    """A policy's hooks."""
     if policy is None:
         return []
-    given = getattr(policy, "hooks", ()) if _is_overridden_later(policy) else policy.get_hooks()
-    return [ClosedCount(hook) if isinstance(hook, CountingHook) else ClosedHook(hook) for hook in given]
+    return list(getattr(policy, "hooks", ()) if _is_overridden_later(policy) else policy.get_hooks())
 
 
 def _is_overridden_later(policy: Policy) -> bool:
     """Whether `hooks` was overridden by a class further down than the one that has `get_hooks`."""
     places = {name: i for i, cls in reversed(list(enumerate(type(policy).__mro__))) for name in vars(cls)}
     return "hooks" in places and places["hooks"] < places["get_hooks"]
-
-
-class ClosedHook(Hook):
-    """A policy's hook: where it raises on the start of a tool, the call is denied."""
-
-    def __init__(self, hook: Hook) -> None:
-        super().__init__(hook.func, hook.event_type, name=hook.name)
-        self.inner = hook
-
-    async def react(self, event: AgentEvent) -> Reaction | None:
-        """What the hook answers, or a denial."""
-        try:
-            return await self.inner.react(event)
-        except (BudgetExceeded, RunClosed, DivergenceError):
-            raise
-        except Exception as error:
-            if not isinstance(event, ToolStart):
-                raise
-            log.warning("the policy's hook %r raised; the call is denied", self.name, exc_info=True)
-            return _denied(self.name, event, error)
-
-
-class ClosedCount(CountingHook):
-    """A policy's counting hook: where it raises on the start of a tool, the call is denied."""
-
-    def __init__(self, hook: CountingHook) -> None:
-        super().__init__(cast(Any, hook.func), hook.event_type, name=hook.name, clock=hook.clock)
-
-    def count(self, event: AgentEvent, memory: Any) -> tuple[Reaction | None, Any]:
-        """What the hook answers, or a denial."""
-        try:
-            return super().count(event, memory)
-        except Exception as error:
-            if not isinstance(event, ToolStart):
-                raise
-            return _denied(self.name, event, error), memory
-
-
-def _denied(hook: str, event: ToolStart, error: Exception) -> Reaction:
-    why = f"the policy's hook {hook!r} failed with {error_type(error)}, and nothing is allowed without it"
-    return RetryWithFeedback(why, tool_call_id=event.tool_call.id)

@@ -9,7 +9,6 @@ from ...engine import BudgetExceeded, DivergenceError, NoRunError, RunClosed, ca
 from ..agent.current import CurrentTurn, current_turn
 from ..agent.events import ToolStart
 from ..agent.hooks import Hook
-from ..agent.policy import ClosedHook
 from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
 from ..agent.recorded_errors import error_text, error_type
 from .approving import asked
@@ -61,7 +60,7 @@ def process_judge_hook(
         ask_behavior,
         rules,
     )
-    return ClosedHook(Hook(gate.judge_call, ToolStart, name="process_judge"))
+    return Hook(gate.judge_call, ToolStart, name="process_judge")
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,47 @@ async def test_a_hook_that_raises_is_reported_and_the_others_run(caplog: pytest.
     assert "the hook 'bad' raised on ToolEnd" in caplog.text
 
 
+def _raises(event: AgentEvent) -> None:
+    raise KeyError("a bug in a guard")
+
+
+def _answers(value: Any) -> Any:
+    return lambda event: value
+
+
+def _cannot_tell(event: Any) -> bool:
+    raise ValueError("a bug in a condition")
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        Hook(_raises, ToolStart, name="guard"),
+        Hook(_raises, AgentEvent, name="guard"),
+        Hook(lambda e: None, ToolStart, _cannot_tell, name="guard"),
+        Hook(lambda e: None, ToolStart, when=[_cannot_tell], name="guard"),
+        Hook(lambda e: None, ToolStart, scorers=[_cannot_tell], name="guard"),
+        Hook(_answers(True), ToolStart, name="guard"),
+        Hook(_answers("yes"), ToolStart, name="guard"),
+        CountingHook(lambda e, memory: _raises(e), ToolStart, name="guard"),  # type: ignore[arg-type,return-value]
+        CountingHook(lambda e, memory: (None, object()), ToolStart, name="guard"),
+        Hook(lambda e: e.tool_call.args["missing"], ToolStart, name="guard"),
+    ],
+    ids=["raises", "any event", "condition", "when", "scorer", "bool", "text", "counting", "memory", "args"],
+)
+async def test_a_guard_that_fails_denies_the_call_and_is_told_of(guard: Hook) -> None:
+    agent = Agent(name="t", model=ScriptedGenerator([calls(1), "done"]), tools=[work], hooks=[guard])
+    ran.clear()
+    async with agent.stream("go") as stream:
+        events = [event async for event in stream]
+    assert ran == []
+    [text] = [m.content for m in agent.trajectory.messages if m.role == "tool"]
+    assert "the hook 'guard' failed with" in str(text)
+    assert any("'guard' failed" in str(event.error) for event in events if isinstance(event, AgentError))
+    assert agent.trajectory.trace is not None
+    assert await Engine(agent.module()).averify(agent.trajectory.trace) == []
+
+
 async def test_an_uncaught_error_ends_the_run_after_the_others_unless_a_hook_reacts() -> None:
     both = [ToolCall.of("b", "breaks"), *calls(1)]
     _, trajectory = await run([both])
