@@ -22,6 +22,7 @@ from .result import WaitRequest
 from .scheduler import spawn
 from .state import dump
 from .waits import OnWait
+from .workers import waits_in_thread
 
 T = TypeVar("T")
 _LOOK_SECONDS = 1.0
@@ -162,8 +163,9 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
 
     call.when_left = give_up
     run.waits.in_loop(start)
-    while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):
-        pass  # a task that is cancelled before it starts sets nothing
+    with waits_in_thread():
+        while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):
+            pass  # a task that is cancelled before it starts sets nothing
     if not given and call.frame.span.over and not (run.closed or run.suspended):
         raise _left(call)
     if not given:

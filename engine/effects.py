@@ -17,10 +17,11 @@ from .calls import Call, CallInfo, replayed, typed
 from .cancellation import cancel_requests, is_cancelled, stray, withdraw
 from .context import Frame, frame_or_none, in_event_loop, reset_frame, set_frame
 from .errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
+from .forked import end_child, forks
 from .lanes import lane_in
 from .marks import EffectSpec, effect, is_async, spec_of
 from .usage import Usage
-from .workers import in_thread
+from .workers import in_thread, waits_in_thread
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,15 +73,17 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     call = frame.host.begin(frame, spec, spec.named(args, kwargs))
     if call.recorded is not None:
         if not in_event_loop():  # there it came at once, and nothing in between
-            frame.host.turn_in_thread(call)
+            with waits_in_thread():
+                frame.host.turn_in_thread(call)
         return cast(R, typed(spec, replayed(call)[1]))
     if call.order is not None and not in_event_loop():
-        call.order.all_in_thread()
+        with waits_in_thread():
+            call.order.all_in_thread()
     while not started(call, args, kwargs):
         time.sleep(_POLL_SECONDS)
     token = set_frame(call.inner_frame())
     try:
-        value = fn(*args, **kwargs)
+        value = _called_here(fn, args, kwargs)
     except Exception as error:
         if _is_cut_off(error):
             call.cancelled(_CUT_OFF)
@@ -93,6 +96,20 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         reset_frame(token)
     held, data, _ = call.finish(value)
     return cast(R, typed(spec, data, held))
+
+
+def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a function; a child that it has forked ends where it ends."""
+    before = forks()
+    try:
+        value = fn(*args, **kwargs)
+    except BaseException as error:
+        if forks() != before:
+            end_child(error)
+        raise
+    if forks() != before:
+        end_child(None)
+    return value
 
 
 def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
@@ -177,7 +194,21 @@ def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaita
     if not call.spec.is_async:
         return in_thread(fn, kwargs)
     call.coroutine = fn(**kwargs)
-    return cast(Awaitable[Any], call.coroutine)
+    return _in_this_process(call.coroutine)
+
+
+async def _in_this_process(work: Awaitable[Any]) -> Any:
+    """Awaits work; a child that it has forked ends where it ends."""
+    before = forks()
+    try:
+        value = await work
+    except BaseException as error:
+        if forks() != before:
+            end_child(error)
+        raise
+    if forks() != before:
+        end_child(None)
+    return value
 
 
 def now() -> datetime:

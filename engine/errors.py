@@ -134,6 +134,10 @@ class ChildRunError(RunClosed):
     """A child run could neither be begun nor gone on with; the run fails, and its resume takes the child up again."""
 
 
+class NoThreadError(RunClosed):
+    """The process can start no thread, and has none at work that could be waited for; the run fails, and is resumed."""
+
+
 class BudgetExceeded(RefoldError, RuntimeError):
     """A budget stopped the run; `reason` is the StopReason."""
 

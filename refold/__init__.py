@@ -22,9 +22,9 @@ _ROOMS = {
         Divergence DivergenceError
         DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine EngineOwnedFieldError
         EngineUsageError ExplorationError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
-        MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError MonteCarloTreeSearch NoRunError Node
-        Observation OnWait Redactor ReduceError RunClosed RunError RunNotCompletedError RunResult RunStatus
-        RunStream RunUsage
+        MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError MonteCarloTreeSearch NoRunError
+        NoThreadError Node Observation OnWait Redactor ReduceError RunClosed RunError RunNotCompletedError
+        RunResult RunStatus RunStream RunUsage
         RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
         StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
         WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit follow_run new_id
