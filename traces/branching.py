@@ -13,7 +13,7 @@ _BRANCH = b'\n{"kind":"branch",'
 _BEGINS = ("refold.child", "refold.start_child")
 _HEAD = rb',"seq":[0-9]+,"step":[0-9]+,"at":[^,"]+'
 _INTENT = re.compile(rb'\n\{"kind":"intent"' + _HEAD + rb',"phase":"[^"]*","name":"(refold\.[a-z_]+)"')
-_OUTCOME = re.compile(rb'\n\{"kind":"outcome"' + _HEAD + rb',"intent":([0-9]+)')
+_OUTCOME = re.compile(rb'\n\{"kind":"outcome"' + _HEAD + rb',"intent":([0-9]{1,16})')
 _DECIDE = b'\n{"kind":"decide",'
 
 

@@ -89,9 +89,13 @@ def run_patch(
 
 def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | None, copy: bool) -> Any:
     """Apply one operation (see `run_patch`)."""
+    if type(op) is not dict and not isinstance(op, Mapping):
+        raise PatchError("the operation is not an object")
     try:
         kind = op["op"]
         path = op["path"]
+        if type(path) is not str and not isinstance(path, str):
+            raise PatchError("the path is not text")
         if kind == "add" or kind == "replace":
             value = op["value"]
             if copy:
@@ -107,6 +111,8 @@ def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | N
         if kind != "move" and kind != "copy":
             raise PatchError(f"there is no operation {kind!r}")
         source = op["from"]
+        if not isinstance(source, str):
+            raise PatchError("the place to take from is not text")
     except KeyError as error:
         raise PatchError(f"the operation has no member {error}") from None
     if kind == "copy":
@@ -204,5 +210,5 @@ def _unescape(token: str, pointer: str) -> str:
 
 
 def _path_of(op: Operation) -> str | None:
-    path = op.get("path")
+    path = op.get("path") if isinstance(op, Mapping) else None
     return path if isinstance(path, str) else None

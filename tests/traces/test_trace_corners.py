@@ -1,0 +1,88 @@
+"""Corners of reading and of patches that a wrong line of code once got through."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from refold.traces import PatchError, Trace, TraceCorruptError, TraceWriter, apply_patch, same_json
+from refold.traces.branching import called_children
+from refold.traces.compare import Comparison, Span
+from refold.traces.fold import fold_patches
+
+WriteRun = Callable[..., Trace]
+
+
+def test_lists_are_the_same_if_all_their_items_are() -> None:
+    assert same_json([1, 2], [1, 2])
+    assert not same_json([1, 2], [1, 3])
+    assert not same_json([1, 2], [3, 2])
+    with pytest.raises(PatchError, match="not the one that 'test' asks for"):
+        apply_patch({"l": [1, 2]}, [{"op": "test", "path": "/l", "value": [1, 3]}])
+
+
+@pytest.mark.parametrize("path", [None, 7, ["l"], {"a": 1}, True])
+@pytest.mark.parametrize("op", ["add", "remove", "replace", "test", "move", "copy", None, 3, []])
+def test_a_path_that_is_no_text_is_an_error_of_ours(op: Any, path: Any) -> None:
+    with pytest.raises(PatchError):
+        apply_patch({"l": [1]}, [{"op": op, "path": path, "from": "/l", "value": 1}])
+    if op in ("move", "copy"):
+        with pytest.raises(PatchError):
+            apply_patch({"l": [1]}, [{"op": op, "path": "/l", "from": path}])
+    with pytest.raises(PatchError):
+        apply_patch({"l": [1]}, [path])
+
+
+def test_a_container_that_is_replaced_is_written_to_anew() -> None:
+    added: Any = [{"op": "add", "path": "/l/-", "value": 1}]
+    replaced: Any = [{"op": "replace", "path": "/l", "value": []}]
+    assert fold_patches({"l": []}, [added, replaced, [{"op": "add", "path": "/l/-", "value": 2}]]) == {"l": [2]}
+    nested: Any = [{"op": "add", "path": "/d/a/b", "value": 1}]
+    other: Any = [{"op": "add", "path": "/d", "value": {"a": {}}}]
+    assert fold_patches({"d": {"a": {}}}, [nested, other, nested]) == {"d": {"a": {"b": 1}}}
+
+
+def test_a_span_is_compared_within_its_ends() -> None:
+    a, b, c = {"n": 1}, {"n": 2}, {"n": 3}
+    ops: list[dict[str, Any]] = []
+    Comparison().compare_span([0, 0, a, b, c], [0, 0, a, b, c], Span(2, 5, 2, 3), "", ops)
+    assert ops == [{"op": "remove", "path": "/4"}, {"op": "remove", "path": "/3"}]
+
+
+def test_nuls_between_whole_lines_are_corruption(write_run: WriteRun) -> None:
+    lines = write_run(steps=3).data.splitlines(keepends=True)
+    with pytest.raises(TraceCorruptError) as caught:
+        Trace.from_bytes(b"".join([*lines[:4], b"\0\0\0\n", *lines[4:]]))
+    assert caught.value.line == 5
+
+
+def test_the_line_is_named_where_a_run_begins_with_another_ones_state() -> None:
+    with TraceWriter.create(None) as root, TraceWriter.create(None, parent=root) as child:
+        root.append("header", 0, 0.0, {"format": 1, "run_id": "root"})
+        last = root.append("snapshot", 0, 0.0, {"state": {"n": 0}})
+        link = {"run": "root", "step": 0, "hash": last.hash, "candidate": 0}
+        child.append("header", 0, 0.0, {"format": 1, "run_id": "child", "parent": link})
+        child.append("snapshot", 0, 0.0, {"base": {"run": "root", "step": 0}})
+        child.append("commit", 0, 0.0, {"patch": [{"op": "replace", "path": "/n", "value": 1}]})
+        child.append("commit", 1, 0.0, {"patch": [{"op": "replace", "path": "/none", "value": 1}]})
+        with pytest.raises(TraceCorruptError) as caught:
+            child.trace().state(2)
+    assert caught.value.line == 4
+
+
+def test_whether_the_call_of_a_child_has_ended() -> None:
+    with TraceWriter.create(None) as writer:
+        writer.append("header", 0, 0.0, {"format": 1, "run_id": "r"})
+        seqs = {}
+        for name in ("ended", "cancelled", "open", "failed"):
+            call = {"phase": "act", "name": "refold.child", "child": name, "digest": name}
+            seqs[name] = writer.append("intent", 0, 0.0, call).seq
+        lookalike = {"phase": "act", "name": "mine", "args": {"name": "refold.child", "child": "no"}, "child": "none"}
+        writer.append("intent", 0, 0.0, lookalike)
+        writer.append("event", 0, 0.0, {"name": "refold.child", "data": {"intent": seqs["open"], "child": "none"}})
+        writer.append("outcome", 0, 0.0, {"intent": seqs["ended"], "result": 1})
+        error = {"type": "Cancelled", "message": ""}
+        writer.append("outcome", 0, 0.0, {"intent": seqs["cancelled"], "error": error, "cancelled": True})
+        writer.append("outcome", 0, 0.0, {"intent": seqs["failed"], "error": error, "cancelled": False})
+        found = called_children(writer.trace())
+    assert found == {"ended": True, "cancelled": False, "open": False, "failed": True}
