@@ -14,6 +14,7 @@ the emoji variation selector, line separators, lone surrogates, noncharacters.""
 _UNSAFE = re.compile(f"[{_CONTROL}{_UNSEEN}]")
 _UNSAFE_BUT_LINES = re.compile(f"[{_CONTROL}{_UNSEEN}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{_UNSEEN}]")
+"""JSON has escaped the other control characters already."""
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -23,14 +24,17 @@ def printable(text: str, *, lines: bool = False) -> str:
     return (_UNSAFE_BUT_LINES if lines else _UNSAFE).sub(_escaped, text)
 
 
-def printable_json(document: bytes) -> bytes:
+def printable_json(document: str) -> str:
     """A JSON document with JSON's own escapes for such characters: it reads as the same value."""
-    if document.isascii():
+    if document.isascii() and "\x7f" not in document:
         return document
-    text = document.decode("utf-8", "surrogatepass")
-    return _UNSAFE_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text).encode("utf-8", "surrogatepass")
+    return _UNSAFE_IN_JSON.sub(lambda found: _as_json(found), document)
 
 
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _as_json(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"

@@ -53,10 +53,10 @@ def write_json(value: Any) -> None:
     """Writes one JSON value in UTF-8, in a line of its own, on stdout; what hides or steers stands as an escape."""
     sys.stdout.flush()
     try:
-        data = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+        text = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE).decode()
     except TypeError:  # orjson writes 254 levels, and a page of a replay has some around what is in the trace
-        data = json.dumps(value, ensure_ascii=False).encode() + b"\n"
-    data = printable_json(data)
+        text = json.dumps(value, ensure_ascii=False) + "\n"
+    data = printable_json(text).encode("utf-8", "surrogatepass")
     try:
         sys.stdout.buffer.write(data)
     except AttributeError:  # a stdout that somebody replaced by one of text

@@ -28,7 +28,7 @@ LONG = 400
 
 def value_text(value: Any) -> str:
     """A JSON value in one line, safe to print."""
-    return printable_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")).decode()
+    return printable_json(json.dumps(value, ensure_ascii=False))
 
 
 def cut(text: str, limit: int | None, hint: str = "") -> str:

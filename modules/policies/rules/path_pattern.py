@@ -79,20 +79,26 @@ def _normal(path: str) -> str:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The pattern as an expression; `/**` stands for the folder itself as well."""
-    out = ""
+    """The pattern as an expression; `/**` stands for the folder itself as well.
+
+    What stands between two stars is held at its first place and never at another one (atomic groups), which is enough:
+    a later place leaves less of the path to what follows. So no path, which may be a model's, takes for ever.
+    """
+    out, deep, pieces, tail = "", "", [""], ""
     for piece in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):
         match piece:
-            case "/**/":
-                out += "/(?:.*/)?"
+            case "/**/" | "**":
+                pieces[-1] += "/" * (piece == "/**/")
+                out += f"(?>{deep}{pieces[0]}{''.join(f'(?>[^/]*?{each})' for each in pieces[1:])})"
+                deep, pieces = "(?:.*?/)??" if piece == "/**/" else ".*?", [""]
             case "/**":
-                out += "(?:/.*)?"
-            case "**":
-                out += ".*"
+                tail = "(?:/.*)?"
             case "*":
-                out += "[^/]*"
+                pieces.append("")
             case "?":
-                out += "[^/]"
+                pieces[-1] += "[^/]"
             case _:
-                out += re.escape(piece)
-    return re.compile(out, re.DOTALL)
+                pieces[-1] += re.escape(piece)
+    between = "".join(f"(?>[^/]*?{each})" for each in pieces[1:-1])
+    last = f"[^/]*{pieces[-1]}" if len(pieces) > 1 else ""
+    return re.compile(f"{out}{deep}{pieces[0]}{between}{last}{tail}", re.DOTALL)

@@ -122,9 +122,8 @@ def test_every_character_that_hides_or_steers_is_escaped() -> None:
 
 
 def test_json_reads_as_the_same_value() -> None:
-    text = json.dumps({HOSTILE: [HOSTILE.replace("\ud800", ""), "ä"]}, ensure_ascii=False)
-    document = text.encode("utf-8", "surrogatepass")
-    shown = printable_json(document)
-    assert json.loads(shown) == json.loads(document.decode("utf-8", "surrogatepass"))
-    assert not set(unsafe()) & set(shown.decode())
-    assert "ä" in shown.decode()
+    text = json.dumps({HOSTILE: [HOSTILE, "ä"]}, ensure_ascii=False)
+    shown = printable_json(text)
+    assert json.loads(shown) == json.loads(text)
+    assert not set(unsafe()) & set(shown)
+    assert "ä" in shown
