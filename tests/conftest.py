@@ -1,6 +1,9 @@
-"""What every test shares: the hypothesis profiles, and which files `make test-fast` passes over."""
+"""What every test shares: hypothesis profiles, a SIGINT that is heard, and what `make test-fast` passes over."""
 
 import os
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,3 +60,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
         if slow[item.path]:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_is_heard() -> Iterator[None]:
+    """Tests send SIGINT; a shell that starts them in the background (`nohup make test &`) has it ignored, and children
+    inherit that."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -21,6 +21,7 @@ from refold import (
     SelectFirst,
     Task,
     charge,
+    effect,
     verify,
 )
 from refold.engine import Branch
@@ -75,6 +76,7 @@ def test_observers_see_the_run_and_not_its_children() -> None:
 
 def test_a_child_is_linked_to_where_it_branched_off() -> None:
     result = explore(BeamSearch(1, 2, value), Tree())
+    assert children(result.trace)
     for child in children(result.trace):
         link = child.header["parent"]
         parent = result.trace if link["run"] == result.run_id else result.trace.relative(link["run"])
@@ -199,7 +201,9 @@ def test_a_child_that_cannot_be_written_fails_the_run_and_is_no_lost_candidate(
         write(store, data)
 
     monkeypatch.setattr(FileStore, "write", write_or_not)
-    engine = Engine(Eats(Decision.branch([eat("a"), eat("b")])), branch=BestOfN(last_letter), traces=tmp_path)
+    module = Eats(Decision.branch([eat("a"), eat("b")]))
+    module.tools = {"dish": effect(idempotent=True)(lambda name: name)}  # its sibling is cut off in one, or is not
+    engine = Engine(module, branch=BestOfN(last_letter), traces=tmp_path)
     result = engine.run("t")
     assert result.error is not None
     assert result.error.type == "TraceWriteError"
@@ -233,6 +237,7 @@ def test_one_engine_explores_for_many_runs_at_once(tmp_path: Path) -> None:
                 group.start_soon(one, salt)
 
     anyio.run(main)
+    assert sorted(found) == list(range(12))
     for salt, result in found.items():
         alone = engine.run(Task(id=f"alone{salt}", objective="go", inputs={"salt": salt}))
         assert result.state.way == alone.state.way

@@ -72,10 +72,13 @@ def test_ctrl_c_and_sigterm_write_the_end_and_are_raised_on(
         raise
     """
     with program(tail, tool, str(tmp_path)) as process:
-        assert process.stdout is not None
-        if process.stdout.readline() == "working\n":
-            process.send_signal(sent)
-        _, errors = process.communicate(timeout=60)
+        try:
+            assert process.stdout is not None
+            if process.stdout.readline() == "working\n":
+                process.send_signal(sent)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == code, errors
     trace = Trace.load(next(tmp_path.glob("*.trace.jsonl")))
     trace.check()
@@ -101,7 +104,10 @@ def test_a_full_disk_fails_the_run_keeps_what_was_written_and_starts_nothing_mor
     print(result.status, result.stop_reason, result.error.type, result.steps, ran)
     """
     with program(tail, "write", str(tmp_path), preexec_fn=limit) as process:
-        out, errors = process.communicate(timeout=60)
+        try:
+            out, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 0, errors
     status, reason, error, steps, ran = out.split()
     assert (status, reason, error) == ("failed", "unrecoverable_error", "TraceWriteError")
@@ -186,7 +192,10 @@ def test_the_result_is_what_the_trace_holds_when_the_last_step_could_not_be_writ
     print("same")
     """
     with program(tail, "write", str(tmp_path), preexec_fn=limit) as process:
-        out, errors = process.communicate(timeout=100)
+        try:
+            out, errors = process.communicate(timeout=100)
+        finally:
+            process.kill()
     assert out == "same\n", errors
 
 
