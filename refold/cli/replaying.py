@@ -71,7 +71,7 @@ def _screen(stepper: Stepper, out: Console, height: int) -> list[list[Segment]]:
     title = pages.title(stepper.page).append("  ").append_text(_place(stepper.page, len(pages) - 1))
     body = [
         line
-        for text in pages.lines(stepper.page, stepper.full, _HINT_KEY)
+        for text in pages.lines(stepper.page, stepper.full, _HINT_KEY, stepper.state)
         for piece in hanging(text, out.width)
         for line in _fitted(out, piece)
     ]

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from .pages import Pages
 
-HELP = "n next  b back  g go to  home/end  ↑↓ scroll  f full  q quit"
+HELP = "n next  b back  g go to  home/end  ↑↓ scroll  f full  s state  ? keys  q quit"
+KEYS = "n, space, →: next   b, ←: back   g: go to a step   s: the whole state after it, or what it changed   q: quit"
 _NEXT = ("n", "space", "right", "enter")
 _BACK = ("b", "left", "backspace", "p")
 _SCROLL = {"up": -1, "k": -1, "down": 1, "j": 1}
@@ -18,6 +19,8 @@ class Stepper:
     page: int = 0
     offset: int = 0
     full: bool = False
+    state: bool = False
+    """Whether the whole state that a step led to is shown, in the place of what it did."""
     typed: str | None = None
     message: str = ""
     done: bool = False
@@ -42,6 +45,11 @@ class Stepper:
         elif key == "f":
             self.full = not self.full
             self.offset = 0
+        elif key == "s":
+            self.state = not self.state
+            self.offset = 0
+        elif key == "?":
+            self.message = KEYS
         elif key in _SCROLL:
             self.offset = max(0, self.offset + _SCROLL[key])
         elif key in ("pageup", "pagedown"):

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ..engine import AgentModule, Divergence, Engine
 from ..traces import PatchError, Trace, changes_of
+from .failures import BAD_INPUT
 from .out import console, say, stdout_to_stderr, write_json
 from .resuming import runner_of
 from .step_view import change_lines
@@ -22,8 +23,11 @@ def verify_trace(path: Path, module: str | None, trust: Sequence[Path], as_json:
         found = Engine(runner if isinstance(runner, AgentModule) else runner.agent.module()).verify(trace)
     if as_json:
         write_json({"trace": str(path), "steps": trace.step_count, "divergences": [each.to_dict() for each in found]})
-        return 1 if found else 0
+        return 1 if found else 0 if trace.step_count else BAD_INPUT
     out = console()
+    if not found and not trace.step_count:
+        say(out, Text(f"nothing to verify: {clean(str(path))} holds no committed step", "yellow"))
+        return BAD_INPUT
     steps = count_text(trace.step_count, "step")
     if not found:
         say(out, Text(f"{steps} verified: the code does what the trace recorded", "green"))
