@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 # Processes that run tests: a few more than a small machine's cores, as many tests wait for processes of their own.
 WORKERS ?= 3
 
-.PHONY: help demo test test-fast test-pythons check bench clean
+.PHONY: help demo test test-fast test-pythons check bench docs clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -52,6 +52,9 @@ check: $(VENV)/refold-dev  ## lint, types, import contracts
 
 bench: $(VENV)/refold-dev  ## measure the ratios that the project promises
 	$(BIN)/python -m bench
+
+docs: $(VENV)/refold-dev  ## render the docstrings of all public names to build/docs
+	$(BIN)/python -m pdoc -o build/docs refold refold.testing $(patsubst %,refold.modules.%,agent tools mcp skills policies capabilities)
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) build dist *.egg-info
