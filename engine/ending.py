@@ -89,10 +89,12 @@ async def _finish(
         members["patch"] = patch
     try:
         run.write("end", run.step, members)
+        trace = run.writer.trace()
     except TraceWriteError as failed:
         outcome = outcome.or_failed(failed, run)
         lost = {"success": False, "reason": f"the end could not be written: {failed}"}
         task_result = task_result.model_copy(update=lost)
+        trace = run.writer.trace()
     return RunResult(
         outcome.status,
         outcome.reason,
@@ -101,7 +103,7 @@ async def _finish(
         run.step,
         usage,
         task_result,
-        run.writer.trace(),
+        trace,
         outcome.error,
     )
 

@@ -252,7 +252,7 @@ class TraceWriter:
         self._looked = monotonic()
         if self._store.is_in_place():
             return
-        self._lost = True
+        self._lost, self._ready = True, False
         with contextlib.suppress(OSError):
             self._remains = self._store.remains()
         self.failed = TraceWriteError(
@@ -266,6 +266,7 @@ class TraceWriter:
         reason = error.strerror or str(error)
         with contextlib.suppress(OSError):
             self._store.truncate(self._size)
+        self._ready = False
         self.failed = TraceWriteError(
             f"{self._name} can't be written: {reason}; what stands there is whole: make room and resume the run",
             self.path,

@@ -1,0 +1,268 @@
+"""What a run has used and who waits, in the places where only odd moments look."""
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    Observation,
+    RunResult,
+    RunStatus,
+    RuntimeBudget,
+    StateSchema,
+    StopReason,
+    Task,
+    Trace,
+    Usage,
+    ask,
+    effect,
+    emit,
+    perform,
+    run_child,
+    start_child,
+    wait_child,
+)
+from refold.engine import engine as engine_file
+from refold.engine.budget import Account
+from refold.engine.lanes import frame_variable
+from refold.engine.resume import used_so_far
+from refold.engine.waits import Waits
+from refold.testing import scripted
+
+
+class Count(StateSchema):
+    n: int = 0
+
+
+class Acts(AgentModule[Count]):
+    """Calls its tools, one a step."""
+
+    def __init__(self, *tools: Any) -> None:
+        self.tools = {tool.__name__: tool for tool in tools}
+
+    def init_state(self, task: str, **inputs: Any) -> Count:
+        return Count()
+
+    async def decide(self, state: Count) -> Decision:
+        names = list(self.tools)
+        return Decision.act([Action(names[state.n])]) if state.n < len(names) else Decision.final("done")
+
+    def reduce(self, state: Count, decision: Decision, observation: Observation) -> None:
+        state.n += 1
+
+
+def account(**limits: Any) -> Account:
+    return Account(RuntimeBudget(**limits), lambda what, used, limit: None)
+
+
+def test_what_a_call_is_charged_beyond_its_reservation_frees_nobody_elses() -> None:
+    one = account(max_tokens=100)
+    assert one.reserve(10)
+    one.charge("a", Usage(50, 0), 10)
+    assert one.reserve(40)
+    assert not one.reserve(20), "50 are used and 40 reserved: 10 are left"
+    assert one.reserve(10)
+
+
+def test_a_running_call_of_unknown_price_costs_nothing_yet() -> None:
+    one = account(max_cost_usd=1.0)
+    one.charge("a", Usage(5, 5, None), 0)
+    assert one.used_up() is None
+    one.charge("b", Usage(5, 5, 0.9), 0)
+    assert one.used_up() is None
+    one.charge("b", Usage(5, 5, 1.0), 0)
+    assert one.used_up() == StopReason.budget_cost
+
+
+def test_what_is_used_up_is_said_in_a_sentence() -> None:
+    tokens = account(max_tokens=10)
+    tokens.settle(0, Usage(12, 0, 0.0))
+    assert tokens.explain(StopReason.budget_tokens) == "the token budget is used up: 12 of 10"
+    cost = account(max_cost_usd=1.0)
+    cost.settle(0, Usage(1, 1, 1.5))
+    assert cost.explain(StopReason.budget_cost) == "the cost budget is used up: 1.5 of 1.0 USD"
+    both = account(max_cost_usd=1.0)
+    both.settle(0, Usage(1, 1, None))
+    assert "1 without a price" in both.explain(StopReason.budget_cost)
+    both.settle(0, Usage(1, 1, 1.5))
+    assert both.explain(StopReason.budget_cost) == "the cost budget is used up: 1.5 of 1.0 USD"
+
+
+def test_the_calls_of_children_in_a_step_that_was_cut_off_are_counted(tmp_path: Path) -> None:
+    @effect(idempotent=True, usage=lambda result: Usage(10, 5, 0.25))
+    async def model() -> str:
+        return "said"
+
+    class Child(Acts):
+        async def decide(self, state: Count) -> Decision:
+            await perform(model)
+            return await super().decide(state)
+
+    async def hands_over() -> None:
+        await perform(model)
+        await run_child(Child(model), "work", name="child")
+        shutil.copytree(tmp_path / "runs", tmp_path / "cut")
+
+    Engine(Acts(hands_over), traces=tmp_path / "runs").run("t")
+    used = used_so_far(Trace.load(next((tmp_path / "cut").glob("*.trace.jsonl"))))
+    assert (used.calls, used.tokens, used.cost) == (4, 60, 1.0)
+
+
+def test_a_commit_says_of_children_beside_it_what_an_account_counts() -> None:
+    class Boss(Acts):
+        def child_module(self, name: str, task: Task) -> AgentModule[Any]:
+            return scripted([Decision.final("x")])
+
+    async def begins() -> str:
+        return await start_child(scripted([Decision.final("x")]), "work", name="child")
+
+    result = Engine(Boss(begins)).run("t")
+    (told,) = next(r for r in result.trace.records if r.kind == "commit")["background"].values()
+    assert not {"steps", "seconds"} & set(told)
+    assert {"tokens_in", "tokens_out", "cost", "calls", "unpriced"} <= set(told)
+
+
+def test_whoever_no_longer_waits_for_a_child_does_not_block_the_run() -> None:
+    blocked: list[bool] = []
+
+    class Asks(Acts):
+        async def decide(self, state: Count) -> Decision:
+            await ask("?", str)
+            return Decision.final("x")
+
+    class Boss(Acts):
+        def child_module(self, name: str, task: Task) -> AgentModule[Any]:
+            return Asks()
+
+    labels: list[str] = []
+
+    async def begins() -> None:
+        labels.append(await start_child(Asks(), "work", name="child"))
+
+    @effect(timeout=0.1)
+    async def waits() -> None:
+        await wait_child(labels[0])
+
+    async def looks() -> None:
+        run = frame_variable.get().host
+        blocked.append(any(child.waits.awaited_by for child in run.children))
+        await anyio.sleep(0)
+        blocked.append(run.waits.is_blocked)
+
+    async def thinks(request: Any) -> str:
+        await anyio.sleep(0.3)
+        return "yes"
+
+    result = Engine(Boss(begins, waits, looks), on_wait=thinks).run("t")
+    assert result.status == "completed", result.error
+    assert blocked == [False, False]
+
+
+def test_a_call_that_ends_while_only_children_are_blocked_is_looked_at() -> None:
+    """Unit: what `changed` schedules."""
+    run: Any = SimpleNamespace(clock=SimpleNamespace(monotonic=lambda: 0.0), open_calls={})
+    waits, child = Waits(run, None), Waits(run, None)
+    looked: list[Any] = []
+    waits.in_loop = looked.append
+    waits.changed()
+    assert looked == []
+    waits._blocked_children.add(child)
+    waits.changed()
+    assert len(looked) == 1
+
+
+def test_what_observers_emit_between_the_hooks_belongs_to_none() -> None:
+    seen: list[str] = []
+
+    def observer(record: Any) -> None:
+        seen.append(record.kind)
+        if record.kind == "commit":
+            emit("observed")
+
+    result = Engine(Acts(lambda_tool), observers=[observer]).run("t")
+    assert result.status == "completed"
+    assert not [r for r in result.trace.records if r.kind == "event"], "it is neither dropped nor in a step"
+    assert seen[-1] == "end"
+
+
+def lambda_tool() -> None:
+    return None
+
+
+def test_calls_that_cannot_be_closed_fail_the_run_as_a_write_does(tmp_path: Path) -> None:
+    async def work() -> None:
+        next(tmp_path.glob("*.trace.jsonl")).unlink()
+        await anyio.sleep(60)
+
+    engine = Engine(Acts(work), traces=tmp_path, budget=RuntimeBudget(max_runtime_seconds=0.3))
+    result = engine.run("t")
+    assert (result.status, result.error and result.error.type) == (RunStatus.failed, "TraceWriteError")
+
+
+def test_a_commit_that_cannot_be_written_is_undone(tmp_path: Path) -> None:
+    class Loses(Acts):
+        def reduce(self, state: Count, decision: Decision, observation: Observation) -> None:
+            state.n += 1
+            if state.n == 2:
+                for path in tmp_path.glob("*.trace.jsonl"):
+                    path.rename(path.with_suffix(".moved"))
+                import time
+
+                time.sleep(0.02)
+
+    result = Engine(Loses(lambda_tool, emit_something), traces=tmp_path).run("t")
+    assert (result.status, result.error and result.error.type) == (RunStatus.failed, "TraceWriteError")
+    assert isinstance(result.state, Count)
+    assert (result.steps, result.state.n) == (1, 1)
+    assert result.trace.state(1)["n"] == 1
+
+
+def emit_something() -> None:
+    emit("something")
+
+
+@pytest.mark.parametrize(
+    ("raised", "status"), [(RuntimeError("no environment"), RunStatus.failed), (KeyboardInterrupt(), "cancelled")]
+)
+def test_what_fails_around_the_run_is_its_end_too(
+    raised: BaseException, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_environment(*args: Any, **kwargs: Any) -> Any:
+        raise raised
+
+    monkeypatch.setattr(engine_file, "open_environment", no_environment)
+    engine = Engine(Acts(lambda_tool))
+    if isinstance(raised, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            engine.run("t")
+        result: RunResult = caught.value.result  # type: ignore[attr-defined]
+    else:
+        result = engine.run("t")
+        assert result.error is not None
+        assert (result.error.message, result.error.phase) == ("no environment", "environment")
+    assert result.status == status
+    assert result.trace.records[-1].kind == "end"
+
+
+def test_a_last_flush_that_fails_is_told_where_it_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from refold.traces.store import FileStore
+
+    def full(store: FileStore) -> None:
+        raise OSError(28, "No space left on device")
+
+    def work() -> None:
+        monkeypatch.setattr(FileStore, "flush", full)
+
+    result = Engine(Acts(work), traces=tmp_path, durability="none").run("t")
+    assert (result.status, result.error and result.error.type) == (RunStatus.failed, "TraceWriteError")
+    assert result.error is not None
+    assert result.error.phase != "environment"
+    assert not result.task_result.success

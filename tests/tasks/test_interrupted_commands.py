@@ -1,0 +1,43 @@
+"""A command whose caller is interrupted is killed with its children, whatever interrupts it."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from refold.tasks import processes
+from refold.tasks.processes import ChildProcess, child_env
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), MemoryError()])
+def test_an_interrupted_command_is_killed(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "pid"
+    command = ["sh", "-c", f"sleep 600 & echo $! > {note}; wait"]
+    child = ChildProcess(command, cwd=tmp_path, env=child_env(None), stdin=None)
+    move = processes._Pipes.move
+
+    def interrupted(self: Any, seconds: float) -> bool:
+        if note.exists() and note.read_text().strip():
+            raise error
+        return move(self, seconds)
+
+    monkeypatch.setattr(processes._Pipes, "move", interrupted)
+    with pytest.raises(type(error)):
+        child.communicate(None)
+    until = time.monotonic() + 60
+    while not gone(int(note.read_text())):
+        assert time.monotonic() < until, "its child lives on"
+        time.sleep(0.01)

@@ -1,0 +1,105 @@
+"""Faults of the disk that cannot be had otherwise: each ends the writer, in words, and what stands is whole."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold import TraceExistsError, TraceWriteError
+from refold.traces import TraceWriter
+from refold.traces.store import FileStore
+
+NO_SPACE = OSError(28, "No space left on device")
+EVENT = {"name": "x", "data": {}}
+
+
+def begun(path: Path, **options: Any) -> TraceWriter:
+    return TraceWriter.create(path, **options)
+
+
+def test_a_blob_that_cannot_be_written_ends_the_writer(tmp_path: Path) -> None:
+    path = tmp_path / "x.trace.jsonl"
+    (tmp_path / "x.blobs").write_text("a file where the folder should be")
+    with begun(path) as writer:
+        writer.append("event", 0, 1.0, EVENT)
+        with pytest.raises(TraceWriteError, match="can't be written"):
+            writer.put_blob(b"large" * 100)
+        assert writer.failed is not None
+        with pytest.raises(TraceWriteError, match="can't be written"):
+            writer.append("event", 0, 2.0, EVENT)
+        with pytest.raises(TraceWriteError):
+            writer.put_blob(b"other")
+    assert len(path.read_bytes().splitlines()) == 1
+
+
+def test_another_error_where_a_file_stands_is_not_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.trace.jsonl"
+    path.write_bytes(b"")
+    with pytest.raises(TraceExistsError):
+        FileStore.create(path)
+
+    def forbidden(*args: Any) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", forbidden)
+    with pytest.raises(TraceWriteError, match="can't be created: Permission denied"):
+        FileStore.create(path)
+
+
+def test_a_trace_that_may_not_be_opened_for_writing_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.trace.jsonl"
+    begun(path).close()
+
+    def forbidden(*args: Any) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", forbidden)
+    with pytest.raises(TraceWriteError, match="can't be opened for writing: Permission denied"):
+        FileStore.open(path)
+
+
+def test_a_flush_that_fails_is_told_by_whoever_asked_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: FileStore) -> None:
+        raise NO_SPACE
+
+    for ask in ("trace", "close"):
+        writer = begun(tmp_path / f"{ask}.trace.jsonl", durability="none")
+        writer.append("event", 0, 1.0, EVENT)
+        with monkeypatch.context() as patch:
+            patch.setattr(FileStore, "flush", full)
+            with pytest.raises(TraceWriteError, match="No space left"):
+                getattr(writer, ask)()
+        with pytest.raises(TraceWriteError):
+            writer.append("event", 0, 2.0, EVENT)
+        writer.close()
+        FileStore.open(tmp_path / f"{ask}.trace.jsonl").close()  # the lock was given up
+
+
+@pytest.mark.parametrize("error", [NO_SPACE, KeyboardInterrupt()])
+@pytest.mark.parametrize("kept", [0, 5, 40, 100])
+def test_a_write_that_stops_in_the_middle_leaves_whole_lines(
+    kept: int, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.trace.jsonl"
+    writer = begun(path)
+    writer.append("event", 0, 1.0, EVENT)
+    before, write, calls = path.read_bytes(), os.write, [0]
+
+    def partial(fd: int, data: bytes) -> int:
+        calls[0] += 1
+        if calls[0] > 1:
+            raise error
+        return write(fd, data[: min(kept, len(data) - 1)])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", partial)
+        with pytest.raises(TraceWriteError if isinstance(error, OSError) else KeyboardInterrupt):
+            writer.append("event", 0, 2.0, EVENT)
+    assert path.read_bytes() == before
+    if isinstance(error, KeyboardInterrupt):  # an interrupted write is no broken disk
+        writer.append("event", 0, 3.0, EVENT)
+        assert len(path.read_bytes().splitlines()) == 2
+    writer.close()
+    lines = path.read_bytes().splitlines()
+    assert all(line.endswith(b'"}') for line in lines)
