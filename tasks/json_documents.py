@@ -26,6 +26,9 @@ def parse_json(text: str, first_line: int = 1) -> Document:
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_suspect)
     except json.JSONDecodeError as error:
+        if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 names the comma, others the bracket behind it
+            rest = text[error.pos + 1 :]
+            error = json.JSONDecodeError(error.msg, text, len(text) - len(rest.lstrip(" \t\r\n")))
         line = first_line + error.lineno - 1
         raise UnreadableError(line, f"not valid JSON: {error.msg} (column {error.colno})") from error
     except RecursionError as error:
