@@ -51,7 +51,7 @@ def apply(reading: Reading, command: Command, found: Arguments, is_fed: bool) ->
     for place in found.sets:
         name, _, value = args[place].prefix.partition("=")
         reading.set(name, Word(value if args[place].text is not None else None, value, args[place].many))
-    if "command" in marks and not found.unsure:
+    if ("command" in marks or found.command is not None) and not found.unsure:
         _run(reading, command, found, is_fed)
 
 
@@ -80,6 +80,8 @@ def _run(reading: Reading, command: Command, found: Arguments, is_fed: bool) -> 
         words, is_open = [_filled(word, mark, "") for word in words], False
     if name in ("npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "uvx", "pipx"):
         words[0] = _without_version(words[0])
+    if found.spec.name == "yarn workspace":
+        words.insert(0, Word("yarn", "yarn", raw="yarn"))
     elif name == "uv" and words[0].text is not None and words[0].text.endswith(".py"):
         words.insert(0, Word("python", "python", raw="python"))
     reading.command(words, is_fed, is_open=is_open)
@@ -105,6 +107,8 @@ def _without_version(word: Word) -> Word:
     """The name of a package, without the version that is asked for."""
     found = re.fullmatch(r"((?:@[\w.-]+/)?[\w.-]+)@[\w.^~-]+", word.text or "")
     text = found[1] if found else word.text
+    if text is not None and text.startswith("@"):
+        text = text.replace("/", "+")  # so it stands in the tables: with a slash it would be a file
     return Word(text, text, raw=word.raw) if text is not None else word
 
 

@@ -6,22 +6,35 @@ from collections.abc import Sequence
 from .awk_code import doubt_of_awk
 from .kinds import apply
 from .known import spec_of
-from .options import PLAIN, Spec, read_arguments
+from .options import PLAIN, read_arguments
 from .python_code import doubt_of_python
 from .reading import Command, Reading, is_name
 from .shell_words import Word
+from .words import words_of
+from .written import INSTALLED
 
 _SED = re.compile(
     r"(?:(?:\d+|\$|/[^/\n]*/)(?:,(?:\d+|\$|/[^/\n]*/))?!?)?\s*"
     r"(?:[pdq=]|s(?P<d>[/|,#:@])(?:(?!(?P=d))[^\n\\]|\\[^\n])*(?P=d)"
     r"(?:(?!(?P=d))[^\n\\]|\\[^\n])*(?P=d)[gpiI0-9]*)"
 )
-_SCRIPT = re.compile(r"[\w./][\w./-]*\.(m?js|cjs|m?ts|rb|pl|php|lua|R|jl|exs?)|(?:\./)?artisan|bin/console", re.ASCII)
-_INSTALLED = re.compile(
-    r"(?:.*/)?(?:node_modules|site-packages|dist-packages|lib\d*|usr|bin|libexec|share|opt|\.\w+)/.*"
+_SCRIPT = re.compile(
+    r"[\w./][\w./-]*\.(m?js|cjs|m?ts|rb|pl|php|lua|R|jl|exs?)|(?:\./)?artisan|bin/console|vendor/bin/(?:phpunit|pest|phpstan|pint|phpcs)",
+    re.ASCII,
 )
-"""Where programs are installed: what a script there does, nobody knows."""
 _PROJECT = re.compile(r"(?:src|app|apps|scripts?|tools|tests?|examples?|benchmarks?|bench|experiments?)(?:\.\w+)*")
+
+_PROGRAMS_OF = {"sphinx": "sphinx-build", "pre_commit": "pre-commit", "spacy": "spacy"}
+_MODULES = words_of(
+    """
+    pytest unittest pip venv ensurepip json.tool http.server zipfile tarfile compileall tabnanny py_compile site
+    platform sysconfig calendar this uuid dis tokenize build coverage twine virtualenv poetry pipx pipenv uv pdm
+    hatch tox nox pre_commit sphinx mkdocs jupyter mypy ruff black isort flake8 pylint pyright bandit yapf
+    autopep8 autoflake codespell vulture radon pyflakes pycodestyle pydocstyle uvicorn gunicorn hypercorn flask
+    celery alembic streamlit fastapi django nltk.downloader ipykernel spacy pip_audit pyinstaller
+    """
+)
+"""Modules that are programs."""
 
 _LITERAL = r"(?:[0-9+\-*/%.()\s]|'[\w\s.,:;!?+-]*'|\"[\w\s.,:;!?+-]*\")"
 _KNOWN_VALUES = (
@@ -47,8 +60,9 @@ INTERPRETERS = {
 }
 """Languages, and the options that are followed by code."""
 
-_PYTHON = Spec("python", marks={"stops": ""})
-_SED_OPTIONS = frozenset(["-e", "--expression"])
+_NODE_OPTION = re.compile(
+    r"--(?:inspect|inspect-brk|watch|enable-source-maps|test|no-warnings|max-old-space-size=\d+|env-file=[\w./-]+)"
+)
 
 
 def python(reading: Reading, command: Command, is_fed: bool) -> None:
@@ -81,8 +95,8 @@ def _doubt(reading: Reading, why: str | None) -> None:
 
 def _module(reading: Reading, command: Command, module: str, args: Sequence[Word], is_fed: bool) -> None:
     """A module that is run: a program of its own, or one of the project."""
-    spec = spec_of(module)
-    if spec is not None and not {"command", "sets"} & set(spec.marks):
+    spec = spec_of(_PROGRAMS_OF.get(module, module)) if module in _MODULES else None
+    if spec is not None:
         shift = len(command.args) - len(args)
         found = read_arguments(spec, args)
         inner = Command(module, tuple(args), writes=command.writes)
@@ -92,13 +106,16 @@ def _module(reading: Reading, command: Command, module: str, args: Sequence[Word
         command.cautions |= {place + shift for place in inner.cautions}
     elif _PROJECT.fullmatch(module):
         _script(reading, command, module, args)
+    elif module in ("torch.distributed.launch", "torch.distributed.run", "doctest"):
+        files = [word for word in args if not word.prefix.startswith("-")]
+        _script(reading, command, (files[0].text if files else None) or "/usr/", args)
     else:
         reading.doubt(f"what the module {module} runs is not known")
 
 
 def _script(reading: Reading, command: Command, file: str, args: Sequence[Word]) -> None:
     """A file that is run, with these arguments."""
-    if file.startswith(("/dev", "/proc", "/usr", "/lib")) or _INSTALLED.fullmatch(file):
+    if INSTALLED.fullmatch(file) or reading.written.is_elsewhere:
         reading.doubt(f"what {file} does, its name does not tell")
     reading.written.run(file)
     command.passes = True
@@ -112,7 +129,13 @@ def _script(reading: Reading, command: Command, file: str, args: Sequence[Word])
 def interpreter(reading: Reading, command: Command, is_fed: bool) -> None:
     """Another language: a file that it runs, or code that is plain."""
     name, args = command.program.casefold(), command.args
+    while name in ("node", "nodejs") and args and _NODE_OPTION.fullmatch(args[0].text or ""):
+        args = args[1:]
+    if len(args) > 1 and (args[0].text, args[1].text) in (("-r", "dotenv/config"), ("-r", "ts-node/register")):
+        args = args[2:]
     texts = [word.text for word in args]
+    if name == "php" and len(texts) == 2 and texts[0] == "-S" and re.fullmatch(r"[\w.]+:\d+", texts[1] or ""):
+        return
     if len(texts) == 1 and texts[0] in ("--version", "-v", "-V", "--help"):
         return
     if len(texts) == 2 and texts[0] in INTERPRETERS.get(name, ()) and not command.is_open:

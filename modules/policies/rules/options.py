@@ -49,7 +49,8 @@ class Spec:
         fed: what it is given as its stdin may be a command.
         single: long options have one dash; bundle: the first word is a cluster without a dash.
         stops: its options end where its operands begin; nodash: none of its operands begins with a dash.
-        plus: operands that begin with `+` are options. toolchain: they name a toolchain.
+        plus, at: operands that begin with `+` or `@` are, or hold, options. toolchain: they name a toolchain.
+        names: no operand holds a slash, which would lead to any file.
         inherits: sub-commands have its options as well; alone: it needs none; scripts: a script of the project may
         stand in its place.
     """
@@ -144,16 +145,16 @@ def read_arguments(spec: Spec, args: Sequence[Word], *, is_open: bool = False) -
     return _Reader(spec, args).read(is_open)
 
 
+_ODD = {"plus": "+", "nodash": "-", "at": "@"}
+"""What operands do not begin with, by marks."""
 _MORE = re.compile(r"\+(?:stable|beta|nightly|[0-9.]+)[\w.-]*")
 _SCRIPT = re.compile(
-    r"(?:build|dev|start|serve|test|tests|lint|format|fmt|typecheck|type-check|types|check|clean|preview|watch|storybook|"
-    r"docs|e2e|coverage|prepare|generate|gen|codegen|compile|bundle|db|migrate|seed|web|ios|android|server|client|api|app|"
-    r"ci|ci-build|validate|fix|prettier|release|package|dist|bench|benchmark|electron|example|examples|tsc|eslint|jest|"
-    r"vitest|next|vite|turbo|playwright|cypress|prisma|tauri|expo|stylelint|prebuild|postbuild|export|analyze|deploy|setup|"
-    r"bootstrap|changeset|nx|webpack|rollup|esbuild|all|up|unit|integration|debug|demo|site|website|mocha|ava|size)"
-    r"(?:[:.-][\w:.-]+)?"
+    r"(?:build|dev|start|serve|test|tests|lint|format|fmt|typecheck|type-check|types|check|clean|preview|watch|docs|e2e|"
+    r"coverage|prepare|generate|gen|codegen|compile|bundle|db|migrate|seed|web|ios|android|server|client|ci|validate|fix|"
+    r"release|package|dist|bench|example|prebuild|postbuild|export|analyze|deploy|setup|bootstrap|unit|integration|debug|"
+    r"demo|site|website)(?:[:.-][\w:.-]+)?"
 )
-"""Names that scripts of a project have, and the programs that a package manager finds in it, if these are known."""
+"""Names that scripts of a project have; other words are programs that are installed in it."""
 _COUNTED = re.compile(
     r"\$\((?:nproc|getconf _NPROCESSORS_ONLN|sysctl -n hw\.n?cpu|id -[ug]|git rev-parse (?:--short )?HEAD|"
     r"date \+%(?:[YmdHMSFsTjyu]|%(?=[YmdHMSFsTjyu])|[0-9_.:-])*)\)|"
@@ -188,7 +189,8 @@ class _Reader:
         spec = found.spec
         if spec.children and "alone" not in spec.marks and found.command is None and not self._asks():
             found.unsure.append((-1, f"which command of {spec.name} it is, is not known"))
-        if is_open and not (spec.any_option and not spec.children) and "open" not in spec.marks:
+        is_free = spec.any_option and not spec.children and "passes" not in spec.marks
+        if is_open and not is_free and "open" not in spec.marks:
             found.unsure.append((-1, f"what {spec.name} is given is known when it runs"))
         return found
 
@@ -219,9 +221,12 @@ class _Reader:
             if "toolchain" in spec.marks and _MORE.fullmatch(word.text or ""):
                 self.at += 1
                 return True
-            if "scripts" not in spec.marks or not _SCRIPT.fullmatch(word.text or ""):
+            if "scripts" not in spec.marks:
                 self._unsure(f"{spec.name} {word.raw} is not known")
                 self._rest()
+                return False
+            if not _SCRIPT.fullmatch(word.text or ""):
+                found.command = self.at
                 return False
             found.spec = Spec(f"{spec.name} {word.text}", marks={"passes": "", "runs": "", "stops": ""}, parent=spec)
         if "sets" in spec.marks and _SETS.match(word.prefix):
@@ -231,8 +236,8 @@ class _Reader:
             return False
         else:
             found.operands.append(self.at)
-            odd = ("+" if "plus" in spec.marks else "") + ("-" if "nodash" in spec.marks else "")
-            if word.prefix[:1] in (*odd,):
+            odd = [char for mark, char in _ODD.items() if mark in spec.marks]
+            if word.prefix[:1] in odd or ("names" in spec.marks and (word.text is None or "/" in word.text)):
                 self._unsure(f"what {spec.name} does with {word.raw} is not known")
         self.at += 1
         return True

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from . import variables
 from .shell_lines import Simple, read_line
 from .shell_words import Doubt, Word
-from .written import RUN_BY_OTHERS, SAFE_TARGETS, TOOL_FOLDERS, TRUSTED_FOLDERS, Written
+from .written import INSTALLED, RUN_BY_OTHERS, SAFE_TARGETS, TOOL_FOLDERS, TRUSTED_FOLDERS, Written
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _CALCULATED = re.compile(r"[A-Za-z_]\w*\+?=\"?\$\(\([^()]*\)\)\"?", re.ASCII)
@@ -137,6 +137,8 @@ class Reading:
         text = folder.text
         if text is None or RUN_BY_OTHERS.fullmatch(f"{text.rstrip('/')}/pre-commit"):
             self.written.folder = folder.raw
+        if text is None or INSTALLED.fullmatch(f"{text}/"):
+            self.written.is_elsewhere = True
 
     def set(self, name: str, value: Word) -> None:
         """Reads that a variable is set."""

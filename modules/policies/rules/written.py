@@ -19,6 +19,11 @@ RUN_BY_OTHERS = re.compile(
 )
 """Files that programs run, or that tell them what to run."""
 
+INSTALLED = re.compile(
+    r"(?:.*/)?(?:node_modules|site-packages|dist-packages|\.[\w-]+)/.*|/+(?:usr|lib\w*|s?bin|opt|snap|proc|dev)/.*"
+)
+"""Where programs are installed: what a script there does, nobody knows."""
+
 SAFE_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "-"})
 _OUTPUTS = re.compile(OUTPUTS, re.ASCII)
 
@@ -30,6 +35,8 @@ class Written:
     files: list[str | None] = field(default_factory=list)
     folder: str | None = None
     """A folder that the line goes to, in which a file may be one that others run."""
+    is_elsewhere: bool = False
+    """Whether the line goes to a folder in which programs are installed."""
     _run: list[tuple[str, str]] = field(default_factory=list)
 
     def run(self, name: str, endings: str = "") -> None:

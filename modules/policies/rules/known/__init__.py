@@ -10,7 +10,7 @@ import re
 from ..options import Spec, read_tables
 from . import builds, files, git, packages, services, wrappers
 
-_VALUES = {**git.VALUES, **builds.VALUES, **packages.VALUES, **services.VALUES}
+_VALUES = {**files.VALUES, **git.VALUES, **builds.VALUES, **packages.VALUES, **services.VALUES}
 PROGRAMS = read_tables(
     _VALUES, files.TABLE, files.FIND, wrappers.TABLE, git.TABLE, builds.TABLE, packages.TABLE, services.TABLE
 )

@@ -6,7 +6,10 @@ make,gmake: -j? -k -s -B -i -n -w -q -t -r -R -S -l? -O? -C=! -f=<file>! -I=! --
   --output-sync? --version -v --help -h --no-builtin-rules --warn-undefined-variables --print-directory --trace
   --touch --question --debug? -d -p --print-data-base :variables :passes :runs
 ninja: -C=! -j= -v -k= -t= -n -w= -d= --version :runs
-just,task: -l -n -v --list --dry-run --verbose --summary :passes :runs
+task build,test,lint,fmt,format,check,dev,run,clean,install,default,ci,docs,generate: @just
+task: --list -l --version :alone
+just: @just
+@just: -l -n -v --list --dry-run --verbose --summary :passes :runs
 cmake: -S= -B= -G= -A= -T= -D=<cmake> -U= -W= -j? -L -N -t= --build= --target= --config= --parallel? --install=
   --prefix= --preset= --fresh --version --verbose -v --clean-first --component= --strip --list-presets --graphviz=
   --log-level= -Wno-dev -Wdev --use-stderr :runs
@@ -25,28 +28,30 @@ bazel,bazelisk build,test,clean,query,fetch,info,version,shutdown,sync,mod,cquer
   --test_filter= --test_tag_filters= --build_tag_filters= --curses= --color= --nocache_test_results
   --cache_test_results= --test_arg= --define=<cmake> --stamp :runs
 bazel,bazelisk run: -c= --config= --compilation_mode= --platforms= --verbose_failures :passes :runs
-gcc,g++,cc,c++,clang,clang++: -o=> -c -S -E -g? -O? -s -w -v -M -D= -U= -I= -L= -l= -x= -W?<warn> -f?<warn> -m?<warn>
-  -std= -ansi -pedantic -pthread -shared -static -pipe -MD -MMD -MP -MF=> -MT= -include= -isystem= -ggdb -ggdb3 -Wall
-  -Wextra -Werror -Wpedantic -nostdlib -rdynamic -pie -no-pie -march= -mtune= --version --std= -dumpversion
-  -dumpmachine
+gcc,g++,cc,c++,clang,clang++: :at -o=> -c -S -E -g? -O? -s -w -v -M -D= -U= -I= -L= -l= -x= -W?<warn> -f?<warn>
+  -m?<warn> -std= -ansi -pedantic -pthread -shared -static -pipe -MD -MMD -MP -MF=> -MT= -include= -isystem= -ggdb
+  -ggdb3 -Wall -Wextra -Werror -Wpedantic -nostdlib -rdynamic -pie -no-pie -march= -mtune= --version --std=
+  -dumpversion -dumpmachine
 clang-format: -i! --style= -style= --dry-run -n --Werror --version --verbose --assume-filename=
 clang-tidy: -p= --checks= --fix! --quiet -checks= --header-filter= --warnings-as-errors= -j=
-rustc: -o=> -O -g --edition= --crate-type= --crate-name= --target= --version -V --explain= --print= --test --emit= -v
-  --cfg=
+rustc: :at -o=> -O -g --edition= --crate-type= --crate-name= --target= --version -V --explain= --print= --test --emit=
+  -v --cfg=
 rustfmt: --check --edition= --all -l -v --emit=
 cargo: -q -v -vv --quiet --verbose --version -V --list --offline --locked --frozen --color= --explain= -h --help
   :toolchain :inherits
 @cargo: -r -p= -j= -F= --release --profile= --package= --workspace --all --exclude= --lib --bin= --bins --example=
   --examples --test= --tests --bench= --benches --all-targets --features= --all-features --no-default-features
   --target= --target-dir= --manifest-path= --message-format= --jobs= --keep-going --ignore-rust-version
-  --future-incompat-report --timings? -Z= --doc --no-deps --document-private-items --open --no-run --no-fail-fast
-  --fix --allow-dirty --allow-staged --broken-code
+  --future-incompat-report --timings? --doc --no-deps --document-private-items --open --no-run --no-fail-fast --fix
+  --allow-dirty --allow-staged --broken-code
 cargo build,b,check,c,clippy,fix,rustdoc,doc,d,clean: @cargo :runs
 cargo test,t,bench,nextest: @cargo :passes :runs
 cargo nextest run,list: @cargo -E= --no-capture --retries= --test-threads= --partition= -P= --failure-output=
   --success-output= --fail-fast :passes :runs
 cargo run,r: @cargo :passes :runs
 cargo fmt: --all --check -p= --package= -q --manifest-path= --message-format= :passes
+cargo watch: -c -q -w= -i= -x=<cargo> --clear --quiet --watch= --exec=<cargo> :runs
+cargo generate: -n= --git= --name= --branch= --path=
 cargo new,init: --lib --bin --name= --edition= --vcs= :runs
 cargo add,remove,rm: --dev -D -F= --build -B --features= --no-default-features --optional --git= --branch= --tag=
   --rev= --path= -p= --package= --dry-run --rename= --registry=
@@ -59,7 +64,7 @@ cargo install,uninstall: --path= --git= --branch= --tag= --rev= --version= --ver
   -R :runs
 cargo update,search,tree,fetch,metadata,vendor,package,publish,login,logout,owner,yank: @cargo-0
 cargo generate-lockfile,locate-project,pkgid,info,version,verify-project,audit,deny,outdated: @cargo-0
-cargo machete,udeps,bloat,expand,llvm-cov,tarpaulin,msrv,semver-checks,hack,cyclonedx,geiger: @cargo-0
+cargo machete,udeps,bloat,expand,llvm-cov,tarpaulin,msrv,semver-checks,cyclonedx,geiger: @cargo-0
 cargo criterion,mutants,insta: @cargo-0
 go: :single
 go build,install,vet,list,test,get,generate,clean,fmt,doc: -v -x -n -a -race -msan -cover -trimpath -mod= -modcacherw
@@ -88,7 +93,7 @@ protoc: -I= --proto_path= --go_out= --go-grpc_out= --go_opt= --go-grpc_opt= --py
   --grpc-gateway_out= --openapiv2_out= --csharp_out= --ruby_out= --php_out= --kotlin_out=
   --experimental_allow_proto3_optional
 buf generate,lint,breaking,build,format,mod,dep: --against= -w! --path= --template=! :runs
-mvn,mvnd,mvnw: -q -B -U -o -e -X -T= -pl= -am -amd -ntp -fae -ff -fn -N -D=<maven> -P= -f=! -v -V -nsu --batch-mode
+mvn,mvnd,mvnw: -q -B -U -o -e -X -T= -pl= -am -amd -ntp -fae -ff -fn -N -D?<maven> -P? -f=! -v -V -nsu --batch-mode
   --quiet --no-transfer-progress --version --offline --update-snapshots --projects= --also-make --threads=
   --activate-profiles= --file=! --errors --fail-at-end --debug :single :runs
 gradle,gradlew: -q -i -s -S -d -x= -P= -p=! -t -m -a --no-daemon --info --stacktrace --quiet --debug --exclude-task=
@@ -99,12 +104,12 @@ gradle,gradlew: -q -i -s -S -d -x= -P= -p=! -t -m -a --no-daemon --info --stackt
   :passes :runs
 ant: -f=! -q -v -e -S -d -p -version -quiet -projecthelp :single :passes :runs
 sbt,mill,lein: --version -v :passes :runs
-javac: -d= -cp= -classpath= -source= -target= -sourcepath= -g -Xlint -Xlint:all -encoding= -nowarn -verbose --release=
-  --version -version -parameters -deprecation -h= --module-path= :single
-java: -cp= -classpath= --class-path= -jar -Xmx?<size> -ea -version --version -server --add-opens= --add-modules=
-  --module-path= -p= --enable-preview -esa :single :stops :passes :runs
-jar: -c -x -t -u -f= -v -m= -e= -C= --create --extract --file= --list --main-class= :bundle :makes=0
-kotlinc,scalac,scala-cli: -d= -include-runtime -version :single :runs
+javac: :at -d= -cp= -classpath= -source= -target= -sourcepath= -g -Xlint -Xlint:all -encoding= -nowarn -verbose
+  --release= --version -version -parameters -deprecation -h= --module-path= :single
+java: :at -cp= -classpath= --class-path= -jar -Xmx?<size> -Xms?<size> -D?<property> -ea -version --version -server
+  --add-opens= --add-modules= --module-path= -p= --enable-preview -esa :single :stops :passes :runs
+jar: :at -c -x -t -u -f= -v -m= -e= -C= --create --extract --file= --list --main-class= :bundle :makes=0
+kotlinc,scalac,scala-cli: :at -d= -include-runtime -version :single :runs
 @dotnet-1: -c= -o= -r= -f= -v= -n= -p=<cmake> -t= --configuration= --output= --runtime= --framework= --no-restore
   --no-build --verbosity= --self-contained? --project= --filter= --nologo --collect= --logger= --results-directory=
   --source= --version= --name= --force --interactive --no-incremental --launch-profile= --no-launch-profile
@@ -151,6 +156,7 @@ mix ecto.reset,ecto.drop,ecto.rollback,ecto.gen.migration,credo,dialyzer,docs,he
 mix hex.build,local.hex,local.rebar,new,release,clean,assets.deploy,assets.build,assets.setup: @mix-4
 mix setup,help,xref,coveralls,coveralls.html,archive.install,hex.outdated,hex.audit,sobelow: @mix-4
 mix doctor: @mix-4
+mix run: --no-halt --no-start --no-compile :passes :runs
 rebar3 compile,eunit,ct,release,deps,clean,dialyzer,upgrade,new,xref,get-deps,unlock,proper,edoc: --cover -v --suite=
   :runs
 rake: -T -A -P -t -j? -m -v -q -n -s --tasks --trace? --verbose --quiet --silent --dry-run --prereqs --all :passes
@@ -166,6 +172,7 @@ rails,bin/rails webpacker:install,webpacker:compile,active_storage:install,actio
 rails,bin/rails javascript:install:esbuild,css:install:tailwind,importmap:install: @rails-5
 rails,bin/rails credentials:show,secret,time:zones:all,middleware,initializers,dev:cache: @rails-5
 rails,bin/rails app:update,version: @rails-5
+rails console,c: -s --sandbox :fed :runs
 rspec: -f= -t= -e= -P= -b -c -p? -n= -fd -fp --format= --tag= --example= --pattern= --order= --seed= --fail-fast?
   --only-failures --next-failure --color --profile? --backtrace --dry-run --out=> -o=> --no-color --exclude-pattern=
   --force-color --bisect :runs
@@ -190,14 +197,14 @@ phpcs,phpcbf,psalm,pint,infection,phpmd,phan,ecs: -p -s -n --standard= --extensi
   --show-info= --no-cache --config=! --report= --memory-limit= :alone :runs
 
 # Python
-pytest,py.test: -v -vv -vvv -q -qq -x -s -l -k= -m= -n= -r= -rA -ra -rs -rf -rP -rN -rfE -h --co --collect-only
+pytest,py.test: :at -v -vv -vvv -q -qq -x -s -l -k= -m= -n= -r= -rA -ra -rs -rf -rP -rN -rfE -h --co --collect-only
   --maxfail= --lf --ff --nf --last-failed --failed-first --new-first --sw --stepwise --stepwise-skip --tb=
   --durations= --durations-min= --capture= --cov? --cov-report= --cov-fail-under= --cov-branch --cov-append
   --cov-config= --no-cov --cov-context= --no-cov-on-fail --junitxml=> --junit-xml=> --timeout= --timeout-method=
   --numprocesses= --dist= --maxprocesses= --reruns= --reruns-delay= --only-rerun= --html=> --self-contained-html
   --ignore= --ignore-glob= --deselect= --strict --strict-markers --strict-config --disable-warnings
   --disable-pytest-warnings --no-header --no-summary --show-capture= --showlocals --color= --verbose --quiet
-  --exitfirst --import-mode= --basetemp= --cache-clear --cache-show? --pyargs --doctest-modules --doctest-glob=
+  --exitfirst --import-mode= --basetemp=! --cache-clear --cache-show? --pyargs --doctest-modules --doctest-glob=
   --doctest-continue-on-failure --runxfail --markers --fixtures --fixtures-per-test --setup-show --setup-only
   --setup-plan --asyncio-mode= --benchmark-only --benchmark-skip --benchmark-disable --benchmark-autosave
   --benchmark-save= --benchmark-compare? --benchmark-json=> --benchmark-sort= --benchmark-columns=
@@ -255,8 +262,8 @@ blue,djlint,sqlfluff,usort,ufmt: @black-7
   --external-sources --extends= --ext= --cache --no-progress --show-progress --config-file=! --isolated
   --error-exitcode= --std= --language= --suppress= --force --inline-suppr --no-error-on-unmatched-pattern --output=>
   --output-file=> --max-warnings= --diff --no-banner --source= --exit-code= --ignore-unfixed --scanners= --vuln-type=
-  --dir= --soft-fail --framework= --compact --production --no-exit-code --indent= --color= --gha-warnings
-  --baseline= --minimum= --only= --files= --dot :runs
+  --dir= --soft-fail --framework= --compact --production --no-exit-code --indent= --color= --gha-warnings --baseline=
+  --minimum= --only= --files= --dot :runs
 flake8,pylint,pyflakes,pycodestyle,pydocstyle,bandit,vulture,radon,xenon,prospector,pylama: @flake8-8
 darglint,interrogate,codespell,safety,pip-audit,deptry,pyright,basedpyright,ty,pyre,pytype: @flake8-8
 semgrep,detect-secrets,yamllint,ansible-lint,cfn-lint,checkov,hadolint,shellcheck,shfmt: @flake8-8
@@ -318,7 +325,17 @@ cython,cythonize,pyinstaller,nuitka,maturin,cibuildwheel: -3 -i -a -f -j= -o= -n
   --windowed --name= --icon= --add-data= --clean --release --inplace --force --annotate --output-dir= --platform=
   --distpath= --standalone -m -r --strip --hidden-import= --interpreter= --sdist --out= --features= :runs
 
+mlflow ui,server: --port= --host= -p= -h= --backend-store-uri= --default-artifact-root=
+wandb login,init,sync,offline,online,status: --relogin --host=
+latexmk: -pdf -c -C -pvc -f -g -silent -quiet -interaction= -outdir= -output-directory= -xelatex :single :passes :runs
+pdflatex,xelatex,bibtex,biber,makeindex: -interaction= -output-directory= -halt-on-error -synctex= :single :passes
+convert,identify: -resize= -quality= -density= -background= -flatten -crop= -rotate= -strip -gravity= -extent=
+  -format= :single :passes
+
 # JavaScript
+vue create,add,invoke,serve,build,ui,upgrade: --default --preset= -p= -d :runs
+strapi develop,start,build,new,generate,export,import: --quickstart -f= --file= --watch-admin --no-run :runs
+nest new,generate,g,start,build,info,add: --watch --debug -p= --package-manager= --skip-git --strict -w :runs
 tsc,vue-tsc,tsgo: -p=! -b -w --noEmit --build --watch --project=! --outDir= --declaration --emitDeclarationOnly
   --strict --target= --module= --init --skipLibCheck --pretty --incremental --sourceMap --esModuleInterop --lib=
   --jsx= --version -v --outFile=> --rootDir= --allowJs --checkJs --listFiles --clean --force --verbose --diagnostics
@@ -368,12 +385,12 @@ storybook,start-storybook,build-storybook,sb,web-test-runner,wtr,tape,nightwatch
   --no-git --template= --typescript --ts --js --tailwind --eslint --app --use-npm --use-yarn --use-pnpm :runs
 vite,webpack,esbuild,parcel,next,nuxt,nuxi,astro,gatsby,ng,vue-cli-service,react-scripts,remix: @vite-13
 svelte-kit,tsup,unbuild,rspack,rsbuild,snowpack,ember,nest,expo,react-native,electron-forge: @vite-13
-capacitor,ionic,quasar,vuepress,vitepress,docusaurus,eleventy,@11ty/eleventy,hexo,gulp,grunt: @vite-13
-babel,swc,sass,node-sass,postcss,tailwindcss,@tailwindcss/cli,lessc,uglifyjs,terser,tsc-alias: @vite-13
-tsconfig-paths,typedoc,jsdoc,documentation,api-extractor,microbundle,ncc,@vercel/ncc: @vite-13
+capacitor,ionic,quasar,vuepress,vitepress,docusaurus,eleventy,@11ty+eleventy,hexo,gulp,grunt: @vite-13
+babel,swc,sass,node-sass,postcss,tailwindcss,@tailwindcss+cli,lessc,uglifyjs,terser,tsc-alias: @vite-13
+tsconfig-paths,typedoc,jsdoc,documentation,api-extractor,microbundle,ncc,@vercel+ncc: @vite-13
 http-server,serve,live-server,json-server,rimraf,mkdirp,cpx,copyfiles,del-cli,cpy,npm-check,ncu: @vite-13
 npm-check-updates,depcheck,madge,prisma,drizzle-kit,typeorm,knex,sequelize,sequelize-cli: @vite-13
-mikro-orm,graphql-codegen,openapi-typescript,openapi-generator-cli,swagger-cli,@redocly/cli: @vite-13
+mikro-orm,graphql-codegen,openapi-typescript,openapi-generator-cli,swagger-cli,@redocly+cli: @vite-13
 relay-compiler,wrangler,vercel,serverless,sls,amplify,supabase,flyctl,fly,surge,shadcn: @vite-13
 shadcn-ui,degit,tiged,commitlint,auto-changelog,conventional-changelog,all-contributors: @vite-13
 pod-install,patch-package,syncpack,manypkg,expo-cli,eas,hardhat,truffle,ganache,forge,anvil: @vite-13
@@ -386,11 +403,11 @@ next,nuxt,serve,http-server,live-server,json-server,vite,gatsby,astro,webpack-de
 docusaurus,hexo,remix,nest,expo,storybook: @next-14
 rollup: -c! -w -o=> -d= -f= --config?! --watch --format= --file=> --dir= --sourcemap? --silent
 @prisma-15: -i= -u -n= -m= -d= -s= -g -c=!
-prisma,ng,ncu,npm-check-updates,react-native,uglifyjs,terser,tailwindcss,@tailwindcss/cli,sass: @prisma-15
+prisma,ng,ncu,npm-check-updates,react-native,uglifyjs,terser,tailwindcss,@tailwindcss+cli,sass: @prisma-15
 postcss,cpx,degit,eleventy,hugo,vuepress,firebase,expo,supabase,wrangler: @prisma-15
-husky install,init::
-changeset,@changesets/cli: :alone
-changeset,@changesets/cli add,version,status,init: --empty --verbose
+husky install,init::::::
+changeset,@changesets+cli: :alone
+changeset,@changesets+cli add,version,status,init: --empty --verbose
 cdk synth,deploy,diff,bootstrap,list,ls,destroy,init,doctor: --all --require-approval= --profile= --context= -c=
   --force --language= --no-rollback --hotswap --region= --quiet -q :runs
 tauri build,dev,info,init,icon: --target= --debug --bundles= --no-bundle --release :runs
@@ -406,7 +423,7 @@ create-react-app,create-next-app,create-vite,create-vue,create-svelte,create-rem
 create-expo-app,create-t3-app,create-astro,create-nuxt-app,create-strapi-app,create-turbo: @create-react-app-16
 create-docusaurus,create-electron-app,create-hono,create-cloudflare,create-tauri-app: @create-react-app-16
 create-rspack,create-rsbuild,create-nx-workspace,create-umi,create-cypress,create-storybook: @create-react-app-16
-nuxi,@angular/cli,@vue/cli,@nestjs/cli,@capacitor/cli,@ionic/cli,expo-template,sv,tiged: @create-react-app-16
+nuxi,@angular+cli,@vue+cli,@nestjs+cli,@capacitor+cli,@ionic+cli,expo-template,sv,tiged: @create-react-app-16
 nodemon: -w= -e= -i= -q -L -V -d= --watch= --ext= --ignore= --quiet --inspect? --delay= --legacy-watch --config=!
   :stops :passes :runs
 tsx,ts-node,ts-node-dev,ts-node-esm,babel-node,swc-node,esno,vite-node: -T -P=! --transpile-only --respawn --esm
@@ -417,9 +434,10 @@ pm2 show,resurrect,update: @pm2-17
 """
 
 VALUES = {
+    "cargo": r"(?:run|test|check|build|clippy|fmt)(?: [\w./= -]*)?",
     "cmake": r"(?:CMAKE_(?:BUILD_TYPE|INSTALL_PREFIX|EXPORT_COMPILE_COMMANDS|PREFIX_PATH|CXX_STANDARD|C_STANDARD|"
     r"POSITION_INDEPENDENT_CODE|CUDA_ARCHITECTURES|OSX_ARCHITECTURES|OSX_DEPLOYMENT_TARGET|VERBOSE_MAKEFILE|"
-    r"BUILD_WITH_INSTALL_RPATH|INSTALL_LIBDIR|UNITY_BUILD|INTERPROCEDURAL_OPTIMIZATION|BUILD_RPATH|INSTALL_RPATH)"
+    r"BUILD_WITH_INSTALL_RPATH|INSTALL_LIBDIR|UNITY_BUILD|INTERPROCEDURAL_OPTIMIZATION|BUILD_RPATH|INSTALL_RPATH|TOOLCHAIN_FILE)"
     r"(?::\w+)?=[\w./+:;~-]*|CMAKE_C(?:XX)?_COMPILER=(?:gcc|g\+\+|clang|clang\+\+)(?:-\d+)?|"
     r"CMAKE_C(?:XX)?_FLAGS=(?:-[OgDW][\w=+-]*|-f[\w=-]*|-std=[\w+]*| )*|"
     r"(?!CMAKE_|[A-Z_]*(?:COMPILER|LAUNCHER|COMMAND|EXECUTABLE|EXE|LINKER|RULE|WRAPPER|RUNNER|TOOL)\b)[\w.-]+(?::\w+)?"
@@ -427,6 +445,7 @@ VALUES = {
     "file": r"(?!-$|/dev/|/proc/).+",
     "pymodule": r"pytest|unittest|nose2?|(?:src|app|tests?)(?:\.\w+)*",
     "warn": r"(?![lap],|plugin|use-ld|profile-use|rapper)[\w=+-]*",
+    "property": r"(?!java\.|jdk\.|sun\.)[\w.-]+(?:=[\w./:,@-]*)?",
     "size": r"\w*",
     "ldflags": r"(?:-[sw]|-X[ =]'?[\w./-]+=[\w.:/@+-]*'?|-extldflags[ =][\"']?-static[\"']?|\s)*",
     "gcflags": r"(?:all=)?(?:-[NlmSB]|-c=\d+|\s)*",
@@ -434,7 +453,7 @@ VALUES = {
     r"test|it\.test|tests|groups|revision|checkstyle\.skip|spotbugs\.skip|enforcer\.skip|jacoco\.skip|dockerfile\.skip|"
     r"failIfNoTests|surefire\.failIfNoSpecifiedTests|groupId|artifactId|version|package|archetypeArtifactId|"
     r"archetypeGroupId|archetypeVersion|interactiveMode|newVersion|spring-boot\.run\.profiles|gpg\.skip|rat\.skip|"
-    r"license\.skip|spotless\.check\.skip|outputDirectory|includes|excludes|debug)(?:=[\w.*#,+:-]*)?",
+    r"license\.skip|exec\.mainClass|spotless\.check\.skip|outputDirectory|includes|excludes|debug)(?:=[\w.*#,+:-]*)?",
     "warnings": r"(?:ignore|default|error|once|always|module)(?:::?[\w.:]*)?",
     "plugin": r"no:[\w.]+|pytest_cov|xdist|pytest_asyncio|pytest_mock|pytest_timeout|randomly",
     "browser": r"chrome|chromium|firefox|webkit|edge|safari|electron|all",

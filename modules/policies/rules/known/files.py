@@ -3,7 +3,7 @@
 TABLE = """
 # They only look at their arguments, whatever these are.
 base64,base32,basenc,basename,bc,break,cat,chgrp,chmod,chown,cksum,b2sum,clear,cmp,column,comm,continue,cut,date: *
-df,diff,dir,dircolors,dirname,dirs,du,echo,egrep,exit,expand,expr,factor,false,fgrep,file,fmt,fold,free: *
+df,diff,dir,dircolors,dirname,dirs,du,echo,egrep,exit,expand,expr,factor,false,fgrep,fmt,fold,free: *
 getconf,getent,grep,groups,head,hexdump,hd,hostname,id,join,jq,locale,logname,ls,lsof,lsb_release: *
 lscpu,lsblk,lsusb,lspci,md5sum,md5,mktemp,netstat,nl,nproc,numfmt,od,paste,pathchk,pgrep,pidof,ping: *
 popd,pr,printenv,ps,pstree,ptx,pwd,readelf,readlink,realpath,return,rev,seq,sha1sum,sha224sum,sha256sum,sha384sum: *
@@ -16,6 +16,8 @@ uuidgen,say,dos2unix,unix2dos,chattr,lsattr,xclip,zgrep,pwdx,lscpu: *
 ip addr,address,a,link,l,route,r,neigh,rule: *
 nc: -z -v -w= -l -p= -u -n -k
 cloc: --exclude-dir= --include-lang= --exclude-lang= --json --csv --md --by-file --vcs= --quiet
+
+file: * -C! --compile!
 
 # They make files, or change them; a rule that names them says so.
 mkdir,rmdir,rm,touch,truncate,unlink,shred,gzip,gunzip,bzip2,bunzip2,xz,unxz,zstd,unzstd,lz4,mkfifo,sha3sum,rmtree: *
@@ -39,11 +41,11 @@ shuf: -e -i= -n= -o=> -r -z --echo --input-range= --head-count= --output=> --rep
 tree: -a -d -l -f -x -L= -R -P= -I= -o=> -p -u -g -s -h -D -F -q -N -Q -i -A -S -n -C -X -J -H= -T= -v -t -c -U -r
   --noreport --charset= --filelimit= --timefmt= --dirsfirst --prune --ignore-case --matchdirs --du --gitignore --sort=
   --inodes --device --si --fromfile --filesfirst
-tar,gtar,bsdtar: -A -c -d -r -t -u -x -f= -C= -z -j -J -Z -a -v -w -p -P -h -k -m -O -S -U -W -X= -b= -g= -n -o -s -l
-  -G --create --extract --get --list --append --update --diff --compare --delete --concatenate --catenate --file=
-  --directory= --gzip --gunzip --bzip2 --xz --lzma --lzip --zstd --auto-compress --verbose --exclude= --exclude-from=
-  --exclude-vcs --exclude-vcs-ignores --strip-components= --strip= --transform= --xform= --owner= --group= --mode=
-  --mtime= --numeric-owner --same-owner --no-same-owner --preserve-permissions --same-permissions
+tar,gtar,bsdtar: -A -c -d -r -t -u -x -f=<archive> -C= -z -j -J -Z -a -v -w -p -P -h -k -m -O -S -U -W -X= -b= -g= -n
+  -o -s -l -G --create --extract --get --list --append --update --diff --compare --delete --concatenate --catenate
+  --file=<archive> --directory= --gzip --gunzip --bzip2 --xz --lzma --lzip --zstd --auto-compress --verbose --exclude=
+  --exclude-from= --exclude-vcs --exclude-vcs-ignores --strip-components= --strip= --transform= --xform= --owner=
+  --group= --mode= --mtime= --numeric-owner --same-owner --no-same-owner --preserve-permissions --same-permissions
   --no-same-permissions --overwrite --keep-old-files --skip-old-files --keep-newer-files --one-top-level? --wildcards
   --no-wildcards --anchored --no-anchored --totals? --to-stdout --dereference --hard-dereference --sort= --format=
   --absolute-names --remove-files --sparse --touch --one-file-system --no-recursion --recursion --show-transformed
@@ -52,13 +54,13 @@ tar,gtar,bsdtar: -A -c -d -r -t -u -x -f= -C= -z -j -J -Z -a -v -w -p -P -h -k -
 zip: -r -q -v -9 -0 -1 -2 -3 -4 -5 -6 -7 -8 -j -x= -i= -u -f -d -m -e -P= -y -X -D -o -l -s= -n= -b= -g -A -z -t= -h
   --exclude= --quiet :makes=0
 unzip: -l -o -n -q -qq -d= -j -x= -t -v -Z -p -u -f -a -b -C -L -P= -V -X -K -O= :makes=0
-7z,7za,unrar,ar: -o? -y -p? -r -bd :makes=0
+7z,7za,unrar,ar: -o? -y -p? -r -bd :makes=0 :at
 patch: -p= -N -R -i= -s -b -t -f -l -u -E -d= --strip= --forward --reverse --input= --silent --quiet --backup
   --dry-run --batch --force --directory= --binary --merge? --verbose --no-backup-if-mismatch --unified --fuzz= -F=
   :makes=0
-rsync: -a -v -q -r -R -u -l -L -k -H -p -E -A -X -o -g -t -O -J -S -n -W -x -c -d -z -h -P -C -i -m -y -I -b -s -0 -4
-  -6 --verbose --quiet --archive --recursive --relative --update --links --copy-links --hard-links --perms --chmod=
-  --owner --group --chown= --times --omit-dir-times --dry-run --whole-file --one-file-system --existing
+rsync: :nodash -a -v -q -r -R -u -l -L -k -H -p -E -A -X -o -g -t -O -J -S -n -W -x -c -d -z -h -P -C -i -m -y -I -b
+  -s -0 -4 -6 --verbose --quiet --archive --recursive --relative --update --links --copy-links --hard-links --perms
+  --chmod= --owner --group --chown= --times --omit-dir-times --dry-run --whole-file --one-file-system --existing
   --ignore-existing --remove-source-files --delete --delete-before --delete-after --delete-during --delete-excluded
   --force --max-delete= --max-size= --min-size= --partial --partial-dir= --prune-empty-dirs --numeric-ids --timeout=
   --ignore-times --size-only --checksum --exclude= --exclude-from= --include= --include-from= --files-from= --from0
@@ -127,7 +129,7 @@ gpg: --verify --list-keys --list-secret-keys --keyid-format= --fingerprint --imp
   --keyserver= --dearmor --output=> -o=> --batch --yes --no-tty --detach-sign -a -b -d -e -r= --recipient= --decrypt
   --encrypt --sign --full-generate-key --gen-key --list-packets --quiet -q -k -K
 ssh-keygen: -t= -b= -C= -f=> -N= -q -l -y -R= -F= -E= -p -P= -A -e -m=
-scp: -r -q -p -C -P= -i= -4 -6 -B -v -l= :makes=last
+scp: :nodash -r -q -p -C -P= -i= -4 -6 -B -v -l= :makes=last
 dot,neato,plantuml: -T= -Tpng -Tsvg -Tpdf -o=> -K= -O! -v
 pandoc: -o=> -s --output=> --standalone --toc --toc-depth= --metadata= -M= -V= --variable= --number-sections --mathjax
   --highlight-style= --wrap= --columns= -N --css= -c= --self-contained --embed-resources --citeproc --bibliography=
@@ -155,3 +157,6 @@ find,gfind: -H -L -P -O1 -O2 -O3 -amin= -anewer= -atime= -cmin= -cnewer= -ctime=
 
 OUTPUTS = r"(?:.*/)?(?:[\w.-]*\.(?:log|txt|out|err|csv|tsv|md|html|env)|\.env(?:\.\w+)?|log)"
 """Files that no program takes for code, unless it is told to."""
+
+VALUES = {"archive": r"[^:]+"}
+"""A value that names a file of this machine: tar reaches others through a shell."""

@@ -117,6 +117,8 @@ build: -w -s -o= -n -x -C= --wheel --sdist --outdir= --no-isolation --skip-depen
   --color= --from-ref= --to-ref= --hook-stage= --overwrite --freeze --last-commit :runs=yaml
 pre-commit run,install,uninstall,autoupdate,clean,gc,validate-config,install-hooks,sample-config: @pre-commit-run
 pre-commit migrate-config: @pre-commit-run
+ipykernel install: --user --name= --display-name= --sys-prefix
+kill-port,@yarnpkg+sdks,npm-run-path,license-checker-rseidelsohn,is-ci: -y --yes
 nltk.downloader,spacy download: -d= -q
 cookiecutter,copier copy: --no-input -f -o=
 
@@ -228,7 +230,7 @@ cabal build,test,run,update,install,clean,configure,check,freeze,haddock,sdist,b
   :passes :runs
 stack build,test,setup,install,clean,haddock,update,init,new,bench,ls,path: --fast --pedantic --test --no-run-tests
   --coverage --ta= --file-watch --flag= --system-ghc --copy-bins --only-dependencies --resolver= -j= :runs
-cpan,cpanm: -n -q -v -S -L= --notest --installdeps --quiet --sudo --local-lib=
+cpan,cpanm: :fed -n -q -v -S -L= --notest --installdeps --quiet --sudo --local-lib=
 luarocks install,list,remove,make,build: --local --server= --tree= --deps-only --only-deps
 pod install,update,repo,init,outdated,deintegrate: --repo-update --verbose --silent --no-repo-update --deployment
 carthage bootstrap,update,build: --platform= --use-xcframeworks --cache-builds --no-use-binaries

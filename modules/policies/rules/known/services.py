@@ -38,7 +38,6 @@ docker-compose,podman-compose images,top,port: @docker-compose-up
 docker-compose,podman-compose create,version,pause,unpause,watch,ls,cp,events,convert: @compose-command
 docker,podman compose run,exec: @run -T --rm :runs
 docker-compose,podman-compose run,exec: @run -T --rm :runs
-buildah,skopeo,crane: --version
 kubectl,oc,k: -n= --namespace= --context=! --kubeconfig=! --cluster= --user= -s= --server= --v= -v= --request-timeout=
   --as= :inherits
 @kubectl-get: *
@@ -98,7 +97,7 @@ terraform,tofu get,taint,untaint,version,providers,modules,force-unlock,metadata
 terragrunt,pulumi,packer,vagrant,tflocal validate,fmt,init,version,status,halt,suspend,resume: @terragrunt-validate
 terragrunt,pulumi,packer,vagrant,tflocal reload,destroy,box,preview,stack,login,logout,config: @terragrunt-validate
 terragrunt,pulumi,packer,vagrant,tflocal whoami,refresh: @terragrunt-validate
-vagrant up,provision,ssh,global-status: --provider= --provision --no-provision --parallel
+vagrant up,provision,ssh,global-status: --provider= --provision --no-provision --parallel :runs
 packer build: -var= -var-file= -only= -force -except= -on-error= -color= :single :runs
 pulumi up,new: -y --yes -s= --stack= -f --skip-preview --name= :runs
 ansible-playbook: -i=! -l= -t= -e=<ansible> -v -vv -vvv -vvvv -C -D -K -k -b -u= -f= --inventory=! --limit= --tags=
@@ -124,6 +123,7 @@ aws route53,s3,s3api: @aws-elbv2
 @aws-sagemaker: *
 aws sagemaker,secretsmanager,ses,sns,sqs,ssm,sso,stepfunctions,sts,wafv2,bedrock,bedrock-runtime: @aws-sagemaker
 aws help: @aws-sagemaker
+aws configure: :alone
 aws configure list,get,list-profiles,sso: --profile=
 sam build,deploy,validate,local,init,package,logs,sync,delete,list: * :runs
 gcloud: --project= --region= --zone= --quiet -q --format= --account= --configuration= --version :inherits
@@ -133,6 +133,8 @@ gcloud secrets,pubsub,logging,info,init: @gcloud-auth
 @gcloud-components: *
 gcloud components,version,redis,scheduler,tasks,firestore,dns,organizations,billing,ai,dataproc: @gcloud-components
 gcloud dataflow,deploy,kms: @gcloud-components
+gcloud config set: :settings=gcloud
+gcloud compute instances,networks,firewall-rules,disks,images,addresses,regions,zones: *
 gcloud config list,get-value,get,configurations: *
 gsutil cp,ls,mb,mv,rsync,rm,cat,du,stat,rb,acl,iam: *
 gsutil: -m -q
@@ -140,7 +142,6 @@ bq ls,show,query,mk,load,extract,head,rm,cp,version: *
 @az-login: *
 az login,logout,account,group,aks,acr,webapp,functionapp,storage,keyvault,ad,network,appservice: @az-login
 az deployment,resource,version,monitor,cosmosdb,sql,role,provider,bicep,containerapp,upgrade: @az-login
-doctl,hcloud,linode-cli,scw,oci,ibmcloud: --version -v
 @heroku-login: -a= --app= -t --tail -r= --remote= -n= --num= -s --shell --region= --team=
 heroku login,create,logs,config,config:set,config:get,ps,apps,addons,addons:create,git:remote: @heroku-login
 heroku open,info,restart,ps:scale,domains,releases,rollback,pg:info,container:login: @heroku-login
@@ -151,11 +152,10 @@ heroku maintenance:off: @heroku-login
 firebase deploy,serve,login,logout,init,use,emulators:start,projects:list,functions:log: @firebase-deploy
 firebase hosting:channel:deploy,apps:list,functions:config:get: @firebase-deploy
 railway login,up,link,init,status,logs,list,domain,add,unlink,logout: -d --detach -s= --service= -e= --environment=
-ssh: -p= -i= -l= -v -q -4 -6 -A -a -T -t -N -f -n -C -g -x -X -Y -K -k -L= -R= -D= -J= -b= -c= -m= -o=<ssh> -V :passes
-  :stops :fed
-ssh-copy-id: -i= -p= -f -n
+supervisorctl start,stop,restart,status,reload,update,tail: -c=!
+ssh: :nodash -p= -i= -l= -v -q -4 -6 -A -a -T -t -N -f -n -C -g -x -X -Y -K -k -L= -R= -D= -J=<host> -b= -c= -m=
+  -o=<ssh> -V :passes :stops :fed
 ssh-add: -l -L -D -d -t= -K
-sshpass: -V
 gh: -R= --repo= --version --help :inherits
 gh pr list,view,create,checkout,merge,close,comment,diff,edit,ready,reopen,review,status,checks: *
 gh issue list,view,create,close,comment,edit,reopen,status,delete,develop,lock,pin,transfer: *
@@ -171,6 +171,13 @@ gh api,search,browse,label,gist,secret,variable,status,cache,org,project,ruleset
 gh gpg-key,ssh-key,completion: @gh-api
 gh config get,list: -h=
 glab mr,issue,repo,ci,release,auth,pipeline,label,variable,snippet: *
+service: --status-all :names
+stripe login,listen,trigger,logs,products,customers: --forward-to= --events= -f= --api-key= --live
+ngrok http,tcp,config,start,version: --domain= --region= --all --log= --url=
+mongosh: --host= --port= -u= -p= --authenticationDatabase= --version --quiet :fed :runs
+usermod,groupadd,gpasswd: *
+htop,btop,ncdu,iotop,glances: -u= -d= -p= -t -x
+nix develop,build,flake,fmt,search: -L --impure --show-trace --print-build-logs -o= :fed :runs
 systemctl: --user --no-pager -q --quiet --now --system -l -a :inherits
 @systemctl-start: -t= --type= --state= --all -n= -o= -p= --failed --lines= -f --force
 systemctl start,stop,restart,reload,enable,disable,status,daemon-reload,is-active,is-enabled: @systemctl-start
@@ -178,7 +185,6 @@ systemctl is-failed,list-units,list-unit-files,list-timers,mask,unmask,show,cat,
 systemctl reset-failed,reload-or-restart: @systemctl-start
 journalctl: -u= -f -n= -e -x -r -k -b? -o= -S= -U= -t= -p= -q --unit= --follow --lines= --since= --until= --no-pager
   --output= --user -a --vacuum-time= --vacuum-size= --disk-usage --boot? --user-unit= --grep= -g=
-service,rc-service,supervisorctl: --status-all
 nginx: -t -s= -v -V -T -q
 apachectl,apache2ctl,httpd: -t -S -M -v -V -k=
 certbot: --nginx --apache -d= --standalone --webroot -w= --email= -m= --agree-tos --non-interactive -n --dry-run -q
@@ -190,11 +196,10 @@ dmesg,lsmod,modinfo,fdisk,findmnt,blkid: -T -H -w -l -a -h -t= -o= --follow --hu
   --profile= --kubernetes
 docker-machine,colima,lima,orb,multipass start,stop,ls,status,env,create,rm,list,version,info: @docker-machine-start
 docker-machine,colima,lima,orb,multipass delete,restart: @docker-machine-start
-psql: -U= -h= -p= -d= -W -w -l -t -A -q -c=<sql> --username= --host= --port= --dbname= --command=<sql> --version -V
-  :fed
+psql: -f=! --file=! -U= -h= -p= -d= -W -w -l -t -A -q -c=<sql> --username= --host= --port= --dbname= --command=<sql>
+  --version -V :fed :runs
 mysql,mariadb: -u= -h= -P= -p? -e=<sql> --user= --host= --port= --password? --execute=<sql> --version -V -N -B :fed
 redis-cli: -h= -p= -a= -n= -u= --no-auth-warning --raw --stat --scan --pattern= --tls -r= -i= --bigkeys
-influx,clickhouse-local,mongosh,cqlsh: --version
 sentry-cli,codecov,coveralls,snyk,sonar-scanner,fossa: -t= -f= -F= -D=<cmake> --all-projects --severity-threshold=
   --org= --project= --flags= --file= --token=
 goreleaser: --snapshot --clean --rm-dist --skip= --skip-publish --timeout= -f=! --config=! --single-target -p=
@@ -206,9 +211,11 @@ ent,cobra-cli,act,earthly: @ko-ko
 """
 
 VALUES = {
+    "gcloud": r"(?:set )?(?:project|account|compute/region|compute/zone|run/region|core/project)(?: [\w.@-]*)?",
     "sql": r"(?i:(?!.*\bprogram\b)(?:select|show|drop|grant|create (?:database|user|role|schema|table))\b"
     r"[\w .,*='()<>%-]*;?)",
     "ansible": r"[a-z](?!nsible_)[\w.]*=[\w./:@-]*|@[\w./-]+",
+    "host": r"[\w.@:,-]+",
     "ssh": r"(?:StrictHostKeyChecking|UserKnownHostsFile|ConnectTimeout|BatchMode|ServerAlive\w+|LogLevel|User|Port|"
     r"HostName|IdentitiesOnly|PasswordAuthentication|PubkeyAuthentication|AddressFamily|Compression|TCPKeepAlive|"
     r"PreferredAuthentications|HostKeyAlgorithms|ForwardAgent|ExitOnForwardFailure)[= ][\w./~,+-]*",

@@ -41,6 +41,7 @@ conda run,micromamba run: -n= --name= --no-capture-output --live-stream :command
 npm exec,x: -y --yes --no -q -w= --workspace= -p= --package= :command
 pnpm exec,dlx: -r -w :command
 yarn exec,dlx: -q :command
+yarn workspace: :command=1
 bun x: --bun :command
 mise exec,x: :command
 direnv exec: :command=1
