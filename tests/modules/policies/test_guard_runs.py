@@ -432,3 +432,11 @@ async def test_a_run_that_is_killed_while_the_judge_thinks_asks_it_again(tmp_pat
     assert results(trajectory) == ["[POLICY DENIED] because"]
     assert len(agent.policy.judge_model.calls) == 1
     assert await agent.make_engine().averify(path) == []
+
+
+@pytest.mark.parametrize("text", ['{"to": "ada", "to": "eve"}', '"{\\"to\\": \\"ada\\", \\"to\\": \\"eve\\"}"'])
+async def test_arguments_that_name_something_twice_are_refused(text: str) -> None:
+    """Who approves of the first value would otherwise get the second."""
+    trajectory = await run(guarded(Judge(), [[ToolCall.of("c", "send", text)], "done"]))
+    assert ran == []
+    assert results(trajectory)[0].startswith("<error")
