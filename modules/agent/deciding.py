@@ -1,5 +1,6 @@
 """The first half of a turn: hooks, then the model, with what is done when it fails or the conversation is too long."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from ...engine import emit
 from .compacting import compacted
 from .dispatch import Dispatch
-from .event_facts import start_params
+from .event_facts import CUT_OFF, incomplete_of, start_params
 from .events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
 from .generators.backoff import Backoff, Retry
 from .generators.effect import generate
@@ -23,8 +24,7 @@ from .state import AgentState
 from .turn import Compaction, Turn, named
 from .usage import Usage
 
-_CUT_OFF = ("length", "max_tokens")
-"""What generations that were cut off say of themselves."""
+log = logging.getLogger("refold")
 
 
 class _Stepped(Exception):
@@ -189,11 +189,11 @@ class Deciding:
             generation.message,
             tools,
             seed=str(number),
-            is_complete=generation.stop_reason not in _CUT_OFF,
+            is_complete=generation.stop_reason not in CUT_OFF,
         )
         message = answer.message
         calls = named(message.tool_calls or (), number)
-        return Turn(
+        turn = Turn(
             "calls" if calls else "answer",
             message,
             calls,
@@ -201,6 +201,18 @@ class Deciding:
             extra=dict(generation.extra),
             problems=answer.problems,
         )
+        self._warn(turn)
+        return turn
+
+    def _warn(self, turn: Turn) -> None:
+        """Says of an answer that it is not a whole one, and what of it could not be read: in the trace, and the log."""
+        why, unread = incomplete_of(turn), list(turn.extra.get("unread", ()))
+        if why is None and not unread:
+            return
+        emit("answer_incomplete", incomplete=why, stop_reason=turn.stop_reason, unread=unread)
+        what = [f"incomplete ({why})"] if why else []
+        what += [f"not read whole ({unread[0]:.100})"] if unread else []
+        log.warning("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:

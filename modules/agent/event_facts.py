@@ -12,6 +12,13 @@ from .turn import Turn
 from .usage import Usage
 
 _NONE = Usage()
+CUT_OFF = ("length", "max_tokens")
+"""What generations that were cut off say of themselves."""
+
+_FILTERED = ("content_filter", "content_filtered", "safety", "recitation", "guardrail_intervened")
+_CALLING = ("tool_calls", "function_call", "tool_use")
+_SAYING = frozenset(("images", "audio", "parts"))
+"""What a model may have said in the place of text."""
 DENIED_MARK = "denied"
 """In the metadata of the result of a call that was not carried out."""
 
@@ -49,7 +56,26 @@ def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, 
         "messages": [told_message(turn, name, model)],
         "usage": turn.used or _NONE,
         "stop_reason": turn.stop_reason,
+        "incomplete": incomplete_of(turn),
     }
+
+
+def incomplete_of(turn: Turn) -> str | None:
+    """Why an answer is not what was asked for, though nobody failed; see `Incomplete`. None where it is."""
+    if turn.message is None:
+        return None
+    if turn.stop_reason in CUT_OFF:
+        return "length"
+    if turn.stop_reason in _FILTERED:
+        return "content_filter"
+    if turn.extra.get("refusal"):
+        return "refusal"
+    if turn.calls:
+        return None
+    if turn.stop_reason in _CALLING:
+        return "no_calls"
+    others = turn.extra.keys() & _SAYING
+    return None if turn.message.body or turn.problems or others else "empty"
 
 
 def told_message(turn: Turn, name: str, model: str) -> Message:

@@ -80,6 +80,8 @@ class Projector:
         self._tools: list[ToolDefinition] = []
         self._mode: Any = "api"
         self._error: Exception | str | None = None
+        self._incomplete: str | None = None
+        """Why the last answer is not a whole one."""
         self._began = False
         self._reset()
 
@@ -182,7 +184,7 @@ class Projector:
             yield self._make(AgentError, error=error)
         elif stop in ("error", "cancelled") and error is None:
             error = "the run was cancelled" if stop == "cancelled" else ENDINGS[StopReason(reason)].meaning
-        yield self._make(AgentEnd, stop_reason=stop, error=error)
+        yield self._make(AgentEnd, stop_reason=stop, error=error, incomplete=self._incomplete)
 
     def _cut_off(self) -> AgentEvent | None:
         """The generation of a turn that is not whole where the run ends; a commit tells it again."""
@@ -359,6 +361,7 @@ class Projector:
         if turn.message is None:
             return
         facts = generation_facts(turn, self._step, self._name, self._model)
+        self._incomplete = facts["incomplete"]
         yield self._make(GenerationEnd, **facts, generator=self._generator)
         messages = [*self._take_goal(), *facts.pop("messages")]
         yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)

@@ -14,6 +14,7 @@ from .documents import usage_from
 from .events import (
     AgentEvent,
     AgentStep,
+    GenerationStep,
     MetricSeries,
     event_from_dict,
     event_to_dict,
@@ -77,6 +78,12 @@ class Trajectory(BaseModel):
     def steps(self) -> list[AgentStep]:
         """The events that are steps, each generation once: as a GenerationStep, and not as its GenerationEnd too."""
         return steps_among(self.events)
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why the last answer is not a whole one, though nothing failed: "length", "refusal", ...; see `Incomplete`."""
+        last = next((event for event in reversed(self.events) if isinstance(event, GenerationStep)), None)
+        return None if last is None else last.incomplete
 
     @property
     def messages(self) -> list[Message]:

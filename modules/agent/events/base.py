@@ -18,6 +18,13 @@ from .sinks import Sink, write_document
 AgentStatus: TypeAlias = Literal["running", "finished", "errored", "stalled"]
 AgentStopReason: TypeAlias = Literal["finished", "max_steps_reached", "error", "stalled", "cancelled"]
 
+Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "empty", "no_calls"]
+"""Why an answer is not what was asked for, though nothing failed.
+
+It was cut off at a number of tokens, kept back by the provider's filter, or refused by the model; it says nothing at
+all, or says that it calls tools and calls none.
+"""
+
 
 class AgentEvent(BaseModel):
     """Something that happened in the life of an agent.

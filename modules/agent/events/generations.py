@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from .base import AgentEvent, AgentStatus, AgentStep, last_text, shown_call, shown_usage
+from .base import AgentEvent, AgentStatus, AgentStep, Incomplete, last_text, shown_call, shown_usage, told
 from .fields import Document, Documents, Error, Messages, OptionalGenerator, OptionalMessage, ShortText
 from .lifecycle import shown_error
 from .masking import masked, masked_arguments
@@ -57,6 +57,7 @@ class _OfGeneration(AgentStep):
     """What the end of a generation and its step tell alike."""
 
     stop_reason: str | None = None
+    incomplete: Incomplete | None = None
 
     def data(self) -> dict[str, Any]:
         """The answer and what it used."""
@@ -68,6 +69,7 @@ class _OfGeneration(AgentStep):
             "usage": shown_usage(self.usage),
             "stop_reason": self.stop_reason,
             "model": model_of(self.generator),
+            **told(incomplete=self.incomplete),
         }
 
 
@@ -79,6 +81,7 @@ class GenerationEnd(_OfGeneration):
     Attributes:
         generator: what was asked.
         stop_reason: why the generation stopped, in the provider's words.
+        incomplete: why the answer is not a whole one, where it is not.
     """
 
 
@@ -88,6 +91,7 @@ class GenerationStep(_OfGeneration):
     Attributes:
         generator: what was asked.
         stop_reason: why the generation stopped, in the provider's words.
+        incomplete: why the answer is not a whole one, where it is not.
         extra: what else the model has said.
         generation_failed: whether there was no answer; then `error` says why.
     """

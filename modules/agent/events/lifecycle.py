@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from pydantic import Field, model_validator
 
 from ..recorded_errors import error_cause, error_text, error_type
-from .base import AgentEvent, AgentStatus, AgentStopReason
+from .base import AgentEvent, AgentStatus, AgentStopReason, Incomplete
 from .fields import Document, Error, ErrorOrText
 
 
@@ -31,12 +31,14 @@ class AgentEnd(AgentEvent):
     Attributes:
         stop_reason: why.
         error: what went wrong, if that is why; a text where somebody said so in words.
+        incomplete: why the last answer is not a whole one, where it is not.
     """
 
     told_as_none: ClassVar[frozenset[str]] = frozenset({"status"})
 
     stop_reason: AgentStopReason
     error: ErrorOrText = None
+    incomplete: Incomplete | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -48,7 +50,8 @@ class AgentEnd(AgentEvent):
 
     def data(self) -> dict[str, Any]:
         """The reason and the error."""
-        return {"stop_reason": self.stop_reason, **shown_error(self.error)}
+        incomplete = {} if self.incomplete is None else {"incomplete": self.incomplete}
+        return {"stop_reason": self.stop_reason, **shown_error(self.error), **incomplete}
 
 
 class AgentError(AgentEvent):

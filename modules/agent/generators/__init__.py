@@ -13,6 +13,7 @@ from .errors import (
     RateLimitedError,
     ScriptExhaustedError,
     TransientGeneratorError,
+    UnreachableError,
 )
 from .estimate import estimate_tokens
 from .function import FunctionGenerator
@@ -47,6 +48,7 @@ __all__ = [
     "ScriptedGenerator",
     "StreamingGenerator",
     "TransientGeneratorError",
+    "UnreachableError",
     "estimate_tokens",
     "generate",
     "generation_effect",

@@ -76,14 +76,15 @@ async def with_backoff(
             return await attempt(tries)
         except GeneratorError as error:
             elapsed += error.seconds
-            if not error.transient or tries >= backoff.max_tries or elapsed >= backoff.max_time:
+            most = backoff.max_tries if error.most_tries is None else min(error.most_tries, backoff.max_tries)
+            if not error.transient or tries >= most or elapsed >= backoff.max_time:
                 raise
             random = random or rng("backoff")
             wait = round(max(backoff.wait(tries, random), error.retry_after or 0.0), 3)
             if wait > backoff.max_time - elapsed:
                 raise
             if on_retry is not None:
-                told = on_retry(Retry(tries + 1, backoff.max_tries, wait, error))
+                told = on_retry(Retry(tries + 1, most, wait, error))
                 if told is not None:
                     await told
         await perform(_sleep, wait)

@@ -29,6 +29,8 @@ class GeneratorError(RefoldError):
     """
 
     transient: ClassVar[bool] = False
+    most_tries: ClassVar[int | None] = None
+    """How often it is worth to try again at most; None for as often as the backoff says."""
 
     def __init__(
         self,
@@ -64,6 +66,12 @@ class TransientGeneratorError(GeneratorError):
     transient = True
 
 
+class UnreachableError(TransientGeneratorError):
+    """Nothing answers where the server should be: not running, another address, no network. Tried a few times only."""
+
+    most_tries = 2
+
+
 class RateLimitedError(TransientGeneratorError):
     """The provider has had enough requests for now; `retry_after` says for how long, where it told."""
 
@@ -88,6 +96,7 @@ _BY_NAME: dict[str, type[GeneratorError]] = {
     cls.__name__: cls
     for cls in (
         TransientGeneratorError,
+        UnreachableError,
         RateLimitedError,
         ContextOverflowError,
         FatalGeneratorError,
@@ -120,21 +129,11 @@ def classified(error: Exception) -> GeneratorError:
     """Any exception of a generator as a GeneratorError.
 
     A generator of one's own may raise these classes, or give its exceptions a `transient = True` and a `retry_after`.
-    Timeouts and broken connections are transient anyway; what sounds like a prompt that is too long is an overflow.
+    What SDKs raise is known too, by status, headers and the names of classes: what may pass is waited out.
     """
-    if isinstance(error, GeneratorError):
-        return error
-    message = str(error) or type(error).__name__
-    retry_after = getattr(error, "retry_after", None)
-    facts: dict[str, Any] = {
-        "provider_error": type(error).__name__,
-        "retry_after": float(retry_after) if isinstance(retry_after, int | float) else None,
-    }
-    if sounds_like_overflow(message):
-        return ContextOverflowError(message, **facts)
-    if getattr(error, "transient", False) or isinstance(error, TimeoutError | ConnectionError):
-        return TransientGeneratorError(message, **facts)
-    return FatalGeneratorError(message, **facts)
+    from .provider_errors import provider_error_of
+
+    return error if isinstance(error, GeneratorError) else provider_error_of(error)
 
 
 def sounds_like_overflow(message: str) -> bool:

@@ -10,13 +10,15 @@ from ..chats import sanitize_orphan_tool_messages
 from ..messages import Message
 from ..usage import Usage
 from .aside import Aside, aside
+from .assembling import Assembler
 from .caching import mark_for_caching
 from .errors import GeneratorError, TransientGeneratorError
-from .generation import CallDelta, Delta, Generation
-from .litellm_errors import litellm_error
-from .litellm_loading import litellm_version, load_litellm
+from .generation import Delta, Generation
+from .litellm_loading import litellm_version, load_litellm, openai_client
 from .params import GenerateParams
 from .protocol import Capabilities
+from .provider_errors import provider_error_of
+from .wire import Wire, reading
 
 DEFAULT_TIMEOUT = 600.0
 """Seconds that a provider may be silent where no timeout is given; litellm's own default is 6,000."""
@@ -111,34 +113,58 @@ class LiteLLMGenerator:
 
     async def _whole(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
         litellm = load_litellm()
+        request = self.request(messages, params)
         try:
-            response = await litellm.acompletion(**self.request(messages, params))
-            return self._read(litellm, response)
+            with reading(Wire()) as wire:
+                response = await litellm.acompletion(**request, **self._client(litellm, request))
+            if wire.is_read:
+                return self._finished(litellm, wire.answer)
+            answer = Assembler()
+            answer.add(response.model_dump(exclude_none=True))
+            return self._finished(litellm, answer)
         except GeneratorError:
             raise
         except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key
-            raise litellm_error(error, self._key()) from None
+            raise self._told(error, request) from None
 
     async def _streamed(
         self, messages: Sequence[Message], params: GenerateParams, put: Callable[[Delta], None]
     ) -> Generation:
         litellm = load_litellm()
+        request = self.request(messages, params)
+        answer = Assembler()
         try:
-            request = self.request(messages, params)
-            stream = await litellm.acompletion(**request, stream=True, stream_options={"include_usage": True})
-            chunks: list[Any] = []
-            async for chunk in stream:
-                _make_writable(chunk)
-                chunks.append(chunk)
-                for piece in _pieces(chunk):
-                    put(piece)
-            if not getattr(stream, "received_finish_reason", True):
+            with reading(Wire(put)) as wire:
+                client = self._client(litellm, request)
+                usage = {"stream_options": {"include_usage": True}}
+                stream = await litellm.acompletion(**request, **client, stream=True, **usage)
+                async for chunk in stream:
+                    if not wire.is_read:
+                        for piece in answer.add(chunk.model_dump(exclude_none=True)):
+                            put(piece)
+            is_over = wire.is_over if wire.is_read else getattr(stream, "received_finish_reason", True)
+            if not is_over:
                 raise TransientGeneratorError("the answer broke off: its end never came", provider_error="CutOff")
-            return self._read(litellm, litellm.stream_chunk_builder(chunks, messages=request["messages"]))
+            return self._finished(litellm, wire.answer if wire.is_read else answer)
         except GeneratorError:
             raise
         except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key
-            raise litellm_error(error, self._key()) from None
+            raise self._told(error, request) from None
+
+    def _client(self, litellm: Any, request: dict[str, Any]) -> dict[str, Any]:
+        """The client of the request, where its provider speaks OpenAI's API: one that reads what comes by itself."""
+        base = request.get("api_base")
+        try:
+            provider = litellm.get_llm_provider(self.model, api_base=base)[1]
+        except Exception:  # noqa: BLE001 - an unknown provider: the request itself will say so
+            return {}
+        mode = (litellm.model_cost.get(self.model.partition("/")[2]) or {}).get("mode", "chat")
+        if provider != "openai" or mode != "chat":
+            return {}
+        return {"client": openai_client(base or litellm.api_base, self._key() or litellm.api_key or litellm.openai_key)}
+
+    def _told(self, error: Exception, request: dict[str, Any]) -> GeneratorError:
+        return provider_error_of(error, self._key(), request.get("api_base"))
 
     async def _described(self) -> Capabilities:
         listed = load_litellm().model_cost
@@ -153,66 +179,30 @@ class LiteLLMGenerator:
             source=source,
         )
 
-    def _read(self, litellm: Any, response: Any) -> Generation:
-        """The generation that a response holds; one without an answer is an error that may pass."""
-        if not getattr(response, "choices", None):
+    def _finished(self, litellm: Any, answer: Assembler) -> Generation:
+        """The generation that was read; one without an answer is an error that may pass."""
+        if not answer.has_answer:
             raise TransientGeneratorError("the provider's response has no answer in it", provider_error="NoChoices")
-        choice = response.choices[0]
-        document = _writable(choice.message.model_dump(exclude_none=True))
-        usage = Usage.from_openai(getattr(response, "usage", None))
-        if usage is not None and not usage.total_tokens:
-            usage = None
-        if usage is not None:
-            usage = usage.model_copy(update={"cost_usd": self._cost(litellm, response, usage)})
-        extra = {"response_id": response.id} if getattr(response, "id", None) else {}
-        return Generation(
-            message=Message.from_openai({**document, "role": "assistant"}),
-            stop_reason=choice.finish_reason,
-            usage=usage,
-            extra=extra,
-        )
+        generation = answer.generation()
+        if generation.stop_reason is None:
+            generation = generation.model_copy(update={"stop_reason": "stop"})
+        usage = generation.usage
+        if usage is None:
+            return generation
+        priced = usage.model_copy(update={"cost_usd": self._cost(litellm, usage)})
+        return generation.model_copy(update={"usage": priced})
 
-    def _cost(self, litellm: Any, response: Any, usage: Usage) -> float | None:
+    def _cost(self, litellm: Any, usage: Usage) -> float | None:
         if self.price is not None:
             return (usage.input_tokens * self.price[0] + usage.output_tokens * self.price[1]) / 1e6
         try:
-            return float(litellm.completion_cost(completion_response=response, model=self.model))
+            costs = litellm.cost_per_token(
+                model=self.model,
+                prompt_tokens=usage.input_tokens,
+                completion_tokens=usage.output_tokens,
+                cache_read_input_tokens=usage.cache_read_input_tokens,
+                cache_creation_input_tokens=usage.cache_creation_input_tokens,
+            )
         except Exception:  # noqa: BLE001 - an unknown model raises one of several classes: the price is not known
             return None
-
-
-def _writable(value: Any) -> Any:
-    """The value with its texts as UTF-8 can carry them: halves of characters become question marks."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_writable(name): _writable(member) for name, member in value.items()}
-    return [_writable(item) for item in value] if isinstance(value, list) else value
-
-
-def _make_writable(chunk: Any) -> None:
-    """Does the same with the texts of a chunk, in place; litellm itself could not put them together."""
-    for choice in chunk.choices:
-        delta = choice.delta
-        holders = [(delta, "content"), (delta, "reasoning_content")]
-        holders += [(call.function, "arguments") for call in delta.tool_calls or ()]
-        for holder, name in holders:
-            text = getattr(holder, name, None)
-            if isinstance(text, str) and (written := _writable(text)) != text:
-                setattr(holder, name, written)
-
-
-def _pieces(chunk: Any) -> list[Delta]:
-    """The pieces that a chunk brings."""
-    if not chunk.choices:
-        return []
-    delta = chunk.choices[0].delta
-    found: list[Delta] = []
-    if reasoning := getattr(delta, "reasoning_content", None):
-        found.append(Delta(reasoning=reasoning))
-    if delta.content:
-        found.append(Delta(text=delta.content))
-    for call in delta.tool_calls or ():
-        function = call.function
-        found.append(Delta(call=CallDelta(call.index, call.id or "", function.name or "", function.arguments or "")))
-    return found
+        return float(sum(costs))

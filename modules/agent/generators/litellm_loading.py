@@ -2,10 +2,12 @@
 
 import os
 import warnings
+from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any
 
 from .errors import FatalGeneratorError
+from .wire import client_class
 
 _NOISE = r"Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier"
 
@@ -27,6 +29,30 @@ def load_litellm() -> Any:
         ) from None
     litellm.suppress_debug_info = True
     return litellm
+
+
+@lru_cache(maxsize=1)
+def _http_client() -> Any:
+    """What sends all requests of `openai_client`s: one pool, in which connections that a server has closed go."""
+    import httpx
+    import openai
+
+    return client_class(openai.DefaultAsyncHttpxClient, httpx.Response)()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_http_client.cache_clear)
+
+
+def openai_client(api_base: str | None, api_key: str | None) -> Any:
+    """A client of OpenAI's API at an address, whose answers `wire` reads. Only for the loop of `aside`.
+
+    Raises openai's OpenAIError where there is no key.
+    """
+    import openai
+
+    base = api_base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or None
+    return openai.AsyncOpenAI(api_key=api_key, base_url=base, max_retries=0, http_client=_http_client())
 
 
 def litellm_version() -> str:

@@ -71,7 +71,15 @@ class Raw:
     content_type: str = "application/json"
 
 
-Reply = Says | Fails | Cuts | Hangs | Raw
+@dataclass(frozen=True)
+class Either:
+    """One reply to a request for a whole answer, another to one for a stream."""
+
+    whole: "Reply"
+    streamed: "Reply"
+
+
+Reply = Says | Fails | Cuts | Hangs | Raw | Either
 
 
 class ModelServer:
@@ -130,6 +138,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
         request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
         reply = self.server.owner.next_reply(request)
+        if isinstance(reply, Either):
+            reply = reply.streamed if body.get("stream") else reply.whole
         if isinstance(reply, Fails):
             self._fail(reply)
         elif isinstance(reply, Raw):
@@ -139,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._cut()
         elif isinstance(reply, Cuts) and reply.says is None:
             self._cut()
+        elif isinstance(reply, Either):
+            raise AssertionError("an Either stands in no Either")
         elif body.get("stream"):
             self._stream(reply, request)
         else:

@@ -30,6 +30,7 @@ from refold.modules.agent.generators.errors import (
     GeneratorError,
     RateLimitedError,
     TransientGeneratorError,
+    UnreachableError,
 )
 from refold.modules.agent.generators.generation import Delta, Generation
 from refold.modules.agent.generators.identifiers import get_generator
@@ -250,7 +251,7 @@ def test_a_generators_own_deadline_holds_too_and_a_key_is_in_no_error() -> None:
 def test_a_server_that_is_not_there_may_come_but_a_key_that_is_missing_will_not() -> None:
     with ModelServer() as server:
         gone = model(server)
-    with pytest.raises(TransientGeneratorError, match="Connection error"):
+    with pytest.raises(UnreachableError, match=rf"nothing answers at {server.url}; is the server running\?"):
         ask(gone)
     with pytest.raises(FatalGeneratorError, match=r"(?i)api_key"):
         ask(LiteLLMGenerator("openai/gpt-4o"))

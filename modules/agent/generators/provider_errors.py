@@ -1,0 +1,171 @@
+"""What the exceptions of other people's client code mean: told by status, body and cause, as classes alone mislead.
+
+Nothing is imported here: litellm, openai, anthropic, httpx, aiohttp and their like are known by the names of their
+classes and by what they carry. Seen with litellm 1.106: a missing key and a refused connection both come as
+InternalServerError with status 500, a used-up quota as RateLimitError, a 403 as plain APIError.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from socket import gaierror
+from typing import Any
+
+from .errors import (
+    ContextOverflowError,
+    FatalGeneratorError,
+    GeneratorError,
+    RateLimitedError,
+    TransientGeneratorError,
+    UnreachableError,
+    sounds_like_overflow,
+)
+
+_QUOTA = ("insufficient_quota", "exceeded your current quota", "billing_hard_limit", "credit balance is too low")
+_PASSING = frozenset({408, 409, 425})
+_TOO_LARGE = 413
+_RATE = frozenset({"RateLimitError", "TooManyRequestsError", "ResourceExhausted", "ThrottlingException"})
+_BUSY = frozenset(
+    {
+        *("Timeout", "APITimeoutError", "TimeoutError", "TimeoutException", "ConnectionError", "APIConnectionError"),
+        *("TransportError", "ServiceUnavailableError", "ServiceUnavailable", "InternalServerError", "BadGatewayError"),
+        *("OverloadedError", "DeadlineExceeded", "ClientConnectionError", "ServerDisconnectedError"),
+        *("IncompleteRead", "ChunkedEncodingError"),
+    }
+)
+_REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
+_SECRET_FROM = 8
+"""A shorter key is none: "none" and "k" are given to servers that want any, and stand in ordinary words."""
+_LONGEST = 1000
+_LOGIN = re.compile(r"(://)[^/\s@]*@")
+_PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
+
+
+def provider_error_of(error: Exception, secret: str | None = None, api_base: str | None = None) -> GeneratorError:
+    """The error in one of this package's classes, without the key, which some providers repeat in their messages."""
+    own = next((cause for cause in _causes(error) if isinstance(cause, GeneratorError)), None)
+    if own is not None:
+        return own
+    status = _status(error)
+    message = _message(error)
+    if secret and len(secret) >= _SECRET_FROM:
+        message = message.replace(secret, "<redacted:api_key>")
+    facts: dict[str, Any] = {
+        "status": status,
+        "retry_after": _retry_after(error),
+        "provider_error": type(error).__name__,
+    }
+    body = getattr(error, "body", None)
+    kind = _class_of(error, status, f"{message} {body or ''}")
+    if kind is UnreachableError:
+        place = _LOGIN.sub(r"\1", api_base or _address(error) or "the model's address")
+        message = f"nothing answers at {place}; is the server running? ({message})"
+        facts["status"] = None
+    return kind(message, **facts)
+
+
+def _message(error: BaseException) -> str:
+    """What an error says, in a line: without the classes that wrappers put before it, and without tracebacks."""
+    told = str(getattr(error, "message", None) or error or type(error).__name__).partition("Traceback (most recent")[0]
+    text = " ".join(told.split())
+    short = _PREFIX.sub("", text).strip() or text or type(error).__name__
+    short = _LOGIN.sub(r"\1", short)
+    return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
+
+
+def _class_of(error: Exception, status: int | None, told: str) -> type[GeneratorError]:
+    names = {cls.__name__ for cls in type(error).__mro__}
+    lowered = told.lower()
+    if "ContextWindowExceededError" in names or status == _TOO_LARGE or sounds_like_overflow(told):
+        return ContextOverflowError
+    if any(mark in lowered for mark in _QUOTA) or _lacks_key(error):
+        return FatalGeneratorError
+    if getattr(error, "transient", False) is True:
+        return TransientGeneratorError
+    if status == 429 or names & _RATE:
+        return RateLimitedError
+    if _is_refused(error):
+        return UnreachableError
+    if isinstance(error, TimeoutError | ConnectionError):
+        return TransientGeneratorError
+    if status is not None:
+        return TransientGeneratorError if status >= 500 or status in _PASSING else FatalGeneratorError
+    return TransientGeneratorError if names & _BUSY else FatalGeneratorError
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether no connection was made: refused, or no such host."""
+    for cause in _causes(error):
+        if isinstance(cause, ConnectionRefusedError | gaierror) or type(cause).__name__ in _REFUSED:
+            return True
+    return False
+
+
+def _address(error: BaseException) -> str | None:
+    """Where a request was sent, as far as the errors tell."""
+    for cause in _causes(error):
+        try:
+            url = getattr(getattr(cause, "request", None), "url", None)
+        except RuntimeError:  # httpx: the request was not set
+            continue
+        if url is not None:
+            return str(url).partition("?")[0]
+    return None
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status, wherever client code keeps it."""
+    holders = (error, getattr(error, "response", None))
+    for holder in holders:
+        for name in ("status_code", "http_status", "status", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
+                return value
+    return None
+
+
+def _lacks_key(error: BaseException) -> bool:
+    """Whether the request never left, for want of a key: openai then raises the bare base of its errors."""
+    return any(type(e).__name__ == "OpenAIError" and type(e).__module__.startswith("openai") for e in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(12):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """The seconds that the provider asked to wait: an attribute, or in the headers of its answer."""
+    for cause in _causes(error):
+        given = getattr(cause, "retry_after", None)
+        if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
+            return float(given)
+        for headers in (getattr(cause, "litellm_response_headers", None), _response_headers(cause)):
+            if isinstance(headers, Mapping) or hasattr(headers, "get"):
+                seconds = _seconds(headers)
+                if seconds is not None:
+                    return seconds
+    return None
+
+
+def _response_headers(error: BaseException) -> Any:
+    return getattr(getattr(error, "response", None), "headers", None)
+
+
+def _seconds(headers: Any) -> float | None:
+    """`retry-after-ms`, or `retry-after` as seconds or as a date (RFC 9110, 10.2.3)."""
+    milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
+    try:
+        if milliseconds is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        return max(0.0, float(value)) if value is not None else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(str(value)) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,176 @@
+"""What comes over the wire from servers that speak OpenAI's API: read here, before client code that loses half of it.
+
+The documents go to the Assembler of the request in context as they came. The client below is given the least that it
+takes: plain text, a finish reason that it knows, and whichever of one document or a stream of them it asked for.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from .assembling import Assembler
+from .errors import TransientGeneratorError
+from .generation import Delta
+from .provider_errors import provider_error_of
+
+_SHOWN = 200
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""What the lines of an event stream begin with."""
+_HTML = ("<!doctype", "<html", "<head", "<body")
+
+Show = Callable[[Delta], None]
+
+
+class Wire:
+    """One request: what its answer said, and whether it has come to its end."""
+
+    def __init__(self, show: Show | None = None) -> None:
+        self.answer = Assembler()
+        self.is_read = False
+        """Whether an answer came through here."""
+        self.is_over = False
+        self._show = show
+
+    def take(self, document: Any) -> None:
+        """Reads a document, and shows the pieces that it brings."""
+        self.is_read = True
+        for piece in self.answer.add(document):
+            if self._show is not None:
+                self._show(piece)
+        self.is_over = self.is_over or self.answer.finish is not None
+
+
+_wire: ContextVar[Wire | None] = ContextVar("refold_wire", default=None)
+
+
+@contextmanager
+def reading(wire: Wire) -> Any:
+    """Has the answers of requests made inside read by `wire`."""
+    token = _wire.set(wire)
+    try:
+        yield wire
+    finally:
+        _wire.reset(token)
+
+
+def client_class(base: Any, response_class: Any) -> Any:
+    """A client for HTTP like `base` (an `httpx.AsyncClient`) that reads answers on the way."""
+
+    class WireClient(base):  # type: ignore[misc]
+        async def send(self, request: Any, **options: Any) -> Any:
+            response = await super().send(request, **options)
+            wire = _wire.get()
+            if wire is None or response.status_code != 200 or not request.url.path.endswith("/chat/completions"):
+                return response
+            streamed = bool(options.get("stream"))
+            headers = {name: value for name, value in response.headers.items() if name not in _OF_BODY}
+            headers["content-type"] = "text/event-stream" if streamed else "application/json"
+            body = _stream(response, wire) if streamed else _whole(await response.aread(), wire)
+            return response_class(200, headers=headers, content=body, request=request, extensions=response.extensions)
+
+    return WireClient
+
+
+_OF_BODY = ("content-encoding", "content-length", "transfer-encoding", "content-type")
+
+
+def _whole(data: bytes, wire: Wire) -> bytes:
+    """One document, whatever came: some servers stream to those who did not ask for it."""
+    if data.lstrip().startswith(_FIELDS):
+        for line in data.splitlines():
+            _event(line, wire)
+        return _least()
+    _take_whole(data, wire)
+    return _least()
+
+
+async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
+    """A stream of events, whatever came: some servers give the whole answer to those who asked for pieces."""
+    buffer, is_stream = b"", False
+    try:
+        async for data in response.aiter_bytes():
+            buffer += data
+            is_stream = is_stream or buffer.lstrip().startswith(_FIELDS)
+            if not is_stream:
+                continue
+            *lines, buffer = buffer.split(b"\n")
+            for line in lines:
+                for event in _event(line, wire):
+                    yield event
+        if is_stream:
+            for event in _event(buffer, wire):
+                yield event
+        elif buffer.strip():
+            _take_whole(buffer, wire)
+        if wire.is_over:
+            yield _chunk("", "stop") + b"data: [DONE]\n\n"
+    finally:
+        await response.aclose()
+
+
+def _event(line: bytes, wire: Wire) -> list[bytes]:
+    """Reads one line of a stream; gives what the client is told."""
+    line = line.strip()
+    if not line.startswith(b"data:"):
+        return []
+    data = line[5:].strip()
+    if data == b"[DONE]":
+        wire.is_over = wire.is_over or wire.answer.has_answer
+        return []
+    document = _document(data)
+    _refuse_error(document)
+    wire.take(document)
+    return [_chunk("")]
+
+
+def _document(data: bytes) -> Any:
+    """The JSON that came; raises TransientGeneratorError with a piece of what it is instead."""
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except ValueError:
+        text = " ".join(data.decode("utf-8", "replace").split())
+        piece = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        kind = "an HTML page" if text.lower().startswith(_HTML) else "no JSON"
+        what = "nothing" if not text else f"{kind}: {piece}"
+        raise TransientGeneratorError(
+            f"the server's answer is {what}; is its address that of an API?", provider_error="NoAnswer"
+        ) from None
+
+
+class _ProviderError(Exception):
+    """An error that a provider tells with status 200, in the place of an answer."""
+
+    def __init__(self, told: Any) -> None:
+        document = told if isinstance(told, dict) else {"message": told}
+        super().__init__(str(document.get("message") or told))
+        code = document.get("code")
+        self.status_code = code if isinstance(code, int) else None
+        self.body = told
+
+
+def _refuse_error(document: Any) -> None:
+    if isinstance(document, dict) and document.get("error"):
+        raise provider_error_of(_ProviderError(document["error"]))
+
+
+def _take_whole(data: bytes, wire: Wire) -> None:
+    document = _document(data)
+    _refuse_error(document)
+    wire.take(document)
+    wire.is_over = True
+
+
+def _chunk(text: str, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish}
+    document = {**_ENVELOPE, "object": "chat.completion.chunk", "choices": [choice]}
+    return b"data: %b\n\n" % json.dumps(document).encode()
+
+
+def _least() -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+    return json.dumps({**_ENVELOPE, "object": "chat.completion", "choices": [choice]}).encode()
+
+
+_ENVELOPE = {"id": "read", "created": 0, "model": "read"}
