@@ -74,8 +74,8 @@ def incomplete_of(turn: Turn) -> str | None:
         return None
     if turn.stop_reason in _CALLING:
         return "no_calls"
-    others = turn.extra.keys() & _SAYING
-    return None if turn.message.body or turn.problems or others else "empty"
+    said = turn.message.content.strip() or not isinstance(turn.message.body, str)
+    return None if said or turn.problems or turn.extra.keys() & _SAYING else "empty"
 
 
 def told_message(turn: Turn, name: str, model: str) -> Message:

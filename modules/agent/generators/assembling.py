@@ -83,9 +83,9 @@ class Assembler:
         if not isinstance(holder, Mapping):
             holder = {"content": holder}
         self.has_answer = True
-        return list(self._members(writable(dict(holder))))
+        return self._members(writable(dict(holder)), is_piece=choice.get("delta") is not None)
 
-    def _members(self, holder: dict[str, Any]) -> list[Delta]:
+    def _members(self, holder: dict[str, Any], is_piece: bool) -> list[Delta]:
         found: list[Delta] = []
         reasoning = holder.get("reasoning_content") or holder.get("reasoning")
         if reasoning:
@@ -98,7 +98,7 @@ class Assembler:
             self._thinking += holder["thinking_blocks"]
         calls = holder.get("tool_calls")
         for call in calls if isinstance(calls, list) else [] if calls is None else [calls]:
-            found += self._called(call)
+            found += self._called(call, is_piece)
         if holder.get("function_call"):
             found += self._called_function(holder["function_call"])
         for name, value in holder.items():
@@ -131,7 +131,7 @@ class Assembler:
                 self._keep("images" if kind == "image_url" else "parts", [part])
         return found
 
-    def _called(self, call: Any) -> list[Delta]:
+    def _called(self, call: Any, is_piece: bool) -> list[Delta]:
         function = call.get("function") or call.get("custom") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping):
             self._tell("a call of a tool", call)
@@ -142,7 +142,7 @@ class Assembler:
         if given is None:
             given = function.get("input")
         arguments = "" if given is None else _text_of(given)
-        known = self._call_at(call.get("index"), id_, name)
+        known = self._call_at(call.get("index"), id_, name) if is_piece else self._new_call(None)
         known.id, known.name = known.id or id_, known.name or name
         known.arguments.append(arguments)
         return [Delta(call=CallDelta(known.index, id_, name, arguments))]
@@ -157,6 +157,9 @@ class Assembler:
                 return last
         if last is not None and id_ and (named := next((c for c in self._calls if c.id == id_), None)) is not None:
             return named
+        return self._new_call(place)
+
+    def _new_call(self, place: Any) -> _Call:
         self._calls.append(_Call(len(self._calls), place))
         return self._calls[-1]
 
@@ -166,8 +169,7 @@ class Assembler:
             self._tell("a function_call", function)
             return []
         if self._function is None:
-            self._function = _Call(len(self._calls), "function_call")
-            self._calls.append(self._function)
+            self._function = self._new_call("function_call")
         known = self._function
         name = "" if function.get("name") is None else _text_of(function["name"])
         arguments = "" if function.get("arguments") is None else _text_of(function["arguments"])

@@ -142,10 +142,11 @@ class LiteLLMGenerator:
                     if not wire.is_read:
                         for piece in answer.add(chunk.model_dump(exclude_none=True)):
                             put(piece)
+            answer = wire.answer if wire.is_read else answer
             is_over = wire.is_over if wire.is_read else getattr(stream, "received_finish_reason", True)
-            if not is_over:
+            if answer.has_answer and not is_over:
                 raise TransientGeneratorError("the answer broke off: its end never came", provider_error="CutOff")
-            return self._finished(litellm, wire.answer if wire.is_read else answer)
+            return self._finished(litellm, answer)
         except GeneratorError:
             raise
         except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key

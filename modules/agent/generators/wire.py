@@ -102,7 +102,7 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
         if is_stream:
             for event in _event(buffer, wire):
                 yield event
-        elif buffer.strip():
+        else:
             _take_whole(buffer, wire)
         if wire.is_over:
             yield _chunk("", "stop") + b"data: [DONE]\n\n"
