@@ -52,7 +52,7 @@ from .inner import run_child
 from .marks import effect
 from .module import AgentModule
 from .reasons import ENDINGS, Ending, RunStatus, StopReason
-from .redact import Redactor
+from .redact import Redactor, make_redactor
 from .result import RunError, RunResult, WaitRequest
 from .state import StateModel, StateSchema
 from .strategies import BeamSearch, BestFirst, BestOfN, MonteCarloTreeSearch, SelectBest, SelectFirst
@@ -138,6 +138,7 @@ __all__ = [
     "effect",
     "emit",
     "follow_run",
+    "make_redactor",
     "new_id",
     "now",
     "perform",

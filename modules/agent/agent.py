@@ -19,7 +19,7 @@ from .documents import plain
 from .engine_options import checked_options, engine_for
 from .events import AgentEvent, AgentStep
 from .generators.backoff import Backoff
-from .generators.identifiers import get_generator
+from .generators.identifiers import get_generator, holds_secret
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
 from .hooks import Hook
@@ -111,6 +111,12 @@ class Agent(BaseModel):
         if not self.trajectory.events and self.trajectory.agent_id is None:
             self.trajectory.agent_id = self.agent_id
             self.trajectory.system_prompt = self.instructions
+
+    @field_validator("model")
+    @classmethod
+    def _without_key(cls, model: Any) -> Any:
+        """A generator in the place of an identifier that holds a secret: what is shown of an Agent shows no key."""
+        return get_generator(model) if isinstance(model, str) and holds_secret(model) else model
 
     @field_validator("tags")
     @classmethod

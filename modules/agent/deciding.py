@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...engine import emit
+from ...engine import NoRunError, emit, follow_run
 from .compacting import compacted
 from .dispatch import Dispatch
 from .event_facts import CUT_OFF, incomplete_of, start_params
 from .events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
+from .generators.asking import listening
 from .generators.backoff import Backoff, Retry
 from .generators.effect import generate
-from .generators.errors import ContextOverflowError, GeneratorError
+from .generators.errors import ContextOverflowError, FatalGeneratorError, GeneratorError
 from .generators.estimate import estimate_tokens
 from .generators.generation import Generation
 from .generators.params import GenerateParams
@@ -110,6 +111,13 @@ class Deciding:
                 if other is None:
                     raise
                 self.mode = other
+                emit("tool_mode", mode=other, why=str(error))
+                _say(
+                    "%s takes no native tools (%s); they are told as text (%s) from here on",
+                    self.setup.generator.model,
+                    error,
+                    other,
+                )
 
     async def _ask(self, messages: Sequence[Message], params: GenerateParams, reserve: int | None) -> Generation:
         backoff = self.setup.backoff
@@ -179,7 +187,8 @@ class Deciding:
 
     async def _summarise(self, system: Message, asked: Message) -> Generation:
         params = self.state.params.model_copy(update={"tools": None, "tool_choice": None})
-        return await self._counted([asked], params, system, None, self.setup.backoff)
+        with listening(None):  # the pieces of a summary are none of the answer's
+            return await self._counted([asked], params, system, None, self.setup.backoff)
 
     def _answered(self, generation: Generation) -> Turn:
         number = self.state.asked + self.requests
@@ -212,10 +221,21 @@ class Deciding:
         emit("answer_incomplete", incomplete=why, stop_reason=turn.stop_reason, unread=unread)
         what = [f"incomplete ({why})"] if why else []
         what += [f"not read whole ({unread[0]:.100})"] if unread else []
-        log.warning("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
+        _say("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
+
+
+def _say(text: str, *facts: Any) -> None:
+    """Warns in the log, and does not where a trace is verified: what is said there was said when it was written."""
+    try:
+        follow_run()
+    except NoRunError:
+        return
+    log.warning(text, *facts)
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:
-    """The error without its cause, which is how the journal told of it."""
+    """The error as the journal told of it: of what led to it, the class."""
     document: dict[str, Any] = {"type": error_type(error), "message": error_text(error)}
+    if isinstance(error, FatalGeneratorError) and error.status is None and error.provider_error is not None:
+        document["cause"] = error.provider_error
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document

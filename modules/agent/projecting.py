@@ -21,6 +21,7 @@ from .events import (
     AgentStep,
     CompactionEvent,
     GenerationContent,
+    GenerationDelta,
     GenerationEnd,
     GenerationError,
     GenerationRetry,
@@ -251,6 +252,13 @@ class Projector:
             calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in turn.calls]
             content = turn.message.content
             yield self._make(GenerationContent, step=self._step, content=content, tool_calls=calls, extra=turn.extra)
+
+    def _on_piece(self, record: Record) -> Iterator[AgentEvent | None]:
+        """A piece of an answer, which a stream brings between its records; those of child runs are theirs."""
+        values = {**record.data}
+        assert self._header is not None
+        if values.pop("run_id") == self._header["run_id"]:
+            yield self._make(GenerationDelta, step=self._step, **values)
 
     # calling tools
 

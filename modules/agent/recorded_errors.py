@@ -13,6 +13,7 @@ from .generators.errors import (
     GeneratorError,
     RateLimitedError,
     TransientGeneratorError,
+    UnreachableError,
 )
 from .tools.truncation import cut_middle
 
@@ -137,7 +138,14 @@ def _class_of(name: str) -> type[RecordedError]:
 
 _KINDS: dict[str, type[GeneratorError]] = {
     cls.__name__: cls
-    for cls in (GeneratorError, TransientGeneratorError, RateLimitedError, ContextOverflowError, FatalGeneratorError)
+    for cls in (
+        GeneratorError,
+        TransientGeneratorError,
+        UnreachableError,
+        RateLimitedError,
+        ContextOverflowError,
+        FatalGeneratorError,
+    )
 }
 
 

@@ -14,6 +14,8 @@ from ...traces import SUFFIX, Record, Trace
 from .documents import message_to_dict
 from .engine_options import heartbeat_of
 from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
+from .generators.asking import listener, listening
+from .live_pieces import Pieces
 from .projecting import KEPT, Projector, events_of
 from .reactions import Reaction
 from .trajectory import Trajectory
@@ -88,9 +90,12 @@ class Running:
             engine = self.agent.make_engine(earlier=self.trajectory.steps)
             projector = Projector(generator=self.agent.generator)
             stream: RunStream | None = None
+            pieces = Pieces(listener())
             try:
-                async with engine.stream(task) as stream, aclosing(self._events(stream, projector)) as events:
-                    yield events
+                async with AsyncExitStack() as stack:
+                    with listening(pieces.take):  # the run takes it along; who reads the events does not listen
+                        stream = pieces.stream = await stack.enter_async_context(engine.stream(task))
+                    yield await stack.enter_async_context(aclosing(self._events(stream, projector)))
             finally:
                 if stream is not None:
                     await self._rest(stream, projector)

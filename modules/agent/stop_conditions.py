@@ -8,6 +8,7 @@ from operator import or_ as or_operator
 from typing import Any, overload
 
 from .events import AgentStep
+from .hooks import Hook
 
 Judge = Callable[[Sequence[AgentStep]], Any]
 
@@ -22,6 +23,8 @@ class StopCondition:
     def __init__(self, func: Judge, *, name: str | None = None, catch: bool = False, default: bool = False) -> None:
         if not callable(func):
             raise TypeError(f"a stop condition is a function of steps, got {type(func).__name__}")
+        if isinstance(func, Hook):
+            raise TypeError(f"{func.name!r} is a hook, which is shown events, and not steps: give it in hooks=[...]")
         self.func = func
         self.name = name or str(getattr(func, "__name__", type(func).__name__))
         self.catch = catch

@@ -5,6 +5,7 @@ from .event_json import EventFormatError, event_from_dict, event_to_dict
 from .generations import (
     CompactionEvent,
     GenerationContent,
+    GenerationDelta,
     GenerationEnd,
     GenerationError,
     GenerationRetry,
@@ -30,6 +31,7 @@ __all__ = [
     "CompactionEvent",
     "EventFormatError",
     "GenerationContent",
+    "GenerationDelta",
     "GenerationEnd",
     "GenerationError",
     "GenerationRetry",

@@ -53,6 +53,30 @@ class GenerationContent(AgentEvent):
         return [masked_call(call) for call in self.tool_calls]
 
 
+class GenerationDelta(AgentEvent):
+    """A piece of an answer, as the model says it. It is live only, and no part of the record.
+
+    Pieces of one kind add up to what GenerationContent then says as a whole. After a GenerationRetry those before it
+    are void: the model says its answer anew.
+
+    Attributes:
+        step: the number of the agent's step.
+        text: more of the text.
+        reasoning: more of what the model thinks before it answers.
+        tool_call: more of a call: its `index` in the answer, `id` and `name` once, and a piece of `arguments`.
+    """
+
+    step: int = 0
+    text: str = ""
+    reasoning: str = ""
+    tool_call: Document = Field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        """The piece; of a call its name alone, as secrets cannot be told in pieces."""
+        shown = {name: self.tool_call[name] for name in ("index", "id", "name") if name in self.tool_call}
+        return {"step": self.step, "text": self.text, "reasoning": self.reasoning, "tool_call": shown}
+
+
 class _OfGeneration(AgentStep):
     """What the end of a generation and its step tell alike."""
 

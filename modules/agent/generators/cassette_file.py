@@ -19,6 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ....engine import make_redactor
 from ..messages import Message
 from .errors import KINDS, ContextOverflowError, GeneratorError
 from .generation import Generation
@@ -91,7 +92,9 @@ class CassetteFile:
                 lines.append({"params": asked, "is": params.given()})
             request: dict[str, Any] = {"request": key, "chat": chat, "params": asked, "model": model}
             if generation is not None:
-                request["generation"] = generation.to_dict()
+                answer = generation.to_dict()
+                secrets = make_redactor(True)  # a run's prompts come without secrets; its answers have not been there
+                request["generation"] = answer if secrets is None else secrets.value(answer)
             elif error is not None:
                 request["error"] = {"kind": "context_overflow", "message": error.message, **error.data}
             self._append([*lines, request])

@@ -1,6 +1,7 @@
 """A generation as one journaled, idempotent effect, with its usage and the tokens it reserves."""
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, nullcontext
 from time import perf_counter
@@ -54,6 +55,12 @@ def _is_told(used: AgentUsage | None) -> bool:
     return used.total_tokens > 0 or used.input_tokens + used.output_tokens > 0 or used.cost_usd is not None
 
 
+def _can_be(used: AgentUsage) -> bool:
+    """Whether numbers of tokens, and a cost, are such as can be."""
+    counts = (used.input_tokens, used.output_tokens, used.total_tokens)
+    return min(counts) >= 0 and (used.cost_usd is None or 0 <= used.cost_usd < math.inf)
+
+
 class _Asked:
     """A generator whose `generate` is an effect: a method, so that the engine reads its marks once for all of them."""
 
@@ -90,6 +97,9 @@ class _Asked:
             told = classified(error)
             told.seconds = perf_counter() - began
             raise told from (error if told is not error else None)
+        if generation.usage is not None and not _can_be(generation.usage):
+            unread = [*generation.extra.get("unread", ()), f"a usage that cannot be: {generation.usage}"]
+            generation = generation.model_copy(update={"usage": None, "extra": {**generation.extra, "unread": unread}})
         if not _is_told(generation.usage):  # what nobody tells is not free: budgets count an estimate
             asked = estimate_tokens(chat) if reserve is None else reserve
             charge(asked, estimate_tokens([generation.message]), estimated=True)

@@ -1,5 +1,6 @@
 """What can go wrong when a model is asked, by what one can do about it; the same live and replayed."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -18,6 +19,17 @@ OVERFLOW_MARKS = (
     "exceeds the available context size",
 )
 """What the messages of errors hold, in lower case, when a prompt was too long."""
+
+
+_TOOLS = re.compile(
+    r"\btools?[ _](?:use|calling|calls?|choice|param\w*)\b|\btools\b|\bfunction[ _-]calling\b|\bfunctions\b",
+    re.IGNORECASE,
+)
+_REFUSING = re.compile(
+    r"(?:not|n't) (?:be )?(?:support|enabl|allow|permit|available)|unsupported|unrecogni[sz]ed|unknown|unexpected"
+    r"|\brequires?\b|not permitted|extra (?:inputs|fields)",
+    re.IGNORECASE,
+)
 
 
 class GeneratorError(RefoldError):
@@ -134,6 +146,11 @@ def classified(error: Exception) -> GeneratorError:
     from .provider_errors import provider_error_of
 
     return error if isinstance(error, GeneratorError) else provider_error_of(error)
+
+
+def sounds_like_no_tools(message: str) -> bool:
+    """Whether an error's message says that the model, or its server, takes no native tools."""
+    return _TOOLS.search(message) is not None and _REFUSING.search(message) is not None
 
 
 def sounds_like_overflow(message: str) -> bool:

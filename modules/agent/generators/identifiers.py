@@ -1,5 +1,6 @@
 """Generators by name: `openai/gpt-4o,temperature=0.2`, `scripted:answers.yaml`, `cassette:recorded.jsonl`."""
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
@@ -15,6 +16,9 @@ from .scripted import ScriptedGenerator
 
 Provider: TypeAlias = Callable[[str, GenerateParams, dict[str, str]], Generator]
 """Makes a generator from a model's name, parameters, and whatever else the identifier said, such as `api_key`."""
+
+
+_LOGIN = re.compile(r"://[^/\s@]+@")
 
 
 class GeneratorNameError(RefoldError, ValueError):
@@ -79,7 +83,7 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
 
 
 def get_identifier(generator: Generator, params: GenerateParams | None = None) -> str:
-    """The identifier of a generator, as `get_generator` takes it: without keys, tools and `extra`.
+    """The identifier of a generator, as `get_generator` takes it: without keys, logins, tools and `extra`.
 
     One that was made in code only, such as a FunctionGenerator, is named by its model.
     """
@@ -90,6 +94,11 @@ def get_identifier(generator: Generator, params: GenerateParams | None = None) -
     provider = "litellm!" if isinstance(generator, LiteLLMGenerator) else ""
     given = {name: value for name, value in merged.given().items() if name in _PARAMS}
     return ",".join([f"{provider}{generator.model}", *(f"{name}={_written(value)}" for name, value in given.items())])
+
+
+def holds_secret(identifier: str) -> bool:
+    """Whether an identifier says a key, or the login of a server."""
+    return "api_key=" in identifier or _LOGIN.search(identifier) is not None
 
 
 def _provider(head: str) -> tuple[str, str]:
@@ -139,4 +148,4 @@ def _plain(text: str) -> Any:
 
 
 def _written(value: Any) -> str:
-    return ";".join(value) if isinstance(value, list) else str(value)
+    return ";".join(value) if isinstance(value, list) else _LOGIN.sub("://", str(value))

@@ -14,7 +14,7 @@ from .assembling import Assembler
 from .caching import mark_for_caching
 from .errors import GeneratorError, TransientGeneratorError
 from .generation import Delta, Generation
-from .litellm_loading import litellm_version, load_litellm, openai_client
+from .litellm_loading import litellm_version, load_litellm, openai_client, preload_litellm
 from .params import GenerateParams
 from .protocol import Capabilities
 from .provider_errors import provider_error_of
@@ -22,6 +22,9 @@ from .wire import Wire, reading
 
 DEFAULT_TIMEOUT = 600.0
 """Seconds that a provider may be silent where no timeout is given; litellm's own default is 6,000."""
+
+_OWN_SERVERS = ("ollama_chat/", "lm_studio/", "hosted_vllm/", "llamafile/")
+"""Providers that are a server on this machine, or in this house, by the prefixes of their models."""
 
 _PASSED = (
     "temperature",
@@ -109,11 +112,19 @@ class LiteLLMGenerator:
     def _key(self) -> str | None:
         return self._api_key.get_secret_value() if self._api_key is not None else None
 
+    @property
+    def _is_own_server(self) -> bool:
+        return self.params.api_base is not None or self.model.startswith(_OWN_SERVERS)
+
+    def preload(self) -> None:
+        """Has litellm imported in the background, which takes seconds, before it is needed."""
+        preload_litellm()
+
     # in the other thread
 
     async def _whole(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
         litellm = load_litellm()
-        request = self.request(messages, params)
+        request = self.request(messages, self._cached_where_possible(litellm, params))
         try:
             with reading(Wire()) as wire:
                 response = await litellm.acompletion(**request, **self._client(litellm, request))
@@ -131,7 +142,7 @@ class LiteLLMGenerator:
         self, messages: Sequence[Message], params: GenerateParams, put: Callable[[Delta], None]
     ) -> Generation:
         litellm = load_litellm()
-        request = self.request(messages, params)
+        request = self.request(messages, self._cached_where_possible(litellm, params))
         answer = Assembler()
         try:
             with reading(Wire(put)) as wire:
@@ -152,6 +163,20 @@ class LiteLLMGenerator:
         except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key
             raise self._told(error, request) from None
 
+    def _cached_where_possible(self, litellm: Any, params: GenerateParams) -> GenerateParams:
+        """The parameters without marks for caching, which a server that knows none may refuse.
+
+        Where the generator's own parameters ask for them, they are sent to any model.
+        """
+        if params.cache is None or self._listed(litellm).get("supports_prompt_caching"):
+            return params
+        return params.model_copy(update={"cache": None})
+
+    def _listed(self, litellm: Any) -> Any:
+        """What litellm's list says of the model; nothing where it is in none."""
+        listed = litellm.model_cost
+        return listed.get(self.model) or listed.get(self.model.partition("/")[2]) or {}
+
     def _client(self, litellm: Any, request: dict[str, Any]) -> dict[str, Any]:
         """The client of the request, where its provider speaks OpenAI's API: one that reads what comes by itself."""
         base = request.get("api_base")
@@ -168,10 +193,11 @@ class LiteLLMGenerator:
         return provider_error_of(error, self._key(), request.get("api_base"))
 
     async def _described(self) -> Capabilities:
-        listed = load_litellm().model_cost
-        facts = listed.get(self.model) or listed.get(self.model.partition("/")[2])
+        facts = self._listed(load_litellm())
         source = f"litellm {litellm_version()}"
-        if facts is None:
+        if self._is_own_server and not facts.get("supports_function_calling"):
+            return Capabilities(function_calling=True, source="a server of one's own, whose models no list knows")
+        if not facts:
             return Capabilities(source=source)
         return Capabilities(
             function_calling=bool(facts.get("supports_function_calling")),

@@ -1,7 +1,9 @@
 """litellm, loaded on its first use: it takes seconds and 200 MB, and would ask the network for prices."""
 
 import os
+import threading
 import warnings
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any
@@ -29,6 +31,16 @@ def load_litellm() -> Any:
         ) from None
     litellm.suppress_debug_info = True
     return litellm
+
+
+def preload_litellm() -> None:
+    """Imports litellm in a thread of its own; where it is not installed, the first request says so."""
+    threading.Thread(target=_preload, name="refold-preload", daemon=True).start()
+
+
+def _preload() -> None:
+    with suppress(FatalGeneratorError):
+        load_litellm()
 
 
 @lru_cache(maxsize=1)

@@ -19,6 +19,7 @@ from .errors import (
     RateLimitedError,
     TransientGeneratorError,
     UnreachableError,
+    sounds_like_no_tools,
     sounds_like_overflow,
 )
 
@@ -85,6 +86,8 @@ def _class_of(error: Exception, status: int | None, told: str) -> type[Generator
         return TransientGeneratorError
     if status == 429 or names & _RATE:
         return RateLimitedError
+    if status is not None and sounds_like_no_tools(told):  # llama.cpp says so with status 500
+        return FatalGeneratorError
     if _is_refused(error):
         return UnreachableError
     if isinstance(error, TimeoutError | ConnectionError):

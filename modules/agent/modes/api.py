@@ -1,19 +1,9 @@
 """Which mode `auto` stands for, and when native calls give way to text."""
 
+from ..generators.errors import sounds_like_no_tools
 from .mode import ToolMode
 
 _TOO_MANY = ("array_above_max_length", "maximum length 128")
-_NO_CALLS = (
-    "does not support tools",
-    "does not support function calling",
-    "tools is not supported",
-    "tools are not supported",
-    "tool use is not supported",
-    "tool calling is not supported",
-    "function calling is not supported",
-    "function calling is not enabled",
-    "tool choice requires",
-)
 FALLBACK: ToolMode = "json-in-xml"
 """The mode for models without native calls."""
 
@@ -39,4 +29,4 @@ def mode_after_error(mode: ToolMode, error: str, *, configured: ToolMode = "auto
     said = error.lower()
     if any(sign in said for sign in _TOO_MANY) or ("tools" in said and "array too long" in said):
         return FALLBACK
-    return FALLBACK if configured == "auto" and any(sign in said for sign in _NO_CALLS) else None
+    return FALLBACK if configured == "auto" and sounds_like_no_tools(said) else None

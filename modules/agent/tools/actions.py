@@ -24,6 +24,8 @@ def action_for(call: ToolCall) -> Action:
     name = call.name or UNNAMED
     try:
         arguments = _decode(call.arguments)
+        if "\\u" in call.arguments:  # half a surrogate is JSON, and no text
+            arguments = _decode(clean(_encode(arguments)))
         if isinstance(arguments, dict) and RAW_ARGUMENTS not in arguments:
             return Action(name, arguments, call.id or None)
     except (ValueError, RecursionError, DecisionError):

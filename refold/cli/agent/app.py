@@ -35,6 +35,7 @@ def agent(
     max_tokens: a.MaxTokens = None,
     max_cost: a.MaxCost = None,
     max_seconds: a.MaxSeconds = None,
+    retries: a.Retries = None,
     continued: a.Continued = None,
     traces: o.Traces = RUNS,
     seed: Annotated[int | None, typer.Option(help="Of all randomness; else one is drawn.", show_default=False)] = None,
@@ -47,6 +48,7 @@ def agent(
 
     Every run leaves a trace that can be replayed, verified, resumed and forked with no further options.
     """
+    from ...modules.agent.generators import LiteLLMGenerator
     from ..inputs import read_text_or_file
     from ..running import Manner, hushed
     from .continuing import conversation
@@ -59,6 +61,10 @@ def agent(
         made = make(config)
     if module is None and max_steps is None:
         max_steps = a.STEPS
+    if retries is not None:
+        made.agent.backoff_max_tries = retries
+    if isinstance(made.agent.model, LiteLLMGenerator):
+        made.agent.model.preload()
     limits = Limits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
     before = conversation(continued, traces) if continued is not None else None
     if goal is None:

@@ -76,9 +76,9 @@ class AgentConfig:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: what was given, and no key."""
         doc = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        for name in ("model", "policy"):
+        for name in ("model", "api_base", "policy"):
             if doc[name] is not None:
-                doc[name] = without_keys(str(doc[name]))
+                doc[name] = _LOGIN.sub("://", without_keys(str(doc[name])))
         doc["mcp"] = [without_secrets(each) for each in self.mcp]
         return {name: value for name, value in doc.items() if value not in (None, [], False)}
 

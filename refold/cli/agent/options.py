@@ -136,6 +136,15 @@ Instructions = Annotated[
         rich_help_panel=_AGENT,
     ),
 ]
+Retries = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="How often a request is repeated in a turn, after errors that may pass.",
+        show_default=False,
+        rich_help_panel=_LIMITS,
+    ),
+]
 MaxSteps = Annotated[
     int | None,
     typer.Option(
