@@ -31,7 +31,8 @@ class Pieces:
         except NoRunError:
             return
         if info.phase == "decide":
-            told = orjson.dumps({"run_id": info.run_id, **_shown(piece)})
+            head = {"kind": PIECE, "seq": -1, "step": info.step, "hash": ""}
+            told = orjson.dumps({**head, "run_id": info.run_id, "piece": _shown(piece)})
             self.stream.put(Record(told, PIECE, -1, info.step, time(), ""))
 
 

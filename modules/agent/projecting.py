@@ -255,10 +255,9 @@ class Projector:
 
     def _on_piece(self, record: Record) -> Iterator[AgentEvent | None]:
         """A piece of an answer, which a stream brings between its records; those of child runs are theirs."""
-        values = {**record.data}
         assert self._header is not None
-        if values.pop("run_id") == self._header["run_id"]:
-            yield self._make(GenerationDelta, step=self._step, **values)
+        if record["run_id"] == self._header["run_id"]:
+            yield self._make(GenerationDelta, step=self._step, **record["piece"])
 
     # calling tools
 

@@ -18,6 +18,7 @@ from refold.modules.agent.events import (
     AgentEvent,
     AgentStart,
     GenerationContent,
+    GenerationDelta,
     GenerationEnd,
     GenerationStep,
     Heartbeat,
@@ -181,7 +182,7 @@ async def told_by(row: Row) -> tuple[Agent, list[AgentEvent], list[AgentEvent]]:
         **row.config,
     )
     async with agent.stream("go") as stream:
-        told = [event async for event in stream if not isinstance(event, Heartbeat)]
+        told = [event async for event in stream if not isinstance(event, Heartbeat | GenerationDelta)]
     return agent, told, seen
 
 

@@ -1,0 +1,31 @@
+"""Usage of calls: what is none is refused with its name."""
+
+from typing import Any
+
+import pytest
+
+from refold import Usage
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"tokens_in": -1}, "tokens_in must be a whole number, 0 or more, got -1"),
+        ({"tokens_out": -5}, "tokens_out must be a whole number, 0 or more, got -5"),
+        ({"tokens_in": 1.5}, "tokens_in must be a whole number"),
+        ({"tokens_in": True}, "tokens_in must be a whole number"),
+        ({"cost": -0.1}, "cost must be a finite number, 0 or more, or None, got -0.1"),
+        ({"cost": float("nan")}, "cost must be a finite number"),
+        ({"cost": float("inf")}, "cost must be a finite number"),
+    ],
+)
+def test_a_usage_that_cannot_be_is_refused(given: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Usage(**given)
+
+
+def test_usage_is_read_from_what_is_shaped_like_it() -> None:
+    assert Usage.of({"prompt_tokens": 3, "completion_tokens": 2, "cost_usd": 0.5}) == Usage(3, 2, 0.5)
+    assert Usage.of({"tokens_in": 3, "tokens_out": 2, "cost": None, "estimated": True}) == Usage(3, 2, None, True)
+    assert Usage.of(Usage(1, 2).to_dict()) == Usage(1, 2)
+    assert Usage.of({"words": 3}) is None
