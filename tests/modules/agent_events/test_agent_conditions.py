@@ -142,7 +142,7 @@ def test_functions_async_ones_and_objects_are_conditions() -> None:
     assert holds(Judge())
     assert as_condition(Judge()).name == "judge"
     assert as_condition(plain) is plain
-    assert holds(plain & Judge())  # type: ignore[arg-type]
+    assert holds(plain & as_condition(Judge()))
     with pytest.raises(TypeError, match="a condition is a function of an event, got int"):
         as_condition(3)
 
@@ -152,7 +152,7 @@ def test_a_score_is_kept_with_the_event_and_judged() -> None:
     score = ScoringCondition(lambda event: 0.75, lambda number: number > 0.5, name="good")
     assert holds(score, event)
     assert holds(score & always(), event)
-    assert event.metrics["good"].to_list() == [0.75, 0.75] or len(event.metrics["good"]) == 2
+    assert len(event.metrics["good"]) == 2
     assert event.metrics["good"].last == 0.75
     assert not holds(ScoringCondition(lambda event: 0), event)
 
