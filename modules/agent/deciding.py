@@ -13,7 +13,7 @@ from .events import AgentEvent, AgentStart, CompactionEvent, GenerationError, Ge
 from .generators.asking import listening
 from .generators.backoff import Backoff, Retry
 from .generators.effect import generate
-from .generators.errors import ContextOverflowError, FatalGeneratorError, GeneratorError
+from .generators.errors import ContextOverflowError, GeneratorError
 from .generators.estimate import estimate_tokens
 from .generators.generation import Generation
 from .generators.params import GenerateParams
@@ -234,8 +234,6 @@ def _say(text: str, *facts: Any) -> None:
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:
-    """The error as the journal told of it: of what led to it, the class."""
+    """The error without its cause, which is how the journal told of it."""
     document: dict[str, Any] = {"type": error_type(error), "message": error_text(error)}
-    if isinstance(error, FatalGeneratorError) and error.status is None and error.provider_error is not None:
-        document["cause"] = error.provider_error
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document

@@ -377,11 +377,3 @@ async def test_a_summary_that_fails_is_told_and_the_overflow_ends_the_run() -> N
     assert isinstance(end, AgentEnd)
     assert isinstance(end.error, ContextOverflowError)
     assert str(end.error) == "too long"
-
-
-async def test_the_end_names_the_class_of_what_a_generator_raised() -> None:
-    trajectory = await Agent(name="t", model=ScriptedGenerator([RuntimeError("boom")])).run("go")
-    end = trajectory.events[-1]
-    assert isinstance(end, AgentEnd)
-    assert isinstance(end.error, FatalGeneratorError)
-    assert end.as_dict()["data"]["error"] == "boom (caused by RuntimeError)"
