@@ -40,7 +40,8 @@ _ROOMS = {
         register_evaluator use_environment workspace_of
     """,
     "traces": """
-        ABSENT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate PatchError
+        ABSENT BEAT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate
+        PatchError
         NotATraceError PhaseDiff Record RecordError Repair Replay SUFFIX Step Trace TraceCorruptError TraceDiff
         TraceError TraceExistsError TraceLockedError TraceNotFoundError TraceSummary TraceWriteError TraceWriter
         apply_patch blob_reference branches_folder changes_of copy_json escape family is_blob join_pointer
