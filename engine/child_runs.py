@@ -151,7 +151,7 @@ class ChildRuns:
             self._on_divergence,
             engine.clock,
             birth.stand.redactor,
-            engine.on_wait is not None,
+            engine.on_wait,
             child=True,
         )
         with resumption.writer as writer:

@@ -35,7 +35,7 @@ from .header import header_of
 from .importing import refuse_while_importing
 from .live import LiveRun, Observer, new_seed
 from .module import AgentModule
-from .questions import Answers
+from .questions import UNKNOWN_EFFECT, Answers
 from .reasons import RunStatus, StopReason
 from .recorded_step import Settled
 from .redact import Redactor, make_redactor, redacted_task
@@ -198,9 +198,9 @@ class Engine:
         What is there is verified first. It goes on under the budget it had, or under `budget` in its place. A run
         that is completed, or that its budget (if no other is given) or a stop criterion ended, gives its result
         again. `value` answers the one request that is open (`result.waiting`), or the one named by `request`; a mapping
-        of request ids to values answers several. Where the fate of a call is not known, the result waits for one of
-        `{"ran": result}`, `{"failed": text}`, `{"retry": True}`. Without a new answer a suspended run waits on, unless
-        a request's time has passed.
+        of request ids to values answers several. Where the fate of a call is not known, `on_wait` is asked, else the
+        result waits, for one of `{"ran": result}`, `{"failed": text}`, `{"retry": True}`; `result` is what the tool
+        would have returned. Without a new answer a suspended run waits on, unless a request's time has passed.
 
         Raises:
             DivergenceError: the code no longer does what the trace recorded, or asks in the step that was cut off for
@@ -224,7 +224,7 @@ class Engine:
                 on_divergence,
                 self.clock,
                 self._redactor,
-                self.on_wait is not None,
+                self.on_wait,
             )
             return await self._continue(resumption)
         except DivergenceError as error:
@@ -242,7 +242,7 @@ class Engine:
         writer, trace = TraceWriter.reopen(source)
         writer.close()
         settled = Settled()
-        Answers(trace, settled.write, self._redactor, self.module.tools, self.clock.time()).take(value, request)
+        Answers(trace, settled.write, self._redactor, self.module, self.clock.time()).take(value, request)
         folder = self.traces
         if folder is None and trace.path is not None:
             folder = trace.path.parent
@@ -360,7 +360,7 @@ class Engine:
             for record in resumption.written:
                 run.show(record)
             if resumption.done is not None:
-                return resumption.done
+                return logged(resumption.done)
             task = resumption.task
             runner = Runner(self.module, task, run, self.stop, resumption.budget.max_runtime_seconds)
             resumption.enter(run, runner)
@@ -436,9 +436,21 @@ class Engine:
 
 
 def logged(result: RunResult) -> RunResult:
-    """The result; one warning on the logger `refold.runs` where the run has failed, as nothing is raised then."""
+    """The result; one warning on the logger `refold.runs` where the run has failed, or waits for a call's fate.
+
+    Nothing is raised then, and nothing else says so.
+    """
+    fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
     if result.status is RunStatus.failed:
         log.warning("%s", result.told())
+    elif fates:
+        log.warning(
+            "run %s waits: nobody knows whether %s happened; find out, and answer {'ran': result}, {'failed': text} "
+            "or {'retry': True} for each: engine.resume(trace, answer), Engine(..., on_wait=...), or refold resume%s",
+            result.run_id,
+            ", ".join(fates),
+            f" {result.trace.path}" if result.trace.path is not None else "",
+        )
     return result
 
 

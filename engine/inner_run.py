@@ -144,9 +144,9 @@ class InnerRun:
     def _problem(self, answers: dict[str, Any]) -> str | None:
         """Why the child cannot take these answers: its tools may be others than those of the run that was told."""
         trace = self.run.writer.trace().relative(self.run_id)
-        redactor, tools, now = self.run.redactor, self.engine.module.tools, self.engine.clock.time()
+        redactor, module, now = self.run.redactor, self.engine.module, self.engine.clock.time()
         try:
-            Answers(trace, lambda kind, members: None, redactor, tools, now).take(answers or ..., None)
+            Answers(trace, lambda kind, members: None, redactor, module, now).take(answers or ..., None)
         except WaitAnsweredError as error:
             return str(error)
         return None
@@ -235,7 +235,7 @@ class InnerRun:
             run.on_divergence,
             engine.clock,
             run.redactor,
-            engine.on_wait is not None,
+            engine.on_wait,
             child=True,
         )
         with resumption.writer as writer:

@@ -91,6 +91,14 @@ class AgentModule(Generic[S]):
         """
         return None
 
+    def told_result(self, name: str, result: Any) -> Any:
+        """The recorded form of a result that a person gives for a call of a tool, as `{"ran": result}`.
+
+        The result itself, unless the module's tools wrap what they return. Raises ValueError, with what is wrong, for a
+        result that the tool could not have given.
+        """
+        return result
+
     def run(self, task: "Task | str", **engine_options: Any) -> "RunResult":
         """`Engine(self, **engine_options).run(task)`."""
         result: RunResult = self.make_engine(self, **engine_options).run(task)

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from pydantic import ValidationError
 
 from ..traces import Effect, Step, Trace, is_blob
-from .actions import Tools
 from .answers import schema_problem
 from .errors import StateValueError, WaitAnsweredError
 from .frozen import thaw
@@ -19,7 +18,12 @@ from .marks import spec_of
 from .redact import Redactor
 from .result import WaitRequest
 
+if TYPE_CHECKING:
+    from .module import AgentModule
+
 NOTHING_SAID = ...
+UNKNOWN_EFFECT = "unknown_effect"
+"""The kind of a request that asks after a call's fate."""
 FATE_SCHEMA: dict[str, Any] = {
     "oneOf": [
         {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
@@ -48,11 +52,11 @@ class Answers:
         trace: Trace,
         write: Callable[[str, dict[str, Any]], None],
         redactor: Redactor | None,
-        tools: Tools,
+        module: "AgentModule[Any]",
         now: float,
     ) -> None:
         self.trace = trace
-        self._tools = tools
+        self._module = module
         self._write = write
         self._redactor = redactor
         self._now = now
@@ -70,8 +74,7 @@ class Answers:
         questions = self._questions(effects, self._retried(effects, answers))
         open_now = {r.id: r for r in [*questions, *self.requests] if r.id not in answers}
         given = self._clean(_given(value, request, open_now, self.trace.run_id))
-        for name, answer in given.items():
-            self._check(open_now[name], answer)
+        given = {name: self._checked(open_now[name], answer) for name, answer in given.items()}
         if given:
             self._write("input", {"answers": given})
             answers |= given
@@ -99,19 +102,23 @@ class Answers:
         cleaned: dict[str, Any] = thaw(exact if self._redactor is None else self._redactor.value(exact))
         return cleaned
 
-    def _check(self, request: WaitRequest, answer: Any) -> None:
-        """Raises WaitAnsweredError for an answer that does not fit, or comes too late."""
-        if request.kind == "unknown_effect":
-            self._check_fate(request, answer)
-            return
+    def check(self, request: WaitRequest, answer: Any) -> None:
+        """Raises WaitAnsweredError for an answer that `take` would refuse."""
+        self._checked(request, self._clean({request.id: answer})[request.id])
+
+    def _checked(self, request: WaitRequest, answer: Any) -> Any:
+        """The answer as it is recorded; raises WaitAnsweredError for one that does not fit, or comes too late."""
+        if request.kind == UNKNOWN_EFFECT:
+            return self._checked_fate(request, answer)
         if request.deadline is not None and request.deadline <= self._now:
             raise WaitAnsweredError(f"the time to answer {request.id!r} has passed; resume without a value to go on")
         problem = schema_problem(request.schema, answer)
         if problem is not None:
             raise WaitAnsweredError(f"{answer!r:.200} is no answer to {request.id!r} ({request.prompt!r}): {problem}")
+        return answer
 
-    def _check_fate(self, request: WaitRequest, answer: Any) -> None:
-        """Refuses what tells no fate, or a result that the tool itself could not have given."""
+    def _checked_fate(self, request: WaitRequest, answer: Any) -> Any:
+        """The fate with the result as the tool records it; refuses what tells none, or what it could not have given."""
         keys = set(answer) if isinstance(answer, Mapping) else set()
         fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
         if not fits and not (keys == {"retry"} and answer["retry"] is True):
@@ -121,20 +128,25 @@ class Answers:
             )
         details = request.details
         own = details["phase"] == "act" and "child" not in details
-        fn = self._tools.get(details["name"]) if own else None
+        fn = self._module.tools.get(details["name"]) if own else None
         if is_blob(answer.get("ran")):
             raise WaitAnsweredError("the result has the form of a reference to a blob; it cannot be an answer")
         if "ran" not in answer or fn is None:
-            return
+            return answer
         spec = spec_of(fn, details["name"])
-        problem = spec.mistyped(answer["ran"])
+        result = answer["ran"]
         try:
+            result = self._module.told_result(details["name"], result)
+            problem = spec.mistyped(result)
             if spec.returns is not None:
-                spec.returns.validate_json(orjson.dumps(answer["ran"]))
+                spec.returns.validate_json(orjson.dumps(result))
         except ValidationError as error:
             problem = first_problem(error)
+        except ValueError as error:
+            problem = str(error)
         if problem is not None:
             raise WaitAnsweredError(f"{spec.name} could not have given {answer['ran']!r:.80}: {problem}")
+        return {"ran": result}
 
     def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
         return frozenset(e.seq for e in _walk(effects) if _says_retry(answers.get(self._request(e).id)))
@@ -155,14 +167,14 @@ class Answers:
             prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
             'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
             schema=FATE_SCHEMA,
-            kind="unknown_effect",
+            kind=UNKNOWN_EFFECT,
             details=shown,
         )
 
 
 def fate_id(run_id: str, step: int, effect: Effect) -> str:
     """The id of the question what became of a call."""
-    place = f"{run_id}|{step}|unknown_effect|{effect.seq}|{effect.key}"
+    place = f"{run_id}|{step}|{UNKNOWN_EFFECT}|{effect.seq}|{effect.key}"
     return blake2b(place.encode(), digest_size=8).hexdigest()
 
 
@@ -217,4 +229,4 @@ def _asked(step: Step | None) -> list[WaitRequest]:
 
 def _is_own_fate(request: WaitRequest) -> bool:
     """Whether it is after a call of the trace itself, and not of a child run: those are known from the calls."""
-    return request.kind == "unknown_effect" and "run" not in request.details
+    return request.kind == UNKNOWN_EFFECT and "run" not in request.details

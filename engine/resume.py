@@ -16,7 +16,7 @@ from .clock import Clock
 from .decision import Decision
 from .divergence import Divergence
 from .ending import unfinished
-from .errors import DivergenceError, EngineUsageError, WaitAnsweredError
+from .errors import DivergenceError, EngineUsageError, WaitAnsweredError, message_of
 from .forking import forked_state
 from .header import versions
 from .journal import CHILD, STARTED, Journal
@@ -32,6 +32,7 @@ from .runner import BEAT_SECONDS, Runner
 from .state import StateSchema
 from .usage import RunUsage, Usage, is_unpriced
 from .verify import verify
+from .waits import OnWait, called, left_open
 
 
 @dataclass
@@ -112,13 +113,13 @@ async def prepare_resume(
     on_divergence: Literal["fail", "fork", "ignore"],
     clock: Clock,
     redactor: Redactor | None,
-    handled: bool = False,
+    on_wait: OnWait | None = None,
     child: bool = False,
 ) -> Resumption:
     """Locks and checks the trace, verifies it, takes the answer if there is one, and writes the `resume` record.
 
-    `handled` says that the engine has somebody to ask. See `Engine.aresume` for what it raises; the trace is then as
-    before, but for a torn tail that was cut.
+    `on_wait` is asked for the fates of calls that nobody knows. See `Engine.aresume` for what it raises; the trace is
+    then as before, but for a torn tail that was cut.
     """
     if on_divergence not in ("fail", "fork", "ignore"):
         raise EngineUsageError(f"on_divergence must be 'fail', 'fork' or 'ignore', got {on_divergence!r}")
@@ -131,7 +132,7 @@ async def prepare_resume(
                 f"run {trace.run_id} is {what}, which goes on with the run that {whose}: resume {link['run']}, or "
                 "fork this one"
             )
-        preparation = _Preparation(module, writer, trace, budget, clock, redactor, handled)
+        preparation = _Preparation(module, writer, trace, budget, clock, redactor, on_wait)
         return await preparation.prepare(value, request, on_divergence)
     except BaseException:
         writer.close()
@@ -147,9 +148,9 @@ class _Preparation:
         budget: RuntimeBudget | None,
         clock: Clock,
         redactor: Redactor | None,
-        handled: bool,
+        on_wait: OnWait | None,
     ) -> None:
-        self.handled = handled
+        self.on_wait = on_wait
         self.module = module
         self.writer = writer
         self.trace = trace
@@ -160,6 +161,7 @@ class _Preparation:
         self.redactor = redactor
         self.steps = len(trace.steps)
         self.said = False
+        self.waited = 0.0
         self.secrets: list[tuple[str, str]] = []
         self.written: list[Record] = []
 
@@ -173,18 +175,18 @@ class _Preparation:
         if on_divergence != "ignore" and (divergences := await _divergences(trace, self.module, self._learn)):
             raise DivergenceError(divergences)
         now = self.clock.time()
-        answers = Answers(trace, self._write_after_saying, self.redactor, self.module.tools, now)
-        again, fates = answers.take(value, request)
+        answers, again, fates = self._answers(value, request)
+        if fates:
+            self._show(fates)
+            if self.on_wait is not None and (told := await self._told(self.on_wait, answers, fates)):
+                answers, again, fates = self._answers(told, None)
         waiting = [r for r in answers.requests if r.id not in answers.answers]
         if fates:
-            shown = {r["id"] for r in trace.waiting}
-            if not {r.id for r in fates} <= shown or self.said:
-                self._say()
-                self._write("wait", {"requests": [r.to_dict() for r in fates]})
+            self._show(fates)
             return self._wait([*fates, *waiting])
         suspended = status == RunStatus.waiting and trace.ending.record is not None
         late = any(r.deadline is not None and r.deadline <= now for r in waiting)
-        if suspended and waiting and not (self.said or late or self.handled):
+        if suspended and waiting and not (self.said or late or self.on_wait is not None):
             return self._wait(waiting)
         state = self._say()
         return Resumption(
@@ -202,6 +204,40 @@ class _Preparation:
             self.secrets,
         )
 
+    def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
+        """Takes what is given as answers; gives the intents to run again, and the fates still to be told."""
+        trace = self.writer.trace() if self.written else self.trace
+        answers = Answers(trace, self._write_after_saying, self.redactor, self.module, self.clock.time())
+        return answers, *answers.take(value, request)
+
+    def _show(self, fates: list[WaitRequest]) -> None:
+        """Writes down that these are asked for, where the trace does not say so yet."""
+        shown = {each["id"] for each in (self.writer.trace() if self.written else self.trace).waiting}
+        if not {each.id for each in fates} <= shown:
+            self._say()
+            self._write("wait", {"requests": [each.to_dict() for each in fates]})
+
+    async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
+        """What the handler says became of calls, one after the other; without what it leaves open, or tells wrongly."""
+        told: dict[str, Any] = {}
+        began = self.clock.monotonic()
+        for request in fates:
+            try:
+                answer = await called(on_wait, request)
+                if answer is not ...:
+                    answers.check(request, answer)
+                    told[request.id] = answer
+            except WaitAnsweredError as error:
+                self._left_open(request, "answer_refused", str(error))
+            except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
+                self._left_open(request, "on_wait_failed", f"{type(error).__name__}: {message_of(error)}")
+        self.waited = round(self.clock.monotonic() - began, 6)
+        return told
+
+    def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
+        data = left_open(request, event, problem, self.redactor)
+        self._write_after_saying("event", {"name": event, "data": data})
+
     def _learn(self, name: str, secret: str) -> None:
         """Takes a secret that an earlier attempt knew, before anything is written."""
         self.secrets.append((name, secret))
@@ -217,6 +253,9 @@ class _Preparation:
 
     def _write_after_saying(self, kind: str, members: dict[str, Any]) -> None:
         self._say()
+        if kind == "input" and self.waited:  # no work was done while the handler was asked
+            members = {**members, "waited": self.waited}
+            self.waited = 0.0
         self._write(kind, members)
 
     def _say(self) -> StateSchema | None:

@@ -23,6 +23,7 @@ from .workers import in_thread
 if TYPE_CHECKING:
     from .calls import Call
     from .live import LiveRun
+    from .redact import Redactor
 
 OnWait = Callable[[WaitRequest], Any]
 """Answers a request, or gives `...` to leave it open; sync (then in a worker thread) or async.
@@ -166,7 +167,7 @@ class Waits:
     async def _handled(self, on_wait: OnWait, request: WaitRequest, refusal: Refusal | None) -> tuple[Any] | None:
         """The answer that the handler gives, written down; None where it gives none that fits."""
         try:
-            value = await _called(on_wait, request)
+            value = await called(on_wait, request)
         except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
             form = self._run.error_form(error)
             self._left_open(request, "on_wait_failed", f"{form['type']}: {form['message']}")
@@ -189,10 +190,7 @@ class Waits:
         return (exact,)
 
     def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
-        data = {"request": request.id, "problem": problem}
-        if self._run.redactor is not None:
-            data = self._run.redactor.value(data)
-        log.warning("%s: %s; request %s (%r) stays open", event, data["problem"], request.id, request.prompt)
+        data = left_open(request, event, problem, self._run.redactor)
         self._run.write("event", self._run.step, {"name": event, "data": data})
 
     def _without_secrets(self, request: WaitRequest) -> WaitRequest:
@@ -261,7 +259,16 @@ class Waits:
                 cancel()
 
 
-async def _called(on_wait: OnWait, request: WaitRequest) -> Any:
+def left_open(request: WaitRequest, event: str, problem: str, redactor: "Redactor | None") -> dict[str, Any]:
+    """Warns that a handler has left a request open; gives the data of the event that tells why."""
+    data = {"request": request.id, "problem": problem}
+    if redactor is not None:
+        data = redactor.value(data)
+    log.warning("%s: %s; request %s (%r) stays open", event, data["problem"], request.id, request.prompt)
+    return data
+
+
+async def called(on_wait: OnWait, request: WaitRequest) -> Any:
     """What the handler says; it is no part of the run, so that effects in it are not journaled."""
     token = set_frame(OUTSIDE)
     try:

@@ -17,6 +17,7 @@ from .reducing import is_empty, reduce_turn
 from .setup import Setup
 from .state import AgentFacts, AgentState
 from .tools import Tool, Toolset
+from .tools.told import told_outcome
 from .turn import Turn
 
 
@@ -92,6 +93,11 @@ class AgentLoop(AgentModule[AgentState]):
                 if found is not None:
                     return found
         return None
+
+    def told_result(self, name: str, result: Any) -> Any:
+        """The outcome of a call whose result a person gives: as of a tool that has returned it."""
+        tool = self.setup.by_name.get(name)
+        return result if tool is None else told_outcome(tool, result).to_dict()
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
         """Adds what came of it to the conversation."""

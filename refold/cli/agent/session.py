@@ -83,6 +83,8 @@ class Session:
         self.agent = made.agent
         self._options = dict(made.agent.engine or {})
         self.asks = can_ask() if asks is None else asks
+        self.answered: set[str] = set()
+        """The requests that the person has answered."""
         self._inbox: SimpleQueue[Any] = SimpleQueue()
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -168,6 +170,7 @@ class Session:
                     continue  # nobody waits for the answer any more
                 with view.paused() if view is not None else nullcontext():
                     answers = ask_person([item.request.to_dict()])
+                    self.answered.update(answers)
                     item.settle(answers.get(item.request.id, ...))
             except (KeyboardInterrupt, SystemExit) as signalled:
                 if stop:

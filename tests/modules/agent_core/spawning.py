@@ -121,7 +121,7 @@ def fate(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     if not world.exists() or details["key"] not in world.read_text():
         return {"retry": True}
     assert details["name"] == "once", details
-    return {"ran": {"content": f"once {details['args']['what']}"}}
+    return {"ran": f"once {details['args']['what']}"}
 
 
 def trace_of(folder: Path) -> Path:
