@@ -1,5 +1,6 @@
 """What `refold resume` and `refold fork` do with a run of an Agent: its tools are entered, and it is shown."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
