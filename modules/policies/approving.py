@@ -1,8 +1,10 @@
 """What a policy does about a call: deny it, or put it to a person."""
 
+import json
 from typing import Any, Literal
 
 from ...engine import NoRunError, call_info
+from ..agent.calls import ToolCall
 from ..agent.events import ToolStart
 from ..agent.reactions import Reaction, RetryWithFeedback
 from ..tools.human import approve_call
@@ -29,6 +31,8 @@ async def asked(
     "for the session" (`session`, or else the run) holds for every call with the same name and arguments, as long as
     this process runs; in another it is asked for again.
     """
+    if (why_not := said_twice(event.tool_call)) is not None:
+        return denied(event, why_not, **told)
     if not somebody:
         return denied(event, f"operator approval required, and nobody is there to give it: {why}", **told)
     key = (session or _run(), call_text(event.tool_call))
@@ -43,6 +47,28 @@ async def asked(
         _allowed.keep(key, True)
     event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **told}
     return None
+
+
+def said_twice(call: ToolCall) -> str | None:
+    """Why nobody can approve of a call whose arguments give a name two values; None where they do not.
+
+    The tool takes the last of them, and who is asked may have looked at another.
+    """
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in names if names.count(name) > 1)
+        return dict(pairs)
+
+    text: Any = call.arguments
+    for _ in range(2):  # an object may be written as JSON inside of a JSON string
+        if isinstance(text, str):
+            try:
+                text = json.loads(text, strict=False, object_pairs_hook=note)
+            except (ValueError, RecursionError):
+                break
+    return f"{twice[0]!r} stands twice in the arguments; write it once" if twice else None
 
 
 def _run() -> str:

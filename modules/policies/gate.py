@@ -11,7 +11,7 @@ from ..agent.events import ToolStart
 from ..agent.hooks import Hook
 from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
 from ..agent.recorded_errors import error_text, error_type
-from .approving import asked
+from .approving import asked, said_twice
 from .judging import ProcessDecision, ProcessJudge
 from .rules import ToolRules, verdict_of
 from .summaries import with_summaries
@@ -86,6 +86,8 @@ class _Gate:
         verdict = await verdict_of(self.rules, call) if self.rules is not None else None
         if verdict is not None and (verdict.rule is not None or verdict.action == "deny"):
             return None  # the rules' own hook does what they say
+        if (why_not := said_twice(call)) is not None:
+            return self._deny(case, why_not, source="arguments")
         try:
             decision = await self._decision(event)
         except (BudgetExceeded, RunClosed, DivergenceError):

@@ -247,23 +247,13 @@ def inline(schema: dict[str, Any]) -> dict[str, Any]:
 def arguments_text(text: str) -> str:
     """A model's arguments as strict JSON text: one object, whose strings may hold line breaks as they are.
 
-    An object that was written as JSON inside a JSON string is taken out of it. A name that stands twice is refused:
-    readers differ in which of its values counts, so who approves of one might get the other. Raises JSONDecodeError.
+    An object that was written as JSON inside a JSON string is taken out of it. Raises JSONDecodeError.
     """
-    value = json.loads(text, strict=False, object_pairs_hook=_unique)
+    value = json.loads(text, strict=False)
     if isinstance(value, str):
         try:
-            inner = json.loads(value, strict=False, object_pairs_hook=_unique)
+            inner = json.loads(value, strict=False)
         except ValueError:
             inner = None
         value = inner if isinstance(inner, dict) else value
     return json.dumps(value)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise json.JSONDecodeError(f"the name {name!r} stands twice; write it once", "", 0)
-        found[name] = value
-    return found

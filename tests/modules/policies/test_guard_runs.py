@@ -29,7 +29,13 @@ from refold.modules.agent import (
 )
 from refold.modules.agent.calls import ToolCall
 from refold.modules.agent.generators import listening
-from refold.modules.policies import GuardSessionPolicy, ProcessJudge, process_judge_hook
+from refold.modules.policies import (
+    GuardSessionPolicy,
+    InteractiveSessionPolicy,
+    ProcessJudge,
+    ToolRules,
+    process_judge_hook,
+)
 from refold.testing import check_resume
 
 pytestmark = pytest.mark.anyio
@@ -439,4 +445,10 @@ async def test_arguments_that_name_something_twice_are_refused(text: str) -> Non
     """Who approves of the first value would otherwise get the second."""
     trajectory = await run(guarded(Judge(), [[ToolCall.of("c", "send", text)], "done"]))
     assert ran == []
-    assert results(trajectory)[0].startswith("<error")
+    assert "stands twice" in results(trajectory)[0]
+    policy = InteractiveSessionPolicy(rules=ToolRules(ask=["send"]))
+    asking = Agent(
+        name="w", model=ScriptedGenerator([[ToolCall.of("c", "send", text)], "done"]), tools=[send], policy=policy
+    )
+    assert "stands twice" in results(await asking.run("go"))[0]
+    assert ran == []
