@@ -18,12 +18,12 @@ from .context import Frame
 from .divergence import Divergence
 from .errors import BudgetExceeded, CallClosed, DivergenceError, EffectError, RunClosed, message_of
 from .held import Held
-from .journal import Entry, Journal, Request
-from .lanes import frame_variable
+from .journal import Entry, Journal, Match, Request
+from .lanes import frame_variable, lane_in
 from .marks import EffectSpec
 from .reasons import StopReason
 from .redact import Redactor
-from .refs import StateRefs, action_asked, asked_for
+from .refs import Asked, StateRefs, action_asked, asked_for
 from .reuse import Reuse
 from .state import json_default, json_value
 from .usage import RunUsage, Usage
@@ -181,24 +181,20 @@ class LiveRun:
             members["action"] = action.id
         else:
             asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, self.redactor, self.learn_secret)
-        request = Request.of(frame, asked, self._refs.state)
-        entry = self.journal.find(request, self.learn_secret) if self.journal is not None else None
-        if entry is None and self.journal is not None and action is None and self.on_divergence == "fail":
-            self._look_for_divergence(self.journal, request)
-        found = None
-        digest, n = request.match if entry is None else request.taken_as(entry.match)
-        call = Call(self, frame, spec, (digest, n), call_key(self.run_id, frame.step, frame.phase, digest, n))
-        if entry is not None and self.journal is not None and (recorded := self.journal.outcome(entry)) is not None:
-            call.take(recorded, entry.give, entry)
-            return call
-        if self.journal is not None and action is None:
-            call.order = self.journal.order(request)
-        if self.reuse is not None:
-            found = self.reuse.take(frame.step, request, self.learn_secret)
+        if self.journal is None and self.reuse is None:  # as in most steps: there is nothing to look for
+            lane = lane_in(frame)
+            call = self._call(frame, spec, (asked.digest, lane.number(asked.digest)))
+            if asked.clear != asked.digest:
+                lane.number(asked.clear)
+            found = None
+        else:
+            call, found = self._looked_up(frame, spec, asked, action)
+            if call.recorded is not None:
+                return call
         if action is None:
             large = len(asked.data) >= INLINE_ARGS
             members["args"] = self.writer.put_blob(asked.data) if large else orjson.Fragment(asked.data)
-        members["digest"] = digest
+        members["digest"], n = call.match
         if n:
             members["n"] = n
         if found is None:
@@ -211,6 +207,25 @@ class LiveRun:
             return self._reused(call, members, *found)
         call.pending = members
         return call
+
+    def _call(self, frame: Frame, spec: EffectSpec, match: Match) -> Call:
+        return Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
+
+    def _looked_up(
+        self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any
+    ) -> tuple[Call, tuple[Entry, Recorded] | None]:
+        """The call as an earlier attempt recorded it, or as the run did that this one takes outcomes from."""
+        journal, request = self.journal, Request.of(frame, asked, self._refs.state)
+        entry = journal.find(request, self.learn_secret) if journal is not None else None
+        if entry is None and journal is not None and action is None and self.on_divergence == "fail":
+            self._look_for_divergence(journal, request)
+        call = self._call(frame, spec, request.match if entry is None else request.taken_as(entry.match))
+        if entry is not None and journal is not None and (recorded := journal.outcome(entry)) is not None:
+            call.take(recorded, entry.give, entry)
+            return call, None
+        if journal is not None and action is None:
+            call.order = journal.order(request)
+        return call, self.reuse.take(frame.step, request, self.learn_secret) if self.reuse is not None else None
 
     def _look_for_divergence(self, journal: Journal, request: Request) -> None:
         """Ends the run where a resumed step asks for what is not recorded, in place of what is."""

@@ -24,7 +24,7 @@ from .json_form import PLAIN, dump
 from .redact import Redactor
 from .shape import INT_MAX, INT_MIN
 from .state import StateModel
-from .value_digest import member_name, value_digest
+from .value_digest import member_name, members_form, value_digest
 
 _INDEX_LIMIT = 2_000
 _MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
@@ -264,4 +264,4 @@ def asked_for(
 
 def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:
     """What tells a request from others: the call it is made in, the function's name, and the arguments' value."""
-    return blake2b(b"%b%b\0%b" % (prefix, name.encode(), value_digest(args)), digest_size=8).hexdigest()
+    return blake2b(b"%b%b\0%b" % (prefix, name.encode(), members_form(args)), digest_size=8).hexdigest()

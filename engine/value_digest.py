@@ -90,13 +90,16 @@ def _forget(key: int, gone: Any) -> None:
 
 
 def _of_members(members: Mapping[Any, Any]) -> bytes:
+    return blake2b(members_form(members), digest_size=_SIZE).hexdigest().encode()
+
+
+def members_form(members: Mapping[Any, Any]) -> bytes:
+    """An object as its digest is taken of it: what is nested in it stands there by its own digest."""
     if PLAIN.issuperset(map(type, members.values())):
-        data = orjson.dumps(members, option=_SORTED)
-    else:
-        pairs = [(member_name(key), value) for key, value in members.items()]
-        pairs.sort(key=_name)
-        data = b"{%b}" % b",".join([b"%b:%b" % (orjson.dumps(name), _part(value)) for name, value in pairs])
-    return blake2b(data, digest_size=_SIZE).hexdigest().encode()
+        return orjson.dumps(members, option=_SORTED)
+    pairs = [(member_name(key), value) for key, value in members.items()]
+    pairs.sort(key=_name)
+    return b"{%b}" % b",".join([b"%b:%b" % (orjson.dumps(name), _part(value)) for name, value in pairs])
 
 
 def _name(pair: tuple[str, Any]) -> str:
