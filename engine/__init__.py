@@ -21,7 +21,7 @@ from .criteria import (
 )
 from .decision import Action, ActionResult, Decision, Observation
 from .divergence import Divergence
-from .effects import call_info, charge, emit, follow_run, new_id, now, perform, perform_sync, rng
+from .effects import call_info, charge, emit, follow_run, in_run, new_id, now, perform, perform_as, perform_sync, rng
 from .engine import Engine
 from .errors import (
     BudgetExceeded,
@@ -138,10 +138,12 @@ __all__ = [
     "effect",
     "emit",
     "follow_run",
+    "in_run",
     "make_redactor",
     "new_id",
     "now",
     "perform",
+    "perform_as",
     "perform_sync",
     "rng",
     "run_actions",

@@ -2,10 +2,11 @@
 
 import asyncio
 import functools
+import inspect
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
@@ -15,11 +16,11 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..traces import Follower
 from .calls import Call, CallInfo, replayed, typed
 from .cancellation import cancel_requests, is_cancelled, stray, withdraw
-from .context import Frame, frame_or_none, in_event_loop, reset_frame, set_frame
+from .context import OUTSIDE, Frame, frame_or_none, in_event_loop, reset_frame, set_frame
 from .errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
 from .forked import end_child, forks
-from .lanes import lane_in
-from .marks import EffectSpec, effect, is_async, spec_of
+from .lanes import frame_variable, lane_in
+from .marks import EffectSpec, Marks, effect, is_async, spec_as, spec_of
 from .usage import Usage
 from .workers import in_thread, waits_in_thread
 
@@ -50,7 +51,51 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if frame is None:
         return await fn(*args, **kwargs) if is_async(fn) else await in_thread(functools.partial(fn, *args), kwargs)
     spec = spec_of(fn)
-    call = frame.host.begin(frame, spec, spec.named(args, kwargs))
+    return await _performed(frame, spec, spec.named(args, kwargs), fn, args, kwargs)
+
+
+async def perform_as(
+    name: str,
+    request: Mapping[str, Any],
+    body: Callable[[], Any],
+    *,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    usage: Callable[[Any], Any] | None = None,
+    tokens: int = 0,
+    returns: Any = Any,
+) -> Any:
+    """Runs `body()` once and journals it as an effect called `name` that was asked for by `request`.
+
+    For whoever wraps another library's calls: what identifies the effect, and stands in the trace, is the name and the
+    request alone; how it is done, with what clients and callbacks, is the body's own. See `perform`, and `effect` for
+    the marks. `returns` is the type of the result; with `Any` it is plain JSON values.
+
+    Raises:
+        EngineUsageError: the name is none, or is one of refold's own, or the request is no mapping of names.
+        EffectError, EffectNotAllowed, NoRunError, RunClosed: as `perform` does.
+    """
+    if not isinstance(name, str) or not name or name.startswith("refold."):
+        raise EngineUsageError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
+    if not isinstance(request, Mapping) or not all(isinstance(key, str) for key in request):
+        raise EngineUsageError(f"the request of effect {name!r} must be a dict with text keys, got {request!r:.80}")
+    frame = frame_or_none()
+    if frame is None:
+        value = body() if is_async(body) else await in_thread(body, {})
+        return await value if inspect.isawaitable(value) else value
+    spec = spec_as(name, Marks(idempotent, timeout, usage, tokens), is_async(body), returns)
+    return await _performed(frame, spec, dict(request), body, (), {})
+
+
+def in_run() -> bool:
+    """Whether a run is in context here, so that effects are journaled; also inside `reduce`, which may perform none."""
+    return frame_variable.get() not in (None, OUTSIDE)
+
+
+async def _performed(
+    frame: Frame, spec: EffectSpec, named: dict[str, Any], fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    call = frame.host.begin(frame, spec, named)
     if call.recorded is not None:
         await frame.host.turn(call)
         return typed(spec, replayed(call)[1])

@@ -130,6 +130,11 @@ def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
     return spec
 
 
+def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec:
+    """An effect of its own name, whose function is told from what was asked for."""
+    return EffectSpec(name, marks, is_async, (), *_result_of(returns))
+
+
 def is_async(fn: Callable[..., Any]) -> bool:
     """Whether calling it gives something to await; raises TypeError for what cannot be called."""
     plain = _plain(fn)
@@ -154,12 +159,16 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     except (ValueError, TypeError):
         positional = ()
-    declared = _declared(plain)
+    return EffectSpec(name, marks, is_async(fn), positional, *_result_of(_declared(plain)))
+
+
+def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, type[StateModel] | None]:
+    """How a result of the declared type is read and checked; see EffectSpec."""
     returns = _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
     native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
     native = native if returns is None and isinstance(native, type) else None
     model = declared if isinstance(declared, type) and issubclass(declared, StateModel) else None
-    return EffectSpec(name, marks, is_async(fn), positional, returns, native, model)
+    return returns, native, model
 
 
 def _declared(fn: Callable[..., Any]) -> Any:

@@ -24,7 +24,7 @@ from .json_form import PLAIN, dump
 from .redact import Redactor
 from .shape import INT_MAX, INT_MIN
 from .state import StateModel
-from .value_digest import member_name, members_form, value_digest
+from .value_digest import member_name, members_form
 
 _INDEX_LIMIT = 2_000
 _MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
@@ -216,7 +216,7 @@ def _rest(value: Any, learn: Learn, name: str) -> Any:
 
 
 def _sorted_dump(form: Any) -> bytes:
-    return value_digest([form])
+    return members_form({"": form})
 
 
 def _text_of(value: bytes) -> str:

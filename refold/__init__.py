@@ -27,8 +27,9 @@ _ROOMS = {
         RunResult RunStatus RunStream RunUsage
         RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
         StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
-        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit follow_run
-        make_redactor new_id now perform perform_sync rng run_actions run_child start_child verify wait_child
+        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit follow_run in_run
+        make_redactor new_id now perform perform_as perform_sync rng run_actions run_child start_child verify
+        wait_child
     """,
     "tasks": """
         CommandError CopyRefusedError CriterionResult EnvSpec Environment EnvironmentFactory
