@@ -218,9 +218,9 @@ class Journal:
         with self._lock:
             entry = self._next_in_lane(request, learn)
             if entry is None:
-                entry = self._untaken(request.phase, *request.match)
+                entry = self.take(request.phase, *request.match)
             if entry is None and asked.clear != asked.digest:
-                entry = self._untaken(request.phase, asked.clear, request.clear_n)
+                entry = self.take(request.phase, asked.clear, request.clear_n)
             if entry is None:
                 entry = self._marked_like(request, learn) or self._moved(request)
             if entry is not None:
@@ -248,7 +248,8 @@ class Journal:
             _plain(shown, request.state), _plain(request.asked.form, None), learn, ordered=False
         )
 
-    def _untaken(self, phase: str, digest: str, n: Number) -> Entry | None:
+    def take(self, phase: str, digest: str, n: Number) -> Entry | None:
+        """The call of this digest and number, if nobody has asked for it yet."""
         entry = self._entries.get((phase, digest, n))
         return entry if entry is not None and not entry.taken else None
 

@@ -143,9 +143,11 @@ def test_no_effect_is_begun_after_the_end_of_its_run() -> None:
     till, kept = Till(), list[Any]()
 
     async def work(state: Shop) -> Any:
-        kept.append(bind(lambda: perform_sync(till.pay_in_thread)))
-        kept.append(bind(lambda: new_id()))
+        kept.append(bind(late))
         return 1
+
+    def late() -> int:
+        return perform_sync(till.pay_in_thread)
 
     run(work)
     with pytest.raises(RunClosed):
