@@ -16,7 +16,8 @@ import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..tasks import Environment, Task
-from ..traces import BEAT, TraceWriteError
+from ..traces import TraceWriteError
+from ..traces.record import BEAT
 from .actions import act_on
 from .calls import leave
 from .cancellation import cancel_requests, is_cancelled, stray, withdraw

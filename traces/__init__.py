@@ -20,7 +20,7 @@ from .follow import Follower
 from .kin import Family, Kin, KinBranch, KinCandidate
 from .listing import TraceSummary, list_traces, summarize
 from .patch import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
-from .record import BEAT, FORMAT, Record
+from .record import FORMAT, Record
 from .relatives import branches_folder
 from .repair import Repair, repair
 from .replay import Replay, replay
@@ -32,7 +32,6 @@ from .writer import Durability, TraceWriter
 
 __all__ = [
     "ABSENT",
-    "BEAT",
     "FORMAT",
     "SUFFIX",
     "Blame",

@@ -8,7 +8,7 @@ import typer
 from . import options as o
 from .agent.app import add_to as add_agent_commands
 from .exits import CommandWithCodes
-from .finding import RUNS, find_trace, newest
+from .finding import RUNS, find_trace, find_traces, newest
 from .mcp_app import mcp_app
 from .trace_app import trace_app
 
@@ -197,14 +197,21 @@ def replay(
 
 @app.command()
 def verify(
-    trace: o.TraceName,
+    trace: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (the newest).", show_default=False),
+    ] = None,
+    all: Annotated[bool, typer.Option("--all", help="Every trace of the folders, and not the newest alone.")] = False,
     module: o.Module = None,
     trust: o.Trust = None,
     traces: o.Traces = RUNS,
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run a trace's hooks again with what was recorded; exit 0 if they do the same, 1 if they differ somewhere."""
-    from .verifying import verify_trace
+    """Run a trace's hooks again with what was recorded; exit 0 if they do the same, 1 if they differ somewhere.
 
-    return verify_trace(find_trace(trace, traces), module, trust or (), json)
+    Without TRACE, the newest in the folder of traces.
+    """
+    from .verifying import verify_traces
+
+    return verify_traces(find_traces(trace or [str(traces)], traces, all=all), module, trust or (), json)

@@ -1,5 +1,6 @@
 """Finds the trace that is meant: a path, a run id in the folder of traces, or a folder's newest."""
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -27,6 +28,16 @@ def find_trace(named: str, traces: Path) -> Path:
     near = get_close_matches(named, known, 1, 0.8)
     hint = f"; did you mean {near[0]}?" if near else "; `refold trace ls` shows the runs there are"
     raise InputError(f"there is no trace at {named}, and no run of that id in {traces}{hint}")
+
+
+def find_traces(named: Sequence[str], traces: Path, *, all: bool = False) -> list[Path]:
+    """The trace files that several names mean: of a folder the newest, or with `all` each of them."""
+    found: list[Path] = []
+    for each in named:
+        path = Path(each)
+        in_folder = sorted(path.glob(f"*{SUFFIX}")) if all and path.is_dir() else []
+        found += in_folder or [newest(path) if each == str(traces) else find_trace(each, traces)]
+    return found
 
 
 def newest(folder: Path) -> Path:

@@ -12,7 +12,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ..traces import BEAT, Record
+from ..traces import Record
+from ..traces.record import BEAT
 from .forks import live_text, origin_text
 from .out import is_terminal, say
 from .progress import Progress

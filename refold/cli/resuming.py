@@ -41,6 +41,15 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
     """Goes on with the run of a trace; gives the exit code."""
     trace = Trace.load(path)
     wanted = replace(wanted, module=module)
+    if trace.status == "completed" and wanted.value is NOTHING_SAID:
+        if not manner.as_json:
+            print("refold: this run had completed already, and nothing is done", file=sys.stderr)
+        summary = Summary.of_trace(trace)
+        summary.exit_code = 0
+        if manner.as_json:
+            write_json(summary.to_dict())
+        tell(summary, manner)
+        return 0
 
     def ask(rows: Sequence[Row]) -> None:
         confirm(trace, "resume", [*rows, *pending_rows(trace)], yes=wanted.yes, manner=manner)

@@ -61,7 +61,7 @@ def tree(
 @trace_app.command()
 def blame(
     trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="A trace file, a run id, a folder.", show_default=False)
+        str, typer.Argument(metavar="[TRACE]", help="A trace file, a run id, a folder.", show_default=False)
     ],
     path: Annotated[
         str,
@@ -70,14 +70,19 @@ def blame(
             help="A place in the state; * stands for any one member or index, a last ** for all below.",
             show_default=False,
         ),
-    ],
+    ] = "",
     full: o.Full = False,
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Show who changed the values at a path: a line a change, with old and new value, and the decision that did it."""
+    """Show who changed the values at a path: a line a change, with old and new value, and the decision that did it.
+
+    Without TRACE, in the newest in the folder of traces.
+    """
     from .blaming import show_blame
 
+    if not path and trace.startswith("/"):
+        return show_blame(newest(traces), trace, full, json)
     return show_blame(find_trace(trace, traces), path, full, json)
 
 
@@ -102,16 +107,20 @@ def diff(
 @trace_app.command()
 def check(
     trace: Annotated[
-        list[str],
-        typer.Argument(metavar="TRACE...", help="Trace files, run ids, or folders (all in them).", show_default=False),
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (all in them)."),
+    ] = None,
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Check every record: hashes, numbering, structure, snapshots. Exit 0 if all are whole, 1 if one is damaged."""
+    """Check every record: hashes, numbering, structure, snapshots. Exit 0 if all are whole, 1 if one is damaged.
+
+    Without TRACE, all in the folder of traces.
+    """
     from .checking import check_traces
 
-    return check_traces([Path(t) if Path(t).is_dir() else find_trace(t, traces) for t in trace], json)
+    named = trace or [str(traces)]
+    return check_traces([Path(t) if Path(t).is_dir() else find_trace(t, traces) for t in named], json)
 
 
 @trace_app.command()

@@ -38,7 +38,8 @@ def test_the_demo_runs_twice_and_the_agent_corrects_its_program(
     assert agent[0].startswith("The answers are scripted, by tasks/examples/")
     assert "    AssertionError: 4 is IV, and not IIII" in agent, "it fails at first"
     assert "     2026  MMXXVI" in agent, "and works in the end"
-    assert said["verify runs/agent"] == ["5 steps verified: the code does what the trace recorded"]
+    [verified] = said["verify runs/agent"]
+    assert verified.endswith(".trace.jsonl: 5 steps verified: the code does what the trace recorded")
     assert any("chosen" in line for line in said["trace tree"])
     capsys.readouterr()
     assert runpy.run_path("runs/scratch/roman.py")["to_roman"](1999) == "MCMXCIX"

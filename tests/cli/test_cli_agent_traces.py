@@ -226,7 +226,7 @@ def test_a_run_begun_in_python_is_told_by_module(refold: Command, process: Comma
 
     subprocess.run([sys.executable, "adding.py"], check=True, timeout=60)
     (trace,) = (lab / "runs").glob("*.trace.jsonl")
-    for command in ("verify", "resume", "fork"):
+    for command in ("verify", "fork"):
         ran = refold(command, trace)
         assert (ran.code, ran.err.count("\n")) == (2, 1)
         assert "--module mymodule:agent" in ran.err

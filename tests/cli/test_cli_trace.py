@@ -150,7 +150,7 @@ def test_repair_cuts_what_can_not_be_read(refold: Command, trace: Path) -> None:
 
 def test_verify_says_whether_the_code_still_does_what_it_did(refold: Command, trace: Path) -> None:
     ran = refold("verify", trace)
-    assert (ran.code, ran.out) == (0, "3 steps verified: the code does what the trace recorded\n")
+    assert (ran.code, ran.out) == (0, f"{trace}: 3 steps verified: the code does what the trace recorded\n")
     assert refold("verify", trace, "--json").doc["divergences"] == []
     ran = refold("verify", trace, "--module", "agents:Refused")
     assert ran.code == 1
@@ -175,3 +175,30 @@ def test_verify_tells_what_a_hook_raises_now(refold: Command, trace: Path) -> No
     ran = refold("verify", trace, "--module", "agents:Broken")
     assert ran.code == 1
     assert "    now       RuntimeError: the model\\u000asaid no" in ran.lines
+
+
+def test_verify_takes_many_traces_and_the_newest_where_none_is_named(refold: Command, trace: Path, lab: Path) -> None:
+    other = Path(refold("run", "agents:Refused", "other", "--json").doc["trace"])
+    assert refold("verify").lines == [f"{other}: 3 steps verified: the code does what the trace recorded"]
+    assert refold("verify", "runs").lines == refold("verify").lines
+    assert len(refold("verify", trace, other).lines) == 2
+    ran = refold("verify", "runs", "--all", "--module", "agents:Counter", "--json")
+    assert (ran.code, len(ran.doc["traces"]), ran.doc["exit_code"]) == (1, 2, 1)
+    broken = lab / "runs" / "x.trace.jsonl"
+    broken.write_text("no trace\n")
+    ran = refold("verify", "runs", "--all")
+    assert (ran.code, len(ran.lines)) == (2, 3)
+    assert "x.trace.jsonl: " in ran.out
+
+
+def test_where_no_trace_is_named_the_newest_is_read(refold: Command, trace: Path) -> None:
+    assert refold("trace", "blame", "/n").out == refold("trace", "blame", trace, "/n").out
+    assert refold("trace", "check").code == 0
+
+
+def test_resuming_what_has_completed_says_so(refold: Command, trace: Path) -> None:
+    kept = trace.read_bytes()
+    ran = refold("resume", trace)
+    assert (ran.code, "had completed already" in ran.err) == (0, True)
+    assert refold("resume", trace, "--json").doc["status"] == "completed"
+    assert trace.read_bytes() == kept

@@ -23,7 +23,8 @@ from ...modules.agent import (
 from ...modules.agent.generators import Delta
 from ...modules.agent.projecting import Projector
 from ...modules.agent.reactions import DENIED
-from ...traces import BEAT, Record
+from ...traces import Record
+from ...traces.record import BEAT
 from ..live import note
 from ..out import is_terminal, say
 from ..text import brief, clean
