@@ -235,8 +235,8 @@ class Call:
 
         A call that its run was suspended in stays open: it is entered again when the run is resumed.
         """
-        if self.run is not None and self.run.suspended:
-            return
+        if self.outcome is not None or (self.run is not None and self.run.suspended):
+            return  # the run, or the hook that made it, has closed its books before
         self._close({"error": {"type": "Cancelled", "message": why}, "cancelled": True}, self.charged)
 
     def _close(self, members: dict[str, Any], usage: Usage | None) -> int:

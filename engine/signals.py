@@ -13,32 +13,52 @@ R = TypeVar("R")
 
 
 def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
-    """`anyio.run(work)`; a SIGTERM that nobody else handles cancels it, and ends as SystemExit(143) with `.result`."""
-    terminated = False
+    """`anyio.run(work)`; Ctrl-C, and a SIGTERM that nobody else handles, cancel it.
+
+    They end as KeyboardInterrupt and SystemExit(143), with `.result`. Further ones while it ends change nothing, but
+    for a Ctrl-C where the event loop is held up by code that never waits: that code is interrupted.
+    """
+    taken: list[int] = []
+    """The signals that came."""
 
     async def main() -> R:
-        nonlocal terminated
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
             return await work()
-        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-            return await work()
-        loop = asyncio.get_running_loop()
-        this = asyncio.current_task()
+        loop, this = asyncio.get_running_loop(), asyncio.current_task()
         assert this is not None
+        terminable = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        before = signal.getsignal(signal.SIGINT)
+        turns: list[int] = []
+        """How many signals the event loop has had a turn after."""
 
         def on_term() -> None:
-            nonlocal terminated
-            terminated = True
+            taken.append(signal.SIGTERM)
             this.cancel("SIGTERM")
 
-        loop.add_signal_handler(signal.SIGTERM, on_term)
+        def on_interrupt(number: int, frame: object) -> None:
+            if taken and len(turns) < len(taken):
+                raise KeyboardInterrupt
+            if not taken:
+                this.cancel("SIGINT")
+            taken.append(signal.SIGINT)
+            loop.call_soon_threadsafe(turns.append, number)
+
+        if terminable:
+            loop.add_signal_handler(signal.SIGTERM, on_term)
+        if interruptible:
+            signal.signal(signal.SIGINT, on_interrupt)
         try:
             return await work()
         finally:
-            loop.remove_signal_handler(signal.SIGTERM)
+            if interruptible:
+                signal.signal(signal.SIGINT, before)
+            if terminable:
+                loop.remove_signal_handler(signal.SIGTERM)
 
     cancelled: BaseException | None = None
     results: list[R] = []  # not what the task returns: asyncio.run makes the repr of that, twice, and states are long
+    failed: list[BaseException] = []  # nor what it raises: a KeyboardInterrupt in a task is told with its traceback
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     async def keep_result() -> None:
         nonlocal cancelled
@@ -47,17 +67,21 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
         except asyncio.CancelledError as raised:
             cancelled = raised
             raise
+        except BaseException as raised:  # noqa: BLE001 - raised below
+            failed.append(raised)
 
     try:
         anyio.run(keep_result)
-        return results[0]
     except KeyboardInterrupt as raised:
         if getattr(raised, "result", None) is None:
             raised.result = getattr(cancelled, "result", None)  # type: ignore[attr-defined]
         raise
     except asyncio.CancelledError as raised:
-        if not terminated:
+        if not taken:
             raise
-        ended = SystemExit(128 + signal.SIGTERM)
+        ended: BaseException = KeyboardInterrupt() if taken[0] == signal.SIGINT else SystemExit(128 + signal.SIGTERM)
         ended.result = getattr(raised, "result", None)  # type: ignore[attr-defined]
         raise ended from None
+    if failed:
+        raise failed[0]
+    return results[0]

@@ -88,6 +88,96 @@ def test_ctrl_c_and_sigterm_write_the_end_and_are_raised_on(
     assert trace.final_state["stop_reason"] == "cancelled"
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 10])
+@pytest.mark.parametrize("tool", ["signals_while_it_ends", "signals_from_a_thread", "holds_the_loop_up"])
+def test_further_signals_bring_no_tracebacks(tool: str, count: int, tmp_path: Path) -> None:
+    """The program sends them to itself, so that they come while the run ends, however busy the machine is."""
+    tail = """
+    import anyio, os, signal
+    count = int(sys.argv[3])
+    def interrupt(times):
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+    async def signals_while_it_ends():
+        interrupt(1)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            interrupt(count)
+    def signals_from_a_thread():
+        interrupt(1 + count)
+        time.sleep(600)
+    async def holds_the_loop_up():
+        interrupt(1 + count)
+        time.sleep(600)
+    tools = (signals_while_it_ends, signals_from_a_thread, holds_the_loop_up)
+    M.tools = {tool.__name__: tool for tool in tools}
+    try:
+        Engine(M(), traces=sys.argv[2]).run("t")
+    except KeyboardInterrupt as error:
+        assert error.result.status == "cancelled", error.result
+        sys.exit(7)
+    """
+    with program(tail, tool, str(tmp_path), str(count)) as process:
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert "Traceback" not in errors, errors
+    assert process.returncode == 7, errors
+    trace = Trace.load(next(tmp_path.glob("*.trace.jsonl")))
+    trace.check()
+    assert trace.status == "cancelled"
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_keyboard_interrupt_of_a_tools_own_brings_its_result_and_no_traceback(kind: str, tmp_path: Path) -> None:
+    tail = """
+    def interrupts():
+        raise KeyboardInterrupt
+    async def interrupts_on_loop():
+        raise KeyboardInterrupt
+    M.tools = {"interrupts": interrupts if sys.argv[1] == "sync" else interrupts_on_loop, "write": write}
+    M.decide = lambda self, state: Decision.act([Action("write"), Action("interrupts")])
+    try:
+        Engine(M(), traces=sys.argv[2]).run("t")
+    except KeyboardInterrupt as error:
+        assert error.result.status == "cancelled", error.result
+        sys.exit(7)
+    """
+    with program(tail, kind, str(tmp_path)) as process:
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 7
+    assert "Traceback" not in errors
+
+
+def test_what_goes_on_when_its_run_has_failed_is_ended_in_silence(tmp_path: Path) -> None:
+    tail = """
+    import asyncio
+    async def slow():
+        await asyncio.sleep(600)
+    async def fails():
+        await asyncio.sleep(0.01)
+        raise ValueError("one of them failed")
+    async def decide(self, state):
+        await asyncio.gather(*(perform(slow) for _ in range(3)), perform(fails))
+    M.decide = decide
+    result = Engine(M(), traces=sys.argv[2]).run("t")
+    print(result.status, result.error.type)
+    """
+    with program(tail, "forever", str(tmp_path)) as process:
+        try:
+            out, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert out == "failed EffectError\n"
+    assert "Traceback" not in errors
+    assert "RunClosed" not in errors
+
+
 def test_a_full_disk_fails_the_run_keeps_what_was_written_and_starts_nothing_more(tmp_path: Path) -> None:
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
