@@ -371,8 +371,9 @@ def _copy_of(trajectory: Trajectory) -> Trajectory:
         agent_id=trajectory.agent_id,
         system_prompt=trajectory.system_prompt,
         events=list(trajectory.events),
+        last_run=trajectory.last_run,
     )
-    copy.trace = trajectory.trace
+    copy.trace = trajectory.trace_or_none
     return copy
 
 

@@ -45,7 +45,7 @@ from .tools import ToolOutcome
 from .turn import Turn
 
 E = TypeVar("E", bound=AgentEvent)
-KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent)
+KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent, UserInputRequired)
 """The events that a trajectory keeps; the others say what these say as well, for those who watch."""
 
 _PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)

@@ -58,6 +58,7 @@ class Running:
         if self.trajectory.events:
             inputs["history"] = [message_to_dict(message) for message in self.trajectory.context]
             inputs["asked"] = _asked(self.trajectory)
+        self.trajectory.follow(None)
         if self._metadata:
             inputs["message_metadata"] = dict(self._metadata)
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
@@ -79,7 +80,7 @@ class Running:
     async def _told(self, result: RunResult) -> None:
         events = events_of(result.trace, self.agent.generator, history=False)
         self.trajectory.events += events
-        self.trajectory.trace = result.trace
+        self.trajectory.follow(result.trace)
         await tell_end(self.agent, events)
 
     @asynccontextmanager
@@ -132,12 +133,13 @@ class Running:
             async for record in stream:
                 await self._projected(record, projector)
         if stream.result_or_none is not None:
-            self.trajectory.trace = stream.result_or_none.trace
+            self.trajectory.follow(stream.result_or_none.trace)
 
 
 def _asked(trajectory: Trajectory) -> int:
     """How many requests the turns before have made, as the state of the last one says, where its trace is at hand."""
-    state = trajectory.trace.final_state if trajectory.trace is not None and trajectory.trace.first_state else {}
+    trace = trajectory.trace_or_none
+    state = trace.final_state if trace is not None and trace.first_state else {}
     known: int | None = state.get("asked")
     return known if known is not None else len(trajectory.get_events_by_type(GenerationStep))
 
@@ -182,14 +184,15 @@ async def _taken(agent: "Agent", result: RunResult) -> Trajectory:
     """The trajectory of a run that was not begun here; where the agent's own is of the same run, it goes on."""
     events = events_of(result.trace, agent.generator)
     own = agent.trajectory
-    if own.trace is not None and own.trace.run_id == result.run_id:
+    if own.trace_or_none is not None and own.trace.run_id == result.run_id:
         own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
-        own.trace = result.trace
+        own.follow(result.trace)
         await tell_end(agent, own.events[-1:])
         return own
     session = (result.trace.header["task"].get("inputs") or {}).get("session_id")
     trajectory = Trajectory.from_dict({"session_id": session, "system_prompt": agent.instructions})
-    trajectory.agent_id, trajectory.events, trajectory.trace = agent.agent_id, events, result.trace
+    trajectory.agent_id, trajectory.events = agent.agent_id, events
+    trajectory.follow(result.trace)
     await tell_end(agent, events[-1:])
     return trajectory
 
@@ -201,7 +204,7 @@ def _last_start(trajectory: Trajectory) -> int:
 
 def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep]:
     """The steps that go before those of a run that is resumed, where it is the last one of the agent's trajectory."""
-    own = trajectory.trace
+    own = trajectory.trace_or_none
     if own is None:
         return []
     run_id = trace.run_id if isinstance(trace, Trace) else Path(trace).name.removesuffix(SUFFIX)

@@ -15,10 +15,9 @@ from typing import Any, Self
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from ...engine import RunError, RunResult, WaitRequest
-from ...modules.agent import Agent, AgentEnd, Trajectory
+from ...engine import RunResult, WaitRequest
+from ...modules.agent import Agent, Trajectory
 from ...modules.agent.generators import listening
-from ...modules.agent.recorded_errors import error_text, error_type
 from ...traces import Trace
 from ..asking import ask_person
 from ..exits import exit_code
@@ -211,7 +210,7 @@ def _turn(state: _Work, stop: int) -> Turn:
         raise state.raised
     if state.result is not None:
         return Turn(Summary.of_result(state.result, stop or 130))
-    if state.trajectory is None or state.trajectory.trace is None:
+    if state.trajectory is None or state.trajectory.trace_or_none is None:
         raise SystemExit(stop) if stop == TERMINATED else KeyboardInterrupt
     return Turn(_with_error(summary_of(state.trajectory.trace), state.trajectory), state.trajectory)
 
@@ -227,11 +226,9 @@ def summary_of(trace: Trace) -> Summary:
 
 def _with_error(summary: Summary, trajectory: Trajectory) -> Summary:
     """The summary with what the Agent failed for: a model's error, or a hook's Fail, which raise nothing."""
-    last = trajectory.events[-1] if trajectory.events else None
-    if summary.status != "failed" or summary.error is not None or not isinstance(last, AgentEnd) or last.error is None:
+    if summary.error is not None or trajectory.error is None:
         return summary
-    kind = "Fail" if isinstance(last.error, str) else error_type(last.error)
-    return replace(summary, error=RunError(kind, error_text(last.error)).to_dict())
+    return replace(summary, error=trajectory.error.to_dict())
 
 
 @contextmanager
