@@ -52,7 +52,7 @@ class RunStanding:
             requests = tuple(WaitRequest.from_dict(request) for request in doc.get("waiting") or ())
             return cls(RunStatus(doc["status"]), requests, RunError.from_dict(error) if error else None)
         except (TypeError, ValueError, KeyError, AttributeError) as wrong:
-            raise EventFormatError(f"this does not say how a run stands: {wrong}") from None
+            raise EventFormatError("Trajectory", f"its last_run does not say how a run stands: {wrong}") from None
 
 
 def standing_of(value: Any) -> RunStanding | None:

@@ -1,11 +1,11 @@
 """What goes wrong in a tool: how it is told to the model, which errors are caught, and what is no error at all."""
 
 import json
-import textwrap
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,6 +18,12 @@ DEFAULT_CATCH_EXCEPTIONS: frozenset[type[Exception]] = frozenset({json.JSONDecod
 
 _PASSED_ON = (BudgetExceeded, RunClosed, DivergenceError)
 _SHOWN = 80
+
+
+def _element(tag: str, attributes: str, text: str) -> str:
+    """An element around a text in which nothing but its own closing tag is escaped, as the text could end it."""
+    harmless = re.sub(rf"<(?=/\s*{tag}\b)", "&lt;", text, flags=re.IGNORECASE)
+    return f"<{tag}{attributes}>{harmless}</{tag}>"
 
 
 class ToolSignal(RefoldError):
@@ -49,7 +55,7 @@ class Stop(ToolSignal):
 
     def text(self) -> str:
         """The message, marked as what has stopped the run."""
-        return f"<tool-stop>{escape(self.message)}</tool-stop>"
+        return _element("tool-stop", "", self.message)
 
 
 class ErrorModel(BaseModel):
@@ -76,11 +82,12 @@ class ErrorModel(BaseModel):
         return cls(type=type(exception).__name__, content=_message(exception))
 
     def to_xml(self) -> str:
-        """The element; of a text of several lines each is indented, on a line of its own."""
-        body = escape(self.content)
-        if "\n" in body:
-            body = f"\n{textwrap.indent(body, '  ')}\n"
-        return f"<{self.tag} type={quoteattr(self.type)}>{body}</{self.tag}>"
+        """The element. Its text stands as it is, so that a model can copy from it; one of several lines begins a line.
+
+        Where the text itself has the element's closing tag, that is written `&lt;/error>`.
+        """
+        body = f"\n{self.content}\n" if "\n" in self.content else self.content
+        return _element(self.tag, f" type={quoteattr(self.type)}", body)
 
     def within(self, length: int) -> "ErrorModel":
         """The error whose element has at most `length` characters, as far as its content can be cut for that."""

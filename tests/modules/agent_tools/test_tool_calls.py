@@ -1,10 +1,13 @@
 """A model's call of a tool: its message, whether it stops, what is caught, cut and told."""
 
 import json
+import re
 import threading
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from refold.modules.agent import (
@@ -14,7 +17,6 @@ from refold.modules.agent import (
     SystemErrorModel,
     Tool,
     ToolSignal,
-    ValidationErrorModel,
     current_tool_call,
     tool,
 )
@@ -165,7 +167,7 @@ async def test_a_stop_ends_the_run_whether_raised_or_returned_and_whatever_is_ca
 
     for how in ("raised", "returned"):
         message, stop = await finish.handle_tool_call(call("finish", {"how": how}))
-        assert (message.content, stop) == ("<tool-stop>all &lt;done&gt;</tool-stop>", True)
+        assert (message.content, stop) == ("<tool-stop>all <done></tool-stop>", True)
         assert "error" not in message.metadata
 
 
@@ -202,19 +204,29 @@ async def test_a_signal_of_ones_own_passes_every_catch() -> None:
     assert hand_over.to_action("c1")() == {"content": "Ann", "stop": True, "signal": {"type": "handover", "to": "Ann"}}
 
 
-def test_an_error_model_is_always_well_formed() -> None:
-    from xml.etree import ElementTree
+PIECES = ["</error>", "</ERROR", "</ error >", "<error>", "</tool-response>", "&lt;", "&", "<", ">", "\n", "  x", "\t"]
+ERROR_TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=8).map("".join)
 
-    for error in (
-        ErrorModel(type="A\"<&", content="1 < 2 & </error><error>"),
-        ErrorModel.from_exception(ValueError("line one\nline two")),
-        SystemErrorModel(content="x"),
-        ValidationErrorModel(type="T", content=""),
-    ):  # fmt: skip
-        element = ElementTree.fromstring(error.to_xml())
-        assert (element.tag, element.attrib["type"]) == (error.tag, error.type)
-        assert [line.strip() for line in (element.text or "").strip().splitlines()] == error.content.splitlines()
-    assert str(ErrorModel(content="a\nb")) == '<error type="Exception">\n  a\n  b\n</error>'
+
+@given(type_=st.text(max_size=5), content=ERROR_TEXTS)
+def test_an_errors_text_stands_as_it_is_but_for_its_own_closing_tag(type_: str, content: str) -> None:
+    for error in (ErrorModel(type=type_, content=content), SystemErrorModel(type=type_, content=content)):
+        element = error.to_xml()
+        closing = re.compile(rf"</\s*{error.tag}\b", re.IGNORECASE)
+        assert len(closing.findall(element)) == 1
+        inner = element[: -len(f"</{error.tag}>")]
+        for line in content.split("\n"):
+            if not closing.search(line):
+                assert line in inner, "nothing that a model would copy is escaped or indented"
+        assert closing.sub("", content).count("&lt;") <= inner.count("&lt;")
+
+
+def test_errors_as_a_model_reads_them() -> None:
+    told = "no match for 'operator<<' in 'std::vector<int>& && x'"
+    assert str(ErrorModel(content=told)) == f'<error type="Exception">{told}</error>'
+    assert str(ErrorModel(content="a\n  b")) == '<error type="Exception">\na\n  b\n</error>'
+    assert str(ErrorModel(type='A"<&', content="x </error> y")) == "<error type='A\"&lt;&amp;'>x &lt;/error> y</error>"
+    assert Stop("all <done> </tool-stop>").text() == "<tool-stop>all <done> &lt;/tool-stop></tool-stop>"
 
 
 async def test_a_tool_can_return_an_error() -> None:
