@@ -1,12 +1,9 @@
 """What a function's docstring says to a model: of the function, and of each parameter."""
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-
-_BLANKS = re.compile(r"[^\S\n]+")
 
 
 def target_of(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,12 +17,12 @@ def target_of(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def description_of(fn: Callable[..., Any]) -> str:
-    """The docstring, dedented, with each run of blanks as one; lines stay lines. Empty where there is none."""
+    """The docstring as it is written, dedented: lines and their indentation stay. Empty where there is none."""
     behind = target_of(fn)
     text = inspect.getdoc(behind) or ""
     if not inspect.isroutine(fn) and not isinstance(fn, partial) and not inspect.isclass(fn):
         text = text or inspect.getdoc(type(fn)) or ""
-    return "\n".join(_BLANKS.sub(" ", line).strip() for line in text.splitlines()).strip()
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
 
 
 def parameter_texts(fn: Callable[..., Any]) -> dict[str, str]:
