@@ -41,7 +41,7 @@ _ROOMS = {
         register_evaluator use_environment workspace_of
     """,
     "traces": """
-        ABSENT BEAT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate
+        ABSENT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate
         PatchError
         NotATraceError PhaseDiff Record RecordError Repair Replay SUFFIX Step Trace TraceCorruptError TraceDiff
         TraceError TraceExistsError TraceLockedError TraceNotFoundError TraceSummary TraceWriteError TraceWriter
