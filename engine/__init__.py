@@ -50,7 +50,7 @@ from .errors import (
 )
 from .inner import run_child
 from .marks import effect
-from .module import AgentModule
+from .module import AgentModule, MakesModule, module_of
 from .reasons import ENDINGS, Ending, RunStatus, StopReason
 from .redact import Redactor, make_redactor
 from .result import RunError, RunResult, WaitRequest
@@ -93,6 +93,7 @@ __all__ = [
     "ExplorationError",
     "FinalResultCriteria",
     "FrozenStateError",
+    "MakesModule",
     "MaxRuntimeCriteria",
     "MaxStepsCriteria",
     "MaxTokensCriteria",
@@ -140,6 +141,7 @@ __all__ = [
     "follow_run",
     "in_run",
     "make_redactor",
+    "module_of",
     "new_id",
     "now",
     "perform",

@@ -34,7 +34,7 @@ from .forking import Edit, Origin, origin_of
 from .header import header_of
 from .importing import refuse_while_importing
 from .live import LiveRun, Observer, new_seed
-from .module import AgentModule
+from .module import AgentModule, MakesModule, module_of
 from .questions import UNKNOWN_EFFECT, Answers
 from .reasons import RunStatus, StopReason
 from .recorded_step import Settled
@@ -79,7 +79,7 @@ class Engine:
 
     def __init__(
         self,
-        module: AgentModule[Any],
+        module: AgentModule[Any] | MakesModule,
         *,
         budget: RuntimeBudget | None = None,
         stop: Sequence[StopCriteria] = (),
@@ -95,9 +95,7 @@ class Engine:
         max_children: int = 16,
         shared_env: bool = False,
     ) -> None:
-        if not isinstance(cast(object, module), AgentModule):
-            given = f"the class {module.__name__}" if isinstance(module, type) else f"a {type(module).__name__}"
-            raise EngineUsageError(f"Engine takes an AgentModule instance, got {given}; write Engine(MyModule())")
+        module = module_of(module)
         check_tools(module.tools)
         self.module = module
         self.budget = budget or RuntimeBudget()

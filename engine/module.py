@@ -5,12 +5,12 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from .actions import run_actions
 from .branch import BranchStrategy
 from .decision import Decision, Observation
-from .errors import ModuleDefinitionError, StateDefinitionError
+from .errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
 from .state import StateModel, StateSchema
 from .strategies import SelectFirst
 
@@ -108,6 +108,24 @@ class AgentModule(Generic[S]):
         """`await Engine(self, **engine_options).arun(task)`."""
         result: RunResult = await self.make_engine(self, **engine_options).arun(task)
         return result
+
+
+class MakesModule(Protocol):
+    """What is run by a module that it makes, as an Agent is."""
+
+    def module(self) -> AgentModule[Any]:
+        """The module."""
+        ...
+
+
+def module_of(given: "AgentModule[Any] | MakesModule") -> AgentModule[Any]:
+    """The module itself, or the one that an Agent makes; raises EngineUsageError for anything else."""
+    make = None if isinstance(given, type | AgentModule) else getattr(given, "module", None)
+    found: Any = make() if callable(make) else given
+    if isinstance(found, AgentModule):
+        return found
+    kind = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    raise EngineUsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
 
 
 def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:

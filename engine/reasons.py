@@ -1,10 +1,18 @@
 """Why a run ended and how: one table of reasons, statuses and exit codes."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import EnumType, StrEnum
+from typing import Any
 
 
-class RunStatus(StrEnum):
+class _Named(EnumType):
+    def __getattr__(cls, name: str) -> Any:
+        """Raises AttributeError; of a name in capitals, with the one to write."""
+        hint = f"; write {cls.__name__}.{name.lower()}" if name.lower() in cls.__members__ else ""
+        raise AttributeError(f"{cls.__name__} has no {name!r}{hint}")
+
+
+class RunStatus(StrEnum, metaclass=_Named):
     """How a run stands. `interrupted` is said of a trace without an end."""
 
     completed = "completed"
@@ -15,7 +23,7 @@ class RunStatus(StrEnum):
     interrupted = "interrupted"
 
 
-class StopReason(StrEnum):
+class StopReason(StrEnum, metaclass=_Named):
     """Why a run ended."""
 
     success = "success"
@@ -43,6 +51,13 @@ class StopReason(StrEnum):
             return cls(reason)
         except ValueError:
             raise ValueError(f"{reason!r} is not a stop reason; the reasons are {', '.join(cls)}") from None
+
+    @classmethod
+    def _missing_(cls, value: object) -> "StopReason | None":
+        """Names in capitals, as other libraries write them, are not reasons of their own: the error says which is."""
+        if isinstance(value, str) and value != value.lower() and value.lower() in cls.__members__:
+            raise ValueError(f"{value!r} is not a stop reason; write {value.lower()!r}, or StopReason.{value.lower()}")
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..engine import AgentModule, Divergence, Engine
+from ..engine import AgentModule, Divergence, Engine, MakesModule
 from ..errors import RefoldError
 from ..traces import Trace, changes_of
 
 _SHOWN = 5
 
-ModuleMaker = Callable[[str, Trace], AgentModule[Any] | None]
-"""Gives the module for an import path and a trace, or None to have its class called without arguments."""
+ModuleMaker = Callable[[str, Trace], AgentModule[Any] | MakesModule | None]
+"""Gives the module or Agent for an import path and a trace, or None to have its class called without arguments."""
 
 
 class TraceTestError(RefoldError, AssertionError):

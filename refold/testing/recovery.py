@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from ..engine import AgentModule, Engine, RunResult, WaitRequest
+from ..engine import AgentModule, Engine, MakesModule, RunResult, WaitRequest, module_of
 from ..tasks import Task
 from ..traces import Trace
 from .copies import Copies
@@ -97,10 +97,10 @@ class Recovery:
             clock.advance(max(0.0, deadline - clock.time()))
 
 
-def maker(module: AgentModule[Any] | Callable[[], AgentModule[Any]]) -> Callable[[], AgentModule[Any]]:
-    """What makes a module for each engine: the function given, or copies of the module, or that itself."""
+def maker(module: AgentModule[Any] | MakesModule | Callable[[], AgentModule[Any]]) -> Callable[[], AgentModule[Any]]:
+    """What makes a module for each engine: the function or Agent given, or copies of the module, or that itself."""
     if not isinstance(module, AgentModule):
-        return module
+        return module if callable(module) else lambda: module_of(module)
     given = module
     try:
         pristine = copy.deepcopy(given)

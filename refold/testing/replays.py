@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..engine import AgentModule, Engine, RunResult
+from ..engine import AgentModule, Engine, MakesModule, RunResult, module_of
 from ..tasks import Task
 from ..traces import Trace
 from ..traces.differences import differences
@@ -10,9 +10,11 @@ from .folding import fold_with_jsonpatch
 
 
 def assert_replays(
-    module: AgentModule[Any], task: Task | str, *, twice: bool = True, **engine_options: Any
+    module: AgentModule[Any] | MakesModule, task: Task | str, *, twice: bool = True, **engine_options: Any
 ) -> RunResult:
     """Runs `task` and asserts that the run can be folded again; gives the run's result for asserts of your own.
+
+    `module` is a module, or an Agent.
 
     Checked are the trace's hash chain and structure; that `init_state`, `decide` and `reduce` do the same again
     (`verify`); that the patches, folded with jsonpatch, give each state; that each state comes back from its document;
@@ -23,6 +25,7 @@ def assert_replays(
     difference, TraceCorruptError for a trace that does not hold together.
     """
     __tracebackhide__ = True
+    module = module_of(module)
     engine = Engine(module, **engine_options)
     result = engine.run(task)
     trace = result.trace

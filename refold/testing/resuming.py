@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 
 import anyio
 
-from ..engine import AgentModule, RunResult, RunStatus, WaitAnsweredError, WaitRequest
+from ..engine import AgentModule, MakesModule, RunResult, RunStatus, WaitAnsweredError, WaitRequest
 from ..errors import RefoldError
 from ..tasks import Task
 from ..traces import Record, Trace, TraceLockedError
@@ -28,7 +28,7 @@ PROPERTIES = {
 
 
 def check_resume(
-    module: AgentModule[Any] | Callable[[], AgentModule[Any]],
+    module: AgentModule[Any] | MakesModule | Callable[[], AgentModule[Any]],
     task: Task | str,
     answers: Answers | None = None,
     *,
@@ -48,7 +48,7 @@ def check_resume(
     Tools run many times here, as often as there are boundaries before them: give ones that do no harm.
 
     Args:
-        module: a module, copied for each engine where it can be copied, or a function that makes one.
+        module: a module, copied for each engine where it can be copied, an Agent, or a function that makes a module.
         task: what is run; it must end by itself, and not fail.
         answers: to what the run waits for: by prompt, or a function of the request. `...` leaves it to its deadline.
         fates: tells what became of a call that a crash left open (`{"ran": result}`, …); else it is run again.

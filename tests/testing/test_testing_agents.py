@@ -1,0 +1,59 @@
+"""The testing kit takes an Agent where it takes a module; and hints for names that other libraries have."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold import Engine, EngineUsageError, RunStatus, StopReason
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall, tool
+from refold.testing import assert_replays, check_resume
+from refold.testing.golden import check_golden
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Adds."""
+    return a + b
+
+
+def agent(**fields: Any) -> Agent:
+    return Agent(name="adder", model=ScriptedGenerator([ToolCall.of("c1", "add", {"a": 1, "b": 2}), "3"]), **fields)
+
+
+def test_an_agent_is_tested_as_a_module_is() -> None:
+    assert assert_replays(agent(tools=[add]), "add").final_result == "3"
+    assert check_resume(agent(tools=[add]), "add", boundaries=4, stores=["memory"]).steps == 2
+
+
+def test_an_engine_runs_and_verifies_an_agent() -> None:
+    engine = Engine(agent(tools=[add]))
+    result = engine.run("add")
+    assert (result.status, engine.verify(result.trace)) == (RunStatus.completed, [])
+
+
+def test_a_recorded_trace_is_verified_with_an_agent(tmp_path: Path) -> None:
+    path = Engine(agent(tools=[add]), traces=tmp_path).run("add").trace.path
+    assert path is not None
+    check_golden(path, lambda named, trace: agent(tools=[add]))
+
+
+@pytest.mark.parametrize("wrong", [Agent, object(), "agent", None, 5])
+def test_what_is_no_module_is_refused(wrong: Any) -> None:
+    with pytest.raises(EngineUsageError, match="takes an AgentModule instance or an Agent, got"):
+        Engine(wrong)
+
+
+@pytest.mark.parametrize("reason", StopReason)
+def test_a_reason_in_capitals_is_refused_with_the_one_to_write(reason: StopReason) -> None:
+    with pytest.raises(AttributeError, match=f"write StopReason.{reason}"):
+        getattr(StopReason, reason.upper())
+    with pytest.raises(ValueError, match=f"write '{reason}'"):
+        StopReason(reason.upper())
+    assert StopReason(str(reason)) is reason
+
+
+def test_other_names_have_no_hint() -> None:
+    with pytest.raises(AttributeError, match=r"no 'nothing'$"):
+        _ = StopReason.nothing
+    assert not hasattr(RunStatus, "FINAL")
