@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
 
 class _Named(EnumType):
-    def __getattr__(cls, name: str) -> Any:
-        """Raises AttributeError; of a name in capitals, with the one to write."""
-        hint = f"; write {cls.__name__}.{name.lower()}" if name.lower() in cls.__members__ else ""
-        raise AttributeError(f"{cls.__name__} has no {name!r}{hint}")
+    """Enums whose errors say which name is meant."""
+
+    if not TYPE_CHECKING:  # type checkers know the names, and would take any other for one
+
+        def __getattr__(cls, name):
+            """Raises AttributeError; of a name in capitals, with the one to write."""
+            hint = f"; write {cls.__name__}.{name.lower()}" if name.lower() in cls.__members__ else ""
+            raise AttributeError(f"{cls.__name__} has no {name!r}{hint}")
 
 
 class RunStatus(StrEnum, metaclass=_Named):

@@ -94,7 +94,7 @@ def test_run_inside_a_running_loop_says_to_use_arun() -> None:
 
 def test_engine_takes_an_instance_and_says_so() -> None:
     with pytest.raises(EngineUsageError, match=r"Engine\(MyModule\(\)\)"):
-        Engine(Scripted)
+        Engine(Scripted)  # type: ignore[arg-type]
 
 
 def test_results_stand_in_the_actions_order_whatever_ends_first() -> None:

@@ -55,5 +55,5 @@ def test_a_reason_in_capitals_is_refused_with_the_one_to_write(reason: StopReaso
 
 def test_other_names_have_no_hint() -> None:
     with pytest.raises(AttributeError, match=r"no 'nothing'$"):
-        _ = StopReason.nothing
+        _ = StopReason.nothing  # type: ignore[attr-defined]
     assert not hasattr(RunStatus, "FINAL")
