@@ -222,7 +222,7 @@ async def carry_out(
         raise
     finally:
         reset_frame(token)
-        if own_task and not is_cancelled():
+        if own_task and cancel_requests() > before and not is_cancelled():
             await withdraw(before)
     return call.finish(value)
 
