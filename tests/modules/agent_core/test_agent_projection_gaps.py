@@ -1,0 +1,82 @@
+"""Small promises of projections and reactions, each of which a mutant once survived."""
+
+from pathlib import Path
+
+import pytest
+
+from refold.modules.agent import (
+    Agent,
+    AgentStart,
+    Finish,
+    GenerationStep,
+    ReactStep,
+    RetryWithFeedback,
+    ScriptedGenerator,
+    ToolCall,
+    ToolEnd,
+    hook,
+    tool,
+)
+from refold.modules.agent.projecting import Projector, events_of
+from refold.modules.agent.tools import ToolOutcome
+
+pytestmark = pytest.mark.anyio
+
+
+@hook(GenerationStep)
+async def finish(event: GenerationStep) -> Finish:
+    return Finish("the reason")
+
+
+@pytest.mark.parametrize(("said", "final"), [("The text.", "The text."), ("", "the reason")])
+async def test_what_the_model_said_goes_before_the_reason_of_a_finish(said: str, final: str) -> None:
+    trajectory = await Agent(name="a", model=ScriptedGenerator([said]), hooks=[finish]).run("go")
+    assert trajectory.trace.end["final_result"] == final
+    assert isinstance(trajectory.steps[-1], ReactStep)
+
+
+async def test_events_of_a_trace_begin_with_the_conversation_before_unless_told_otherwise() -> None:
+    agent = Agent(name="a", model=ScriptedGenerator(["One.", "Two."]))
+    await agent.run("first")
+    trace = (await agent.run("second", reset=False)).trace
+    before, start = events_of(trace)[:2]
+    assert [message.content for message in before.messages] == ["first", "One."]  # type: ignore[attr-defined]
+    assert isinstance(start, AgentStart)
+    assert isinstance(events_of(trace, history=False)[0], AgentStart)
+
+
+def test_a_description_keeps_the_lines_and_the_indentation_of_the_docstring() -> None:
+    @tool
+    async def plan() -> None:
+        """Takes a plan.
+
+        Example:
+            steps:
+              - a:  1
+                b: 2
+        """
+
+    assert plan.description == "Takes a plan.\n\nExample:\n    steps:\n      - a:  1\n        b: 2"
+
+
+def test_a_reaction_writes_no_empty_metadata() -> None:
+    assert "metadata" not in RetryWithFeedback("x").to_dict()
+    assert RetryWithFeedback("x", metadata={"a": 1}).to_dict()["metadata"] == {"a": 1}
+
+
+@tool
+async def large() -> ToolOutcome:
+    """Gives much."""
+    return ToolOutcome("x" * 200_000)
+
+
+async def test_a_large_result_that_cannot_be_looked_up_is_told_with_the_commit(tmp_path: Path) -> None:
+    script = ScriptedGenerator([ToolCall.of("c1", "large", {}), "end"])
+    trace = (
+        await Agent(name="a", model=script, tools=[large.with_(offload=False)], engine={"traces": tmp_path}).run("go")
+    ).trace
+    projector = Projector()
+    events = [(record.kind, event) for record in trace.records for event in projector.feed(record)]
+    ((kind, end),) = [(kind, event) for kind, event in events if isinstance(event, ToolEnd)]
+    assert kind == "commit"
+    assert end.result == "x" * 200_000
