@@ -24,6 +24,7 @@ from refold.modules.agent.events import (
     CompactionEvent,
     EventFormatError,
     GenerationContent,
+    GenerationDelta,
     GenerationEnd,
     GenerationError,
     GenerationRetry,
@@ -95,6 +96,7 @@ def one_of_each() -> dict[str, AgentEvent]:
         ReactStep(**BASE, step=2, hook_name="guard", reaction=RetryWithFeedback("no", "c1", {"rule": 3})),
         UserInputRequired(**BASE, request_id="r1", question="Which?", options=["a", "b"]),
         Heartbeat(**BASE),
+        GenerationDelta(**BASE, step=2, text="It is", tool_call={"index": 0, "name": "find", "arguments": "{"}),
     ]
     return {type(event).__name__: event for event in found}
 
