@@ -126,7 +126,7 @@ def test_the_action_of_a_call_shows_its_arguments_and_keeps_every_text() -> None
     twice, long, ours = '{"a": 1, "a": 2}', '{"a": 99999999999999999999}', '{"$arguments": "{}"}'
     for text in ("", "{", "[1]", '"x"', '{"a": NaN}', twice, long, ours):
         assert action_for(call("f", text)).args == {"$arguments": text}
-    assert action_for(call("f", '{"a": "\\ud800"}')).args == {"a": "?"}, "half a surrogate is in no text"
+    assert action_for(call("f", '{"a": "\\ud800"}')).args == {"a": "?"}, "JSON holds no half of a surrogate"
     assert action_for(call("", "{}")).name == "invalid_tool_call"
 
 
