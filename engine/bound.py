@@ -23,7 +23,7 @@ def bind(fn: Callable[P, R]) -> Callable[P, R]:
     """
     context = copy_context()
     frame = frame_variable.get()
-    lanes = _Lanes(lane_in(frame).child()) if type(getattr(frame, "lane", None)) is Lane else None
+    lanes = _Lanes(lane_in(frame).child(frame)) if type(getattr(frame, "lane", None)) is Lane else None
 
     def bound(*args: P.args, **kwargs: P.kwargs) -> R:
         own: Context = context.copy()

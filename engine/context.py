@@ -86,7 +86,7 @@ class Frame:
         self.call = call
         if lane is None:
             lane = "" if call is not None else prefix.decode().rstrip("|")
-        self.lane = Lane(self, lane)
+        self.lane = Lane(None, lane)
         self.rngs: dict[tuple[str, str], Random] = {}
         self.span = Span() if span is None else span
 

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """One task or thread in a frame; `""` names the one that the hook or call itself runs in."""
+    """One task or thread in a frame; `""` names the one that the hook or call itself runs in.
+
+    `frame` is None for that one, as the frame holds it: a circle would leave each frame to the garbage collector.
+    """
 
     __slots__ = ("counts", "frame", "name", "started")
 
-    def __init__(self, frame: "Frame", name: str = "") -> None:
+    def __init__(self, frame: "Frame | None", name: str = "") -> None:
         self.frame = frame
         self.name = name
         self.counts: dict[str, int] = {}
@@ -40,10 +43,10 @@ class Lane:
         """Gives this number to the next such request."""
         self.counts[what] = _count(n)
 
-    def child(self) -> "Lane":
-        """The lane of the next task or thread that is started in this one."""
+    def child(self, frame: "Frame") -> "Lane":
+        """The lane of the next task or thread that is started in this one, which is a lane of `frame`."""
         number, self.started = self.started, self.started + 1
-        return Lane(self.frame, f"{self.name}.{number}" if self.name else str(number))
+        return Lane(frame, f"{self.name}.{number}" if self.name else str(number))
 
 
 def _count(n: int | str) -> int:
@@ -100,7 +103,7 @@ class _Instrument:
 def _starting() -> Lane | None:
     """The lane of a task that is being created here; None outside of hooks and calls."""
     frame = frame_variable.get()
-    return lane_in(frame).child() if type(getattr(frame, "lane", None)) is Lane else None
+    return lane_in(frame).child(frame) if type(getattr(frame, "lane", None)) is Lane else None
 
 
 _instruments: WeakKeyDictionary[Any, _Instrument] = WeakKeyDictionary()

@@ -211,7 +211,16 @@ _link = _with(
     reuse_effects=_with({"run": is_run_id, "step": _index}, file=_text),
 )
 _task = _with(id=_maybe_text, objective=_maybe_text, inputs=_none_or(_object), metadata=_none_or(_object), budget=_any)
-_budget = _map_of(_maybe_number)
+
+
+def _budget(value: Any) -> bool:
+    if not _object(value):
+        return False
+    price = value.get("assumed_price", [0, 0])
+    rest = all(_maybe_number(limit) for name, limit in value.items() if name != "assumed_price")
+    return rest and type(price) is list and len(price) == 2 and all(map(_number, price))
+
+
 _opened = _with({"place": _place, "run": is_run_id, "children": _list_of(is_run_id)})
 _chosen = _with(run=is_run_id, place=_place, candidate=_index, stop_reason=_maybe_text)
 
@@ -227,7 +236,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "schema": Member("an object", _object),
         "schema_version": Member("a number", _index),
         "task": Member("a task", _task),
-        "budget": Member("an object of numbers", _budget),
+        "budget": Member("a budget", _budget),
         "seed": Member("a number", _none_or(_number)),
     },
     "snapshot": {
@@ -285,7 +294,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
     "resume": {
         "attempt": Member("a number", _index),
         "versions": Member("an object of texts", _map_of(_text)),
-        "budget": Member("an object of numbers", _budget),
+        "budget": Member("a budget", _budget),
         "torn": Member("a number", _index),
         "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
     },

@@ -119,6 +119,8 @@ def test_a_damaged_trace_is_told_with_its_line(refold: Command, trace: Path) -> 
 
 
 def test_a_trace_that_somebody_writes_is_not_resumed(refold: Command, trace: Path) -> None:
+    lines = trace.read_bytes().splitlines(keepends=True)
+    trace.write_bytes(b"".join(line for line in lines if not line.startswith(b'{"kind":"end"')))
     writer, _ = TraceWriter.reopen(trace)
     with writer:
         ran = refold("resume", trace)

@@ -124,8 +124,8 @@ def test_another_folder_and_another_name(refold: Command, trace: Path, lab: Path
     assert again["fork"]["run"] == made["run_id"]
     assert len(runs(lab / "forks")) == 2
     tree = refold("trace", "tree", made["trace"])
-    assert "missing" not in tree.out
     assert run_id in tree.out
+    assert "missing" in tree.out, "a trace is not looked for where another trace says that it is"
     newest = refold("fork", "forks", "--at", 0, "--json").doc
     assert newest["fork"]["run"] == again["run_id"]
 

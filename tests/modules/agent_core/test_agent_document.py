@@ -76,12 +76,12 @@ async def test_trajectories_and_agents_are_copied_and_trajectories_pickled() -> 
     trajectory = await agent.run("go")
     copy = deepcopy(trajectory)
     assert copy == trajectory
-    assert copy.trace is trajectory.trace
+    assert copy.trace_or_none is trajectory.trace_or_none
     copy.events.clear()
     assert len(trajectory.messages) == 4
     loaded = pickle.loads(pickle.dumps(trajectory))
     assert loaded == trajectory
-    assert loaded.trace is None
+    assert loaded.trace_or_none is None
     other = deepcopy(agent)
     assert (await other.run("go")).messages == trajectory.messages
     assert agent.trajectory is trajectory

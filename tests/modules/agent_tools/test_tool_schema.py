@@ -107,7 +107,8 @@ def test_a_docstring_that_no_style_fits_is_the_description_alone() -> None:
         """
 
     made = tool(brew)
-    assert made.description == "Brews tea.\n\nArgs such as @these are :not: a section\nand this is a line of its own"
+    section = "Args such as @these are :not: a section\n    and this is  a line of its own"
+    assert made.description == f"Brews   tea.\n\n{section}", "as it was written"
     assert "description" not in made.parameters_schema["properties"]["leaf"]
 
 
