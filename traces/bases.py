@@ -12,6 +12,8 @@ from .lines import Lines
 
 _FIRST_SNAPSHOT = b'\n{"kind":"snapshot",'
 _KEPT = 256
+_POINTERS = 250_000
+"""How many pointers the kept documents may hold beyond what they share: two megabytes, whatever the family weighs."""
 _NONE = object()
 
 
@@ -57,6 +59,8 @@ class Bases:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Origin, Any] = OrderedDict()
+        self._weights: dict[Origin, int] = {}
+        self._weight = 0
         self._lock = threading.Lock()
 
     def first_document(self, member: Member) -> Any:
@@ -81,7 +85,7 @@ class Bases:
                 break
         for origin, fold in reversed(folds):
             doc = fold.run_sharing(doc) if fold.begins_elsewhere else fold.run()
-            self._keep(origin, doc)
+            self._keep(origin, doc, fold.copied)
         return doc
 
     def _get(self, origin: Origin) -> Any:
@@ -91,13 +95,17 @@ class Bases:
             self._kept.move_to_end(origin)
             return self._kept[origin]
 
-    def _keep(self, origin: Origin, doc: Any) -> None:
+    def _keep(self, origin: Origin, doc: Any, copied: int) -> None:
         if origin.hash is None:
             return
         with self._lock:
-            self._kept[origin] = doc
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            kept = self._kept
+            kept[origin] = doc
+            kept.move_to_end(origin)
+            self._weight += copied - self._weights.get(origin, 0)
+            self._weights[origin] = copied
+            while len(kept) > _KEPT or (self._weight > _POINTERS and len(kept) > 2):
+                self._weight -= self._weights.pop(kept.popitem(last=False)[0])
 
 
 def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:

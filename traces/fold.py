@@ -11,7 +11,7 @@ from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
 from .patch import Operation, copy_json, look, run_operation, split_pointer
 from .schema import DEPTH, fits_below, is_patch
-from .share import patched
+from .share import patched, pointers
 from .tail import find_end
 
 COMMIT = b'\n{"kind":"commit",'
@@ -102,6 +102,8 @@ class Fold:
         found.reverse()
         self._lines, self._start, self._stop, self._found = lines, start, stop, found
         self.begins_elsewhere = _STATE not in self._snapshot.raw
+        self.copied = 0
+        """How many pointers `run_sharing` has copied: at most so many does its document not share."""
 
     def run(self, base: Any = None) -> Any:
         """Give the document, one's own: it shares nothing with `base`."""
@@ -113,11 +115,13 @@ class Fold:
 
     def run_sharing(self, base: Any) -> Any:
         """Give a document that shares with `base` what the patches leave as it was; for a fold that begins there."""
-        doc = base
+        doc, self.copied = base, 0
         with self._located(base):
             for first in range(0, len(self._found), _BATCH):
                 for patch in _patches(self._lines, self._found[first : first + _BATCH]):
-                    doc = patched(doc, patch)
+                    copies: list[Any] = []
+                    doc = patched(doc, patch, copies)
+                    self.copied += sum(map(pointers, copies))
         return doc
 
     @contextlib.contextmanager

@@ -7,9 +7,11 @@ from typing import Any
 
 from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
-from .share import patched
+from .share import patched, pointers
 
 _KEPT = 64
+_POINTERS = 50_000
+"""How many pointers the kept documents may hold beyond what they share, however small the trace: under a megabyte."""
 
 
 class History:
@@ -29,6 +31,9 @@ class History:
         """The indices of the records that may carry a patch."""
         self._snapshots: list[int] = []
         self._kept: OrderedDict[int, Any] = OrderedDict()
+        self._weights: dict[int, int] = {}
+        self._weight = 0
+        self._most = max(_POINTERS, len(lines.data) // 4)
         data, offsets = lines.data, lines.offsets
         for index in range(len(lines)):
             at = offsets[index]
@@ -69,19 +74,24 @@ class History:
         else:
             doc = kept[start]
         for number in range(start, ordinal):
-            index = self.patching[number]
+            index, copies = self.patching[number], list[Any]()
             try:
-                doc = patched(doc, self._lines.record(index).get("patch") or ())
+                doc = patched(doc, self._lines.record(index).get("patch") or (), copies)
             except PatchError as error:
                 raise TraceCorruptError(
                     f"the patch does not fit the state: {error}", index + 1, path=self._lines.path
                 ) from None
-            self._keep(number + 1, doc)
-        self._keep(ordinal, doc)
+            self._keep(number + 1, doc, sum(map(pointers, copies)))
+        if ordinal not in kept:
+            self._keep(ordinal, doc, 0)
         return doc
 
-    def _keep(self, ordinal: int, doc: Any) -> None:
-        self._kept[ordinal] = doc
-        self._kept.move_to_end(ordinal)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+    def _keep(self, ordinal: int, doc: Any, weight: int) -> None:
+        """Keep a document, and of the others as many as their own pointers allow; its neighbour stays in any case."""
+        kept = self._kept
+        kept[ordinal] = doc
+        kept.move_to_end(ordinal)
+        self._weight += weight - self._weights.get(ordinal, 0)
+        self._weights[ordinal] = weight
+        while len(kept) > _KEPT or (self._weight > self._most and len(kept) > 2):
+            self._weight -= self._weights.pop(kept.popitem(last=False)[0])

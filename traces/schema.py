@@ -56,7 +56,8 @@ def is_patch(value: Any) -> bool:
     for op in value:
         if type(op) is not dict or type(path := op.get("path")) is not str or (path and path[0] != "/"):
             return False
-        if (kind := op.get("op")) != "remove" and (kind not in _SETTING or "value" not in op):
+        kind = op.get("op")
+        if kind != "remove" and (type(kind) is not str or kind not in _SETTING or "value" not in op):
             return False
     return True
 

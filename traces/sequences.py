@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
+from .blob import is_blob
 from .errors import TraceCorruptError
 from .history import History
 from .lines import Lines
@@ -10,6 +11,8 @@ from .record import Record
 from .step import Step
 
 _KEPT = 64
+_BLOBS = 2**20
+"""How many bytes of blobs are kept loaded for the steps to come; the one that is looked at holds all of its own."""
 _WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
 
 
@@ -43,6 +46,25 @@ class Records(Sequence[Record]):
         return found
 
 
+class Loaded:
+    """What references to blobs stand for, each loaded once: it is shared, look at it, don't change it."""
+
+    def __init__(self, value: Callable[[Any], Any]) -> None:
+        self.size = 0
+        self._value = value
+        self._known: dict[tuple[str, int], Any] = {}
+
+    def __call__(self, recorded: Any) -> Any:
+        """Give what a recorded value stands for, as `Trace.value` does."""
+        if not is_blob(recorded):
+            return recorded
+        name = recorded["$blob"], recorded["bytes"]
+        if name not in self._known:
+            self._known[name] = self._value(recorded)
+            self.size += recorded["bytes"]
+        return self._known[name]
+
+
 class Steps(Sequence[Step]):
     """The committed steps of a trace; the last few that were looked at are kept."""
 
@@ -51,6 +73,7 @@ class Steps(Sequence[Step]):
         self._history = history
         self._value = value
         self._kept: dict[int, Step] = {}
+        self._blobs = Loaded(value)
 
     def __len__(self) -> int:
         return len(self._history.commits)
@@ -81,7 +104,10 @@ class Steps(Sequence[Step]):
     def _step(self, k: int) -> Step:
         if k not in self._kept:
             records = self._records[self._start(k) : self._history.commits[k] + 1]
+            if self._blobs.size > _BLOBS:  # the kept steps hold what they have loaded
+                self._kept.clear()
+                self._blobs = Loaded(self._value)
             if len(self._kept) >= _KEPT:
                 self._kept.pop(next(iter(self._kept)))
-            self._kept[k] = Step(k, records, records[-1], self._history, self._records.of_kind, self._value)
+            self._kept[k] = Step(k, records, records[-1], self._history, self._records.of_kind, self._blobs)
         return self._kept[k]

@@ -20,10 +20,11 @@ class Change:
     new: Any
 
 
-def patched(doc: Any, ops: Iterable[Operation]) -> Any:
+def patched(doc: Any, ops: Iterable[Operation], copies: list[Any] | None = None) -> Any:
     """Apply a patch to a copy that shares with `doc`, and with the patch, whatever it does not touch.
 
-    Costs one pointer copy of each container on the way to a change. Raises `PatchError` as `apply_patch` does.
+    Costs one pointer copy of each container on the way to a change; `copies` collects these. Raises `PatchError` as
+    `apply_patch` does.
     """
     owned: dict[int, Any] = {}
     number = -1
@@ -32,7 +33,14 @@ def patched(doc: Any, ops: Iterable[Operation]) -> Any:
             doc = _apply(doc, op, owned)
         except PatchError as error:
             raise PatchError(error.reason, number, error.pointer or str(op.get("path"))) from None
+    if copies is not None:
+        copies.extend(owned.values())
     return doc
+
+
+def pointers(container: Any) -> int:
+    """How many pointers a copy of a list or an object takes: an entry of an object is about four."""
+    return 4 * len(container) if isinstance(container, dict) else len(container)
 
 
 def changes_of(doc: Any, ops: Iterable[Operation]) -> tuple[Change, ...]:

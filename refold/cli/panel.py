@@ -81,9 +81,9 @@ def usage_text(summary: Summary) -> str:
     parts = [count_text(summary.steps, "step")]
     if "seconds" in usage:
         parts.append(seconds_text(usage["seconds"]))
-    tokens = usage.get("tokens_in", 0) + usage.get("tokens_out", 0)
-    if tokens:
-        parts.append(f"{tokens:,} tokens ({usage['tokens_in']:,} in, {usage['tokens_out']:,} out)")
+    sent, got = usage.get("tokens_in", 0), usage.get("tokens_out", 0)
+    if sent + got:
+        parts.append(f"{sent + got:,} tokens ({sent:,} in, {got:,} out)")
     if usage.get("cost"):
         parts.append(f"{usage['cost']:.6g} USD")
     if usage.get("unpriced"):

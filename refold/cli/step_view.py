@@ -122,7 +122,7 @@ def _expired(step: Step) -> bool:
     """Whether the time of its wait decision passed."""
     asked = [request for record in step.records if record.kind == "wait" for request in record["requests"]]
     passed = [name for record in step.records if record.kind == "input" for name in record.get("expired") or ()]
-    return any(request["kind"] == "wait" and request["id"] in passed for request in asked)
+    return any(request.get("kind") == "wait" and request["id"] in passed for request in asked)
 
 
 def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, shown: bool = False) -> Iterator[Text]:

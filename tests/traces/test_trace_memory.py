@@ -1,0 +1,89 @@
+"""What reading keeps in memory is bounded by the trace, however often the trace refers to one thing."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from refold.traces import Trace, blob_reference
+from refold.traces.bases import Bases
+from refold.traces.history import History
+from refold.traces.record import write_line
+
+Doc = tuple[str, int, dict[str, Any]]
+
+
+def written(path: Path, docs: list[Doc]) -> str:
+    """Write a trace whose chain fits; give the hash of its last record."""
+    previous, lines = "", []
+    for seq, (kind, step, members) in enumerate(docs):
+        raw, previous = write_line(previous.encode(), kind, seq, step, 1.7e9 + seq, members)
+        lines.append(raw + b"\n")
+    path.write_bytes(b"".join(lines))
+    return previous
+
+
+def header(run: str, parent: dict[str, Any] | None = None) -> Doc:
+    return ("header", 0, {"format": 1, "run_id": run, "parent": parent, "budget": {}, "task": {"id": "t"}})
+
+
+def commit(step: int, patch: list[dict[str, Any]], observation: dict[str, Any] | None = None) -> Doc:
+    return ("commit", step, {"patch": patch, "observation": observation or {"results": []}, "usage": None})
+
+
+def test_a_blob_that_many_outcomes_refer_to_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = orjson.dumps(["large"] * 1000)
+    reference = blob_reference(data)
+    docs: list[Doc] = [header("r"), ("snapshot", 0, {"state": {}})]
+    for step in range(5):
+        results = []
+        for _ in range(200):
+            docs.append(("intent", step, {"phase": "act", "name": "f", "args": {}}))
+            docs.append(("outcome", step, {"intent": len(docs) - 1, "result": reference}))
+            results.append(len(docs) - 1)
+        docs.append(commit(step, [], {"results": results, "value": None}))
+    written(tmp_path / "r.trace.jsonl", docs)
+    (tmp_path / "r.blobs").mkdir()
+    (tmp_path / "r.blobs" / reference["$blob"]).write_bytes(data)
+    trace = Trace.load(tmp_path / "r.trace.jsonl")
+    outputs = [each["output"] for step in trace.steps for each in (step.observation or {})["results"]]
+    assert len(outputs) == 1000
+    assert len({id(output) for output in outputs}) == 1
+
+
+def test_documents_that_hold_much_of_their_own_are_not_kept(tmp_path: Path) -> None:
+    docs: list[Doc] = [header("r"), ("snapshot", 0, {"state": {"long": [1] * 50_000, "short": []}})]
+    for step in range(30):
+        docs.append(commit(step, [{"op": "add", "path": "/long/0", "value": step}]))
+    for step in range(30, 60):
+        docs.append(commit(step, [{"op": "add", "path": "/short/-", "value": step}]))
+    written(tmp_path / "r.trace.jsonl", docs)
+    trace = Trace.load(tmp_path / "r.trace.jsonl")
+    history: History = trace.history
+    for step in range(31):
+        assert len(history.before(step)["long"]) == 50_000 + step
+        lists = {id(doc["long"]) for doc in history._kept.values()}
+        assert sum(len(doc["long"]) for doc in history._kept.values()) <= 3 * 50_100, len(lists)
+    for step in range(31, 60):
+        history.before(step)
+    assert len(history._kept) > 25  # those that share nearly all are kept
+    assert history._weight == sum(history._weights.values())
+    assert history._weights.keys() == history._kept.keys()
+
+
+def test_a_long_line_of_forks_keeps_no_copy_for_each(tmp_path: Path) -> None:
+    last = written(
+        tmp_path / "c0.trace.jsonl",
+        [header("c0"), ("snapshot", 0, {"state": {"long": [1] * 50_000}}), commit(0, [])],
+    )
+    for number in range(1, 30):
+        link = {"run": f"c{number - 1}", "step": 1, "hash": last}
+        base = {"run": f"c{number - 1}", "step": 1}
+        patch = [{"op": "replace", "path": "/long/0", "value": number}]
+        docs = [header(f"c{number}", link), ("snapshot", 0, {"base": base}), commit(0, patch)]
+        last = written(tmp_path / f"c{number}.trace.jsonl", docs)
+    trace = Trace.load(tmp_path / "c29.trace.jsonl")
+    assert trace.final_state["long"][0] == 29
+    bases: Bases = trace._bases
+    assert len({id(doc["long"]) for doc in bases._kept.values()}) <= 6
