@@ -16,24 +16,46 @@ def _untold(name: str, value: str) -> None:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    """What fits a text with marks, a group for each of them, and the marks' names."""
-    parts = MARK.split(text)
-    pattern = "(.*?)".join(re.escape(part) for part in parts[::2])
-    return re.compile(pattern, re.DOTALL), tuple(parts[1::2])
+def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What stands around a text's marks, one more than there are of them, and the marks' names."""
+    closed = text.rfind(">") + 1  # behind it, each `<redacted:` would be searched to the end
+    parts = MARK.split(text[:closed])
+    parts[-1] += text[closed:]
+    return tuple(parts[::2]), tuple(parts[1::2])
+
+
+def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
+    """What stands between the parts in a text that they are taken from, each as short as can be; None if they are not.
+
+    A part is looked for once, as the first place is the best: a regular expression would try them all.
+    """
+    first, *middle, last = parts
+    at, end = len(first), len(text) - len(last)
+    if end < at or not (text.startswith(first) and text.endswith(last)):
+        return None
+    found = []
+    for part in middle:
+        place = text.find(part, at, end)
+        if place < 0:
+            return None
+        found.append(text[at:place])
+        at = place + len(part)
+    return [*found, text[at:end]]
 
 
 def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
     """Whether a recorded text may have been this one; `learn` is told what then stood in place of each mark."""
     if "<redacted:" not in recorded:
         return recorded == actual
-    pattern, names = _pattern(recorded)
-    found = pattern.fullmatch(actual)
+    parts, names = _parts(recorded)
+    if not names:
+        return recorded == actual
+    found = _between(parts, actual)
     if found is None:
         return False
     if "><redacted:" not in recorded:  # between two marks that touch, nobody can tell where one ends
-        for name, value in zip(names, found.groups(), strict=True):
-            if not MARK.search(value):
+        for name, value in zip(names, found, strict=True):
+            if not MARK.search(value, 0, value.rfind(">") + 1):
                 learn(name, value)
     return True
 

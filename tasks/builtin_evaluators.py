@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from .json_values import shown
+from .patterns import PatternTimeoutError, is_found
 from .results import CriterionResult
 from .run_view import Evaluator, RunView
 
@@ -25,8 +26,11 @@ def final_result_contains(argument: str, view: RunView) -> CriterionResult:
 
 def final_result_matches(argument: str, view: RunView) -> CriterionResult:
     """This regular expression (Python's `re`) is found somewhere in the final result; `^…$` asks for all of it."""
-    found = re.search(argument, view.final_result or "")
-    passed = view.final_result is not None and found is not None
+    pattern = re.compile(argument)
+    try:
+        passed = view.final_result is not None and is_found(pattern, view.final_result)
+    except PatternTimeoutError as error:
+        return CriterionResult(criterion="", passed=None, evidence=str(error))
     return _verdict(passed, f"the final result is {shown(view.final_result)}")
 
 

@@ -190,8 +190,10 @@ class AgentJudge:
 
 def _inside(tag: str, text: str) -> str | None:
     """The body of the last such element: what is quoted of the evidence comes before the judgement."""
-    found = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
-    return found[-1].strip() if found else None
+    found = None
+    for match in re.finditer(rf"<{tag}>(.*?)(?:</{tag}>|(?P<open>\Z))", text, re.DOTALL):
+        found = match[1].strip() if match["open"] is None else found
+    return found
 
 
 def _line(message: Message) -> str:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from re import Pattern
 
+from ...tasks.patterns import is_found
+
 
 def matcher(
     pattern: str | Pattern[str], *, case_sensitive: bool = False, exact: bool = False, regex: bool = False
@@ -13,6 +15,9 @@ def matcher(
     A compiled pattern, or with `regex` a text, is searched for as a regular expression; a compiled one keeps its own
     flags. With `exact` the whole text must be the pattern, else it must contain it. Raises ValueError for a text that
     is no regular expression.
+
+    Regular expressions are searched for in a child process: the function raises PatternTimeoutError if that takes too
+    long, as it may with nested repetition.
     """
     if isinstance(pattern, Pattern):
         compiled = pattern
@@ -23,7 +28,7 @@ def matcher(
             raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
     else:
         return _plain(pattern, case_sensitive, exact)
-    return lambda text: compiled.search(text) is not None
+    return lambda text: is_found(compiled, text)
 
 
 def _plain(pattern: str, case_sensitive: bool, exact: bool) -> Callable[[str], bool]:

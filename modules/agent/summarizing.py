@@ -1,6 +1,5 @@
 """Making a conversation shorter: where it can be cut, and what stands for the part that was cut off."""
 
-import re
 from collections.abc import Sequence
 
 from ...engine import StateModel
@@ -10,8 +9,6 @@ from .generators.identifiers import get_generator
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
 from .messages import Message
-
-_TAG = "<{0}>(.*?)</{0}>"
 
 PROMPT = """\
 You are given the beginning of a conversation between a user and an assistant that works with tools. The assistant \
@@ -95,8 +92,9 @@ def read_summary(generation: Generation) -> Summary:
 
 
 def _inside(tag: str, text: str) -> str | None:
-    found = re.search(_TAG.format(tag), text, re.DOTALL)
-    return found[1].strip() if found else None
+    _, opened, rest = text.partition(f"<{tag}>")
+    body, closed, _ = rest.partition(f"</{tag}>")
+    return body.strip() if opened and closed else None
 
 
 def conversation_text(messages: Sequence[Message]) -> str:

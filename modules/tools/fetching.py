@@ -13,10 +13,10 @@ from typing import Annotated, Literal, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from ...engine import effect
+from ...tasks.apart import Apart, ApartError
 from ..agent.tools import tool
 from . import markdown
 from .addresses import Address, clean_url, is_metadata, is_metadata_name
-from .apart import Apart, ApartError
 from .connection import Deadline, request
 
 MOST_BYTES = 5_000_000

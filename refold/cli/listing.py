@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from ..traces import TraceSummary, list_traces
@@ -10,6 +11,9 @@ from .failures import InputError
 from .out import console, is_terminal, say, table, write_json
 from .text import brief, clean, moment_text, size_text
 from .wording import status_text
+
+_BESIDE = 30
+"""Columns that a status, the steps and the blanks between them take, about."""
 
 
 def list_folder(folder: Path, as_json: bool) -> int:
@@ -25,12 +29,25 @@ def list_folder(folder: Path, as_json: bool) -> int:
         say(out, Text(f"no traces in {folder}"))
         return 0
     width = out.width if is_terminal() else 1000
+    if width < max(len(each.run_id) for each in found) + _BESIDE:
+        for each in found:
+            _stacked(out, each, width)
+        return 0
     headings = ["run", "status", "steps", "objective", "started", "size"]
     rows = [_row(each, width) for each in found]
     kept = 3 if width < 80 else 4 if width < 110 else 6  # what matters least goes first; a run's id tells its task
     headings, rows = headings[:kept], [row[:kept] for row in rows]
-    table(out, headings, rows, numbers=[headings.index(name) for name in ("steps", "size") if name in headings])
+    numbers = [headings.index(name) for name in ("steps", "size") if name in headings]
+    table(out, headings, rows, numbers=numbers, whole=[0])
     return 0
+
+
+def _stacked(out: Console, summary: TraceSummary, width: int) -> None:
+    """Prints a run in lines of its own; its id in one that has no break, so that it can be copied."""
+    run, status, steps, *others = _row(summary, width)
+    out.print(run, soft_wrap=True)
+    facts = [status, Text(f"{steps.plain} step{'' if summary.steps == 1 else 's'}"), *others]
+    say(out, Text("  ") + Text(", ").join(fact for fact in facts if fact.plain))
 
 
 def standing(summary: TraceSummary) -> str:

@@ -64,8 +64,16 @@ def write_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[Text]], numbers: Sequence[int] = ()) -> None:
+def table(
+    out: Console,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Text]],
+    numbers: Sequence[int] = (),
+    whole: Sequence[int] = (),
+) -> None:
     """A table: fitted to a terminal, else plain columns that cut nothing. `numbers`: columns set to the right.
+
+    Columns that are `whole` or numbers are the last to be made narrower.
 
     Rows are printed as they come: the first few hundred say how wide the columns are.
     """
@@ -74,7 +82,7 @@ def table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[Text]],
     columns = range(len(headings))
     widths = [max(len(headings[i]), *(cells[i].cell_len for cells in first), 0) for i in columns]
     if is_terminal():
-        widths = fitted(widths, out.width - 2 * (len(headings) - 1), numbers)
+        widths = fitted(widths, out.width - 2 * (len(headings) - 1), (*numbers, *whole))
         for cells in chain([[Text(heading, "bold") for heading in headings]], first, coming):
             pieces = [list(hanging(cell, width)) for cell, width in zip(cells, widths, strict=True)]
             for line in range(max(map(len, pieces))):

@@ -49,6 +49,18 @@ def test_ls_fits_a_terminal(terminal: Command, trace: Path, columns: int) -> Non
     shown = screen.wait_for("completed")
     assert screen.end() == 0
     assert max(len(line) for line in shown.splitlines()) <= columns
+    assert trace.name.removesuffix(".trace.jsonl") in shown
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(40, 20), (40, 50), (60, 20), (100, 50)])
+def test_ls_breaks_no_run_id(terminal: Command, trace: Path, columns: int, longest: int) -> None:
+    run_id = "roman-" + "x" * (longest - 6)
+    trace.with_name(f"{run_id}.trace.jsonl").write_bytes(
+        trace.read_bytes().replace(trace.name.removesuffix(".trace.jsonl").encode(), run_id.encode())
+    )
+    screen = terminal("trace", "ls", columns=columns)
+    assert screen.end() == 0
+    assert any(run_id in line for line in screen.wait_for("completed").splitlines())
 
 
 def test_show_gives_the_facts_and_the_steps(refold: Command, trace: Path) -> None:

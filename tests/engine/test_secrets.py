@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from test_matching import Hook, Shop, Till, lawful
 
 from refold import Decision, Engine, Task, Trace, ask, emit, perform
 from refold.engine.redact import MIN_LENGTH, Redactor
+from refold.engine.unmarked import MARK, text_fits
 
 SECRETS = ("correct-Horse/7777", "correct-Horse/7777-and-more", "pässword-ünd-so", "plain8ch", 'quo"te\\d <&> it')
 FORMS: dict[str, Callable[[str], str]] = {
@@ -218,3 +220,20 @@ def test_other_variables_are_left_alone(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(name, "some/value/of/ours")
     result = Engine(Open()).run("with some/value/of/ours")
     assert b"some/value/of/ours" in result.trace.data
+
+
+@given(
+    recorded=st.lists(st.sampled_from(["a", "b", "ab", "<redacted:x>", "<redacted:y>", "<redacted:", ">"]), max_size=7),
+    actual=st.lists(st.sampled_from(["a", "b", "ab", "\n", "<redacted:x>", "<redacted:"]), max_size=7),
+    same=st.booleans(),
+)
+def test_texts_fit_as_a_regular_expression_says(recorded: list[str], actual: list[str], same: bool) -> None:
+    written = "".join(recorded)
+    text = "".join("ab" if same and piece == "<redacted:x>" else piece for piece in (recorded if same else actual))
+    parts = MARK.split(written)
+    found = re.fullmatch("(.*?)".join(map(re.escape, parts[::2])), text, re.DOTALL)
+    learnt: list[tuple[str, str]] = []
+    assert text_fits(written, text, lambda name, value: learnt.append((name, value))) is (found is not None)
+    if found is not None and "><redacted:" not in written:
+        pairs = zip(parts[1::2], found.groups(), strict=True)
+        assert learnt == [(name, value) for name, value in pairs if not MARK.search(value)]

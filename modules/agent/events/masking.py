@@ -16,7 +16,9 @@ _NAME = re.compile(
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FLAG = re.compile(rf"^--?(?:[\w-]+[-_])?(?:{_SECRET})$", re.IGNORECASE)
 _IN_TEXT = re.compile(rf"(?<!\S)(--?(?:[\w-]+[-_])?(?:{_SECRET}))(=|\s+)('[^']*'|\"[^\"]*\"|\S+)", re.IGNORECASE)
-_IN_BROKEN = re.compile(rf"(\"[\w.-]*(?:{_SECRET})[\w.-]*\"\s*:\s*)(\"(?:[^\"\\]|\\.)*\"?|[^,}}\]\s]+)", re.IGNORECASE)
+_IN_BROKEN = re.compile(
+    rf"(\"(?=[\w.-]*(?:{_SECRET}))[\w.-]*+\"\s*+:\s*+)(\"(?:[^\"\\]|\\.)*+\"?|[^,}}\]\s]+)", re.IGNORECASE
+)
 
 
 def masked_arguments(arguments: str) -> str:

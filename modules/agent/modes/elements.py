@@ -11,7 +11,8 @@ ITEM, ENTRY = "item", "entry"
 TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 """The types of JSON, as an element's `type` says them."""
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|(?P<open>\Z))", re.DOTALL)
+"""A comment, or an open one and all behind it: each `<!--` of that would be searched to the text's end."""
 
 
 @dataclass
@@ -92,5 +93,9 @@ def element_of(tag: Tag, body: str) -> Element:
 
 
 def _note_text(element: Element, text: str) -> None:
-    if not element.has_text and _COMMENT.sub("", text).strip():
+    if not element.has_text and _COMMENT.sub(_open_comment, text).strip():
         element.has_text = True
+
+
+def _open_comment(match: re.Match[str]) -> str:
+    return "" if match["open"] is None else match[0]

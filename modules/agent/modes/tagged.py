@@ -16,6 +16,7 @@ from .spans import cut
 _TAG = tag_pattern(r"tool[-_]call")
 _LAYOUT = re.compile(r"(?:\s|<!\[CDATA\[|```[\w-]*(?=\s))*")
 _LAYOUT_END = re.compile(r"(?:\s|\]\]>|```)*")
+_ENDS = ("]]>", "```")
 _HALF_TAG = re.compile(r"<tool[-_]call\s+name\s*=[^<>]*\Z")
 _CLOSING = "</tool-call"
 
@@ -58,12 +59,24 @@ def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
         return Body(text[start:], len(text), is_open=True)
     if not following.closes:
         return None
-    raw = re.sub(r"(?:\s|\]\]>|```)*\Z", "", text[start : following.start])
+    raw = text[start : _without_layout(text, start, following.start)]
     try:
         value, end = decode(unescape(raw))
     except ValueError:
         return Body(raw, following.end)
     return Body(raw, following.end, value, is_json=end == len(unescape(raw)))
+
+
+def _without_layout(text: str, start: int, end: int) -> int:
+    """Where the text between `start` and `end` ends without layout, found from behind: a search would be quadratic."""
+    while end > start:
+        if text[end - 1].isspace():
+            end -= 1
+        elif text.endswith(_ENDS, start, end):
+            end -= 3
+        else:
+            break
+    return end
 
 
 Read = Callable[[Tag, Body], list[FoundCall | Problem] | None]

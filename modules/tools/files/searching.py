@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from ....engine import effect
 from ....tasks import OutsideWorkspaceError
+from ....tasks.apart import Apart, ApartError
 from ...agent.tools import tool
-from ..apart import Apart, ApartError
 from . import line_search
 from .line_search import lines_of
 from .text import NotTextError, TextFile

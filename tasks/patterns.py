@@ -1,0 +1,39 @@
+"""Regular expressions of users, searched for in texts of models, where a search can be ended.
+
+A user's pattern is trusted, and still `(a+)+b` takes for ever on a text that a model chooses. Python's `re` holds the
+interpreter's lock meanwhile, which would freeze this process with all its timeouts.
+"""
+
+import re
+from pathlib import Path
+
+from . import pattern_search
+from .apart import Apart, ApartError
+
+SECONDS = 10
+"""How long a search may take: a backtracking one that takes longer would take hours."""
+
+
+class PatternTimeoutError(TimeoutError):
+    """A search for a pattern that was given up; `pattern` is what it searched for, `characters` the text's length."""
+
+    def __init__(self, pattern: str, characters: int) -> None:
+        super().__init__(
+            f"the search for {pattern!r:.200} in {characters} characters was given up after {SECONDS} s: "
+            "write the pattern without nested repetition, such as (a+)+"
+        )
+        self.pattern = pattern
+        self.characters = characters
+
+
+def is_found(pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether a text has a match of the pattern, found by a child process.
+
+    Raises PatternTimeoutError if the child process is still searching after `SECONDS`, or has ended without an answer.
+    """
+    flags = pattern.flags & ~re.DEBUG
+    try:
+        with Apart(Path(pattern_search.__file__), SECONDS) as apart:
+            return bool(apart.ask({"pattern": pattern.pattern, "flags": flags, "text": text}))
+    except (TimeoutError, ApartError):
+        raise PatternTimeoutError(pattern.pattern, len(text)) from None
