@@ -22,13 +22,13 @@ _ROOMS = {
         Divergence DivergenceError
         DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine EngineOwnedFieldError
         EngineUsageError ExplorationError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
-        MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError MonteCarloTreeSearch NoRunError
+        MakesModule MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError MonteCarloTreeSearch NoRunError
         NoThreadError Node Observation OnWait Redactor ReduceError RunClosed RunError RunNotCompletedError
         RunResult RunStatus RunStream RunUsage
         RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
         StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
         WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit follow_run in_run
-        make_redactor new_id now perform perform_as perform_sync rng run_actions run_child start_child verify
+        make_redactor module_of new_id now perform perform_as perform_sync rng run_actions run_child start_child verify
         wait_child
     """,
     "tasks": """

@@ -11,9 +11,13 @@ from .mode import FoundCall, Problem
 
 _DECODER = json.JSONDecoder(strict=False)
 _MAX_UNENDING = 50
+_WINDOW = 4096
+"""Characters that are decoded at first; a value that goes on behind them is decoded again, from more."""
+_LONGEST_WORD = 16
+"""Characters before the end of a piece within which an error may come of the cut; `-Infinity` has nine."""
 _BEGINS = re.compile(r"""\{\s*(?:["'}]|(?:name|arguments|parameters|type|function)\b)""")
 _BEGINS_AS_CALL = re.compile(r"""\{\s*["']?(?:name|arguments|parameters|type|function)["']?\s*:""")
-_NAME = re.compile(r"""["']?\bname["']?\s*:\s*["']?([^"',}\s]*)""")
+_NAME = re.compile(r"""["']?\bname["']?\s*:\s*["']?([^"',{}\s]*)""")
 _ARGUMENTS = re.compile(r"""["']?\b(?:arguments|parameters)["']?\s*:""")
 
 
@@ -47,10 +51,23 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 
     Line breaks may stand in its strings. Raises ValueError, whatever is wrong with it.
     """
-    try:
-        return _DECODER.raw_decode(text, start)
-    except RecursionError:
-        raise ValueError("it nests too deep") from None
+    size = _WINDOW
+    while True:
+        # An error counts the lines before it: of a piece of the text, as a long one may hold an error at each brace.
+        piece = text[start : start + size]
+        whole = start + size >= len(text)
+        try:
+            value, end = _DECODER.raw_decode(piece)
+        except RecursionError:
+            raise ValueError("it nests too deep") from None
+        except json.JSONDecodeError as error:
+            if whole or (not error.msg.startswith("Unterminated") and error.pos < len(piece) - _LONGEST_WORD):
+                error.pos += start
+                raise
+        else:
+            if whole or end < len(piece):
+                return value, start + end
+        size *= 16
 
 
 def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:

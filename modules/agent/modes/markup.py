@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 _ATTRIBUTE = r"""[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'<>=]+)"""
 _ATTRIBUTES = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=]+?)(?=/?$|\s))""")
@@ -46,31 +47,15 @@ def tag_of(match: re.Match[str]) -> Tag:
 
 def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
     """The tags of a text, but for those in CDATA sections and comments."""
-    at = start
-    while True:
-        match = pattern.search(text, at)
-        if match is None:
-            return
-        skipped = _skipped(text, at, match.start())
-        if skipped is not None:
-            at = skipped
-            continue
-        yield tag_of(match)
-        at = match.end()
+    for match in _or_skipped(pattern).finditer(text, start):
+        if match["name"] is not None:
+            yield tag_of(match)
 
 
-def _skipped(text: str, start: int, end: int) -> int | None:
-    """Where the first section of CDATA or comment ends that begins between `start` and `end`; None if none does."""
-    found = [
-        (at, closing)
-        for opening, closing in ((_CDATA, _CDATA_END), ("<!--", "-->"))
-        if (at := text.find(opening, start, end)) >= 0
-    ]
-    if not found:
-        return None
-    at, closing = min(found)
-    ends = text.find(closing, at)
-    return len(text) if ends < 0 else ends + len(closing)
+@cache
+def _or_skipped(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """Tags, and what hides them: each is found once, so that a text is read once."""
+    return re.compile(rf"(?s:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))|{pattern.pattern}")
 
 
 def escape(text: str) -> str:

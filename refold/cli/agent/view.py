@@ -62,7 +62,7 @@ class AgentView:
         self._mode = "api"
         self._generations: set[str] = set()
         self._streamed = False
-        self._raw, self._sure = "", 0
+        self._unsure = ""
         self._column = 0
         self._said = ""
         self._printed = False
@@ -204,16 +204,16 @@ class AgentView:
 
     def _piece(self, text: str) -> None:
         """Writes what is sure to be words of a piece: in text modes, not what may be a call."""
-        self._raw += text
-        sure = sure_words(self._raw, self._mode)
-        self._words(sure[self._sure :])
-        self._sure = max(self._sure, len(sure))
+        text = self._unsure + text
+        sure = sure_words(text, self._mode)
+        self._unsure = text[len(sure) :]
+        self._words(sure)
 
     def _between(self) -> None:
         """Ends an answer."""
         self._break()
         self._streamed = False
-        self._raw, self._sure = "", 0
+        self._unsure = ""
 
     def _words(self, text: str) -> None:
         """Writes words of the model as they are, without escapes."""

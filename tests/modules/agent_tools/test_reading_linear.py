@@ -1,0 +1,94 @@
+"""No text of a model's, and none of a trace, is read in a time that grows with the square of its length.
+
+A reader that takes the square of so many characters takes minutes or hours of the processor's time, and is stopped.
+"""
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from refold.cli.agent.words import sure_words
+from refold.engine.redact import TOKEN_SHAPES
+from refold.engine.unmarked import text_fits
+from refold.modules.agent import judging, summarizing, tool
+from refold.modules.agent.events.masking import masked_arguments
+from refold.modules.agent.modes import TEXT_MODES
+from refold.modules.agent.modes.xml_mode import with_end
+from refold.modules.policies.judging import read_decision
+
+LENGTH = 200_000
+STUCK = 5
+"""Seconds of this process's own time; what is linear takes a tenth of one."""
+
+
+class StuckError(BaseException):
+    """Raised in a reader that is stuck; no handler of exceptions takes it."""
+
+
+@contextmanager
+def ended() -> Iterator[None]:
+    """Ends what takes for ever; the `re` module looks for signals."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise StuckError
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, STUCK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@tool
+def find(q: str, n: int = 1) -> str:
+    """Finds things."""
+    return q
+
+
+def _read_as(mode: str) -> Callable[[str], Any]:
+    return lambda text: TEXT_MODES[mode].read(text, [find.definition])  # type: ignore[index]
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    **{mode: _read_as(mode) for mode in TEXT_MODES},
+    "with_end": with_end,
+    "in an xml call": lambda text: TEXT_MODES["xml"].read(f'<rg-tool-call name="find">{text}</rg-tool-call>'),
+    "in a tagged call": lambda text: TEXT_MODES["json-in-xml"].read(f'<tool-call name="find">{text}</tool-call>'),
+    "masked": masked_arguments,
+    "masked in JSON": lambda text: masked_arguments(json.dumps({"q": text})),
+    "judge": lambda text: judging._inside("reason", text),
+    "summary": lambda text: summarizing._inside("summary", text),
+    "policy's judge": read_decision,
+    "shown": lambda text: [sure_words(text, mode) for mode in TEXT_MODES],
+    "tokens": lambda text: TOKEN_SHAPES.sub("", text),
+    "what was redacted": lambda text: text_fits(text, f"{text}b"),
+}
+PIECES = (
+    *(" ", "\n", " \n", "a", "a-", "a ", "-", "1,", "'", '"', '"a ', "\\", "\\u", "</a>", "<a b='' ", "<a b='", "a="),
+    *("<", "<a>", "<!--", "<!-- -->", "<![CDATA[", "]]>", "```", "```a\n", "&#1", "&", "[", "[ ", "[a(", "[a('"),
+    *("[a(a=1)", "a(a=1),", "{", "{ ", '{"', '{"name":', '{"name":"find",', '{"arguments":{', "{name:", "{}", "# \n"),
+    *("<tool-call>", "<tool-call ", "<tool-call name=", '<tool-call name="find">', "<tool-call>{", '<tool-call>["'),
+    *("<rg-tool-call>", "<rg-tool-call name='find'>", "<rg-tool-call name='find'><a>", "</rg-tool-call>"),
+    *("token", '"token', '"token" ', '"token":"', "--token ", "--a-", "eyJaaaaaaaaaa-", "eyJaaaaaaaaaa.", "sk-"),
+    *("<reason>", "<reason></reason>", "<summary>", "<passing>", "<thinking>", "<think></think>"),
+    *("<redacted:", "<redacted:a>", "<redacted:a>a", "a<redacted:a>"),
+)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_reading_takes_time_in_the_lengths_of_texts(reader: str) -> None:
+    stuck = []
+    for piece in PIECES:
+        try:
+            with ended():
+                READERS[reader](f"{piece * (LENGTH // len(piece))}z")
+        except StuckError:
+            stuck.append(piece)
+    assert not stuck
