@@ -43,6 +43,12 @@ class History:
                     self.commits.append(index)
             elif data.startswith(b'{"kind":"snapshot",', at):
                 self._snapshots.append(index)
+        last = lines.record(self.commits[-1]) if self.commits else None
+        if last is not None and last.step + 1 != len(self.commits):
+            reason = "commits are missing before this one, or there are too many"
+            raise TraceCorruptError(
+                reason, last.seq + 1, path=lines.path, expected=last.step + 1, actual=len(self.commits)
+            )
 
     def before(self, step: int) -> Any:
         """Give the document that the commit of a step was applied to."""

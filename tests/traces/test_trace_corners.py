@@ -86,3 +86,19 @@ def test_whether_the_call_of_a_child_has_ended() -> None:
         writer.append("outcome", 0, 0.0, {"intent": seqs["failed"], "error": error, "cancelled": False})
         found = called_children(writer.trace())
     assert found == {"ended": True, "cancelled": False, "open": False, "failed": True}
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_trace_that_lacks_a_commit_has_no_steps(write_run: WriteRun, lost: int) -> None:
+    whole = write_run(steps=3)
+    commits = [record.seq for record in whole.records if record.kind == "commit"]
+    with TraceWriter.create(None) as writer:
+        for record in whole.records:
+            if record.seq != commits[lost]:
+                members = {name: record[name] for name in record.keys() - {"kind", "seq", "step", "at", "hash"}}
+                writer.append(record.kind, record.step, record.at, members)
+        trace = writer.trace()
+    with pytest.raises(TraceCorruptError, match="commits are missing"):
+        len(trace.steps)
+    with pytest.raises(TraceCorruptError):
+        trace.check()
