@@ -50,7 +50,8 @@ def cli(argv: Sequence[str]) -> int:
 
     With `--json` in it, errors are JSON on stdout: `{"error": {"type", "message", "exit_code"}}`.
     """
-    logging.getLogger("refold.runs").propagate = False  # how a run ended is told by the command
+    runs = logging.getLogger("refold.runs")
+    told, runs.propagate = runs.propagate, False  # how a run ended is told by the command
     options = argv[: argv.index("--")] if "--" in argv else argv
     as_json, traceback = "--json" in options, "--traceback" in options
     try:
@@ -70,3 +71,5 @@ def cli(argv: Sequence[str]) -> int:
         if error.errno not in (EPIPE, ENOSPC, EIO) or error.filename is not None:
             raise
         return _unwritable(error, failures.BROKEN_PIPE)
+    finally:
+        runs.propagate = told
