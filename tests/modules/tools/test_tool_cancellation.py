@@ -41,8 +41,8 @@ async def made(kind: str, folder: Path, stack: Any) -> Any:
     return LocalSandbox(folder) if kind == "local" else BubblewrapSandbox(folder)
 
 
-def own_children() -> list[str]:
-    return [" ".join(each.cmdline()) for each in psutil.Process().children(recursive=True)]
+def own_children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
 
 
 def descriptors() -> int:
@@ -51,9 +51,9 @@ def descriptors() -> int:
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    before = descriptors()
+    before, there = descriptors(), own_children()  # such as what multiprocessing keeps for other tests
     yield
-    assert own_children() == []
+    assert [each.cmdline() for each in own_children() - there] == []
     assert descriptors() == before
 
 
