@@ -51,7 +51,7 @@ def cli(argv: Sequence[str]) -> int:
     With `--json` in it, errors are JSON on stdout: `{"error": {"type", "message", "exit_code"}}`.
     """
     runs = logging.getLogger("refold.runs")
-    told, runs.propagate = runs.propagate, False  # how a run ended is told by the command
+    silent, runs.disabled = runs.disabled, True  # how a run ended is told by the command
     options = argv[: argv.index("--")] if "--" in argv else argv
     as_json, traceback = "--json" in options, "--traceback" in options
     try:
@@ -72,4 +72,4 @@ def cli(argv: Sequence[str]) -> int:
             raise
         return _unwritable(error, failures.BROKEN_PIPE)
     finally:
-        runs.propagate = told
+        runs.disabled = silent
