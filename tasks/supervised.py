@@ -55,8 +55,8 @@ class Supervised:
         self.pid = 0
         self.returncode: int | None = None
         """How the command itself ended; None while it runs."""
-        self.killed: int | None = None
-        """How many of its processes had to be killed, the command aside; None until nobody is left."""
+        self.killed: frozenset[int] | None = None
+        """Which of its processes had to be killed, the command aside; None until nobody is left."""
         self.overrun = False
         """Whether it was killed as it had too many processes."""
         self._socket, theirs = socket.socketpair()
@@ -157,7 +157,8 @@ class Supervised:
                 self._bereft()
             *lines, self._told = (self._told + piece).split(b"\n")
             for line in lines:
-                what, number = line.split()
+                what, *numbers = line.split()
+                number = numbers[0] if numbers else b""
                 if what == b"pid":
                     self.pid = int(number)
                 elif what == b"began":
@@ -170,14 +171,14 @@ class Supervised:
                     self.overrun = True
                 elif what == b"gone":
                     self.returncode = -signal.SIGKILL if self.returncode is None else self.returncode
-                    self.killed = int(number)
+                    self.killed = frozenset(map(int, numbers))
 
     def _bereft(self) -> None:
         """The supervisor was killed: what can be found of the command is killed from here."""
         if self.killed is None and self.pid:
             kill_group(self.pid, leader_alive=self.returncode is None, with_signal=signal.SIGKILL)
         self.returncode = -signal.SIGKILL if self.returncode is None else self.returncode
-        self.killed = self.killed or 0
+        self.killed = self.killed or frozenset()
 
 
 def _check(argv: Sequence[str], env: Mapping[str, str]) -> None:

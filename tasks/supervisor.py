@@ -9,7 +9,7 @@ It speaks with its parent through a socket, whose end (the parent was killed, sa
 
     parent      `<length>\n` and the request: arguments, folder and variables, see `packed`; later `k`: kill all
     supervisor  `pid <n>`; `began 0` or `error <errno>`; `exit <code>` once the command has ended; `over <n>` if it had
-                more processes than it may, n; `gone <n>` once nobody is left, n of whom had to be killed
+                more processes than it may, n; `gone <pid> <pid> ...` once nobody is left: those that had to be killed
 """
 
 import os
@@ -72,9 +72,9 @@ class Supervisor:
         while not self._reap():
             self._wait()
             if self._ends:
-                self._tell(f"gone {self._kill_all()}")
+                self._tell(" ".join(["gone", *map(str, sorted(self._kill_all()))]))
                 return
-        self._tell("gone 0")
+        self._tell("gone")
 
     def _request(self) -> bytes | None:
         size = b""
@@ -153,8 +153,8 @@ class Supervisor:
                 self._code = os.waitstatus_to_exitcode(status)
                 self._tell(f"exit {self._code}")
 
-    def _kill_all(self) -> int:
-        """Kills whoever is left; how many there were, but for the command itself."""
+    def _kill_all(self) -> set[int]:
+        """Kills whoever is left; who that was, but for the command itself."""
         killed: set[int] = set()
         until, pause = time.monotonic() + _GIVE_UP_SECONDS, 0.001
         while not self._reap() and time.monotonic() < until:
@@ -165,7 +165,7 @@ class Supervisor:
                 _send(-self._command, signal.SIGKILL)
             time.sleep(pause)
             pause = min(pause * 2, 0.05)
-        return len(killed - {self._command})
+        return killed - {self._command}
 
 
 def kill_descendants() -> set[int]:

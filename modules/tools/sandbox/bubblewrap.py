@@ -1,5 +1,6 @@
 """The sandbox made of Linux namespaces by bubblewrap: no network, a read-only root, its own /tmp and processes."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from io import BufferedRandom
 from pathlib import Path
 
 from ....tasks.processes import child_env
@@ -55,14 +57,20 @@ class BubblewrapSandbox(LocalSandbox):
     def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
         variables = child_env(env) | {"HOME": env.get("HOME", "/tmp"), "TMPDIR": env.get("TMPDIR", "/tmp")}
         sets = [part for name, value in variables.items() for part in ("--setenv", name, value)]
-        with guarded(self.workspace) as guards, open(os.memfd_create("refold"), "wb") as file:
+        with guarded(self.workspace) as guards, _memory("options") as file, _memory("info") as info:
             options = [*_ISOLATED, *self._mounts(guards.mounts), "--chdir", str(folder), "--clearenv", *sets]
             file.write(b"".join(os.fsencode(each) + b"\0" for each in options))
             file.seek(0)
             # not on the command line, which others can read
-            wrapper = ["bwrap", "--args", str(file.fileno()), "--"]
-            fds, most = [file.fileno()], self.limits.processes
-            yield Start([*wrapper, *argv], child_env(None), fds, most, guards.notes)
+            wrapper = ["bwrap", "--args", str(file.fileno()), "--info-fd", str(info.fileno()), "--"]
+            yield Start(
+                [*wrapper, *argv],
+                child_env(None),
+                pass_fds=[file.fileno(), info.fileno()],
+                processes=self.limits.processes,
+                wrappers=lambda: _init(info),
+                notes=guards.notes,
+            )
 
     def _mounts(self, guards: Iterable[Guard]) -> list[str]:
         """The root read-only, with holes; the workspace over it, with holes of its own."""
@@ -78,9 +86,22 @@ class BubblewrapSandbox(LocalSandbox):
         return binds
 
 
-_ISOLATED = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+# No --die-with-parent: the supervisor ends all of it, and tells the model how many processes the command left behind.
+_ISOLATED = ("--unshare-all", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
 _ROOT = ("--ro-bind", "/", "/")
 _OWN = ("--dev", "/dev", "--proc", "/proc")
+
+
+def _memory(name: str) -> BufferedRandom:
+    """A file without a name, which a child may have the descriptor of."""
+    return open(os.memfd_create(f"refold-{name}"), "w+b")
+
+
+def _init(info: BufferedRandom) -> list[int]:
+    """The process that is number 1 behind the walls: it may end a little later than bubblewrap and the command."""
+    info.seek(0)
+    told = info.read()
+    return [json.loads(told)["child-pid"]] if told else []
 
 
 def _outermost(paths: set[str]) -> list[str]:

@@ -5,7 +5,7 @@ import selectors
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from .output import Kept, Streamed
 
 _TICK = 0.05
 _LINGER_SECONDS = 0.1
-"""How long what a command has left in the background may go on to write before it is killed."""
+"""How long what a command has left in the background may go on before it is killed: some of it ends by itself."""
 _DRAIN_SECONDS = 5.0
 """How long output is waited for once everything was killed: a process out of reach may hold the pipe."""
 
@@ -30,6 +30,8 @@ class Start:
     pass_fds: Sequence[int] = ()
     processes: int | None = None
     """How many processes it may have at once."""
+    wrappers: Callable[[], Collection[int]] = frozenset
+    """Which processes belong to the sandbox and not to the command, known once it has ended."""
     notes: list[str] = field(default_factory=list)
     """Lines to add to its output, known once it has ended and was cleared away."""
 
@@ -72,7 +74,7 @@ class Command:
         if self._killed.is_set():  # meanwhile
             child.kill()
         try:
-            done = self._run(child, timeout, keep, on_output)
+            done = self._run(child, start, timeout, keep, on_output)
         finally:
             child.end()
         if not child.overrun:
@@ -81,7 +83,12 @@ class Command:
         return replace(done, output="\n".join([*filter(None, [done.output]), note]), left_behind=0)
 
     def _run(
-        self, child: Supervised, timeout: float | None, keep: int, on_output: Callable[[str], object] | None
+        self,
+        child: Supervised,
+        start: Start,
+        timeout: float | None,
+        keep: int,
+        on_output: Callable[[str], object] | None,
     ) -> Finished:
         deadline = None if timeout is None else time.monotonic() + timeout
         kept, streamed = Kept(keep), Streamed(on_output, keep)
@@ -95,7 +102,7 @@ class Command:
                     ended_at = now if ended_at is None else ended_at
                     if child.killed is not None and (not _piped(selector) or now - ended_at > _DRAIN_SECONDS):
                         break
-                    if not over and (not _piped(selector) or now - ended_at > _LINGER_SECONDS):
+                    if not over and now - ended_at > _LINGER_SECONDS:
                         over = True
                         child.kill()
                     if now - ended_at > _DRAIN_SECONDS:
@@ -105,8 +112,9 @@ class Command:
                     child.kill()
         streamed.end()
         assert child.returncode is not None
-        behind = 0 if timed_out or self._killed.is_set() else child.killed or 0
-        return Finished(child.returncode, kept.text(), timed_out, kept.left_out, behind)
+        behind = frozenset() if timed_out or self._killed.is_set() else (child.killed or frozenset())
+        left_behind = len(behind.difference(start.wrappers()))
+        return Finished(child.returncode, kept.text(), timed_out, kept.left_out, left_behind)
 
     def _register(self, selector: selectors.BaseSelector, child: Supervised) -> None:
         selector.register(child, selectors.EVENT_READ, child)

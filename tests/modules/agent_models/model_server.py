@@ -121,6 +121,7 @@ class ModelServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # with the default of 5, Linux resets some of 20 connections that come at once
     owner: ModelServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:

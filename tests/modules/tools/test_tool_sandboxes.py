@@ -117,3 +117,21 @@ async def test_every_limit_is_set_for_the_processes_of_a_command(tmp_path: Path)
 async def test_a_limit_of_time_holds_whatever_a_call_asks_for(tmp_path: Path) -> None:
     done = await LocalSandbox(tmp_path, Limits(seconds=0.3)).exec(["sleep", "60"], timeout=50)
     assert done.timed_out
+
+
+@pytest.mark.parametrize("provider", [LocalSandbox, BubblewrapSandbox], ids=lambda each: each.name)
+@pytest.mark.parametrize("left", [0, 1, 3])
+async def test_what_a_command_leaves_behind_is_counted_without_the_sandboxs_own(
+    provider: Any, left: int, tmp_path: Path
+) -> None:
+    sandbox = made(provider, tmp_path)
+    code = "sleep 60 </dev/null >/dev/null 2>&1 & " * left + "echo done"
+    for _ in range(5):
+        done = await sandbox.exec(["bash", "-c", code])
+        assert (done.output, done.left_behind) == ("done\n", left)
+
+
+async def test_a_helper_that_ends_by_itself_is_not_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refold.modules.tools.sandbox.command._LINGER_SECONDS", 20.0)
+    done = await LocalSandbox(tmp_path).exec(["bash", "-c", "sleep 0.01 </dev/null >/dev/null 2>&1 & echo done"])
+    assert (done.output, done.left_behind) == ("done\n", 0)
