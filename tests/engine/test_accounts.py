@@ -122,12 +122,18 @@ def test_a_commit_says_of_children_beside_it_what_an_account_counts() -> None:
             return scripted([Decision.final("x")])
 
     async def begins() -> str:
-        return await start_child(scripted([Decision.final("x")]), "work", name="child")
+        labels.append(await start_child(scripted([Decision.final("x")]), "work", name="child"))
 
-    result = Engine(Boss(begins)).run("t")
-    (told,) = next(r for r in result.trace.records if r.kind == "commit")["background"].values()
-    assert not {"steps", "seconds"} & set(told)
-    assert {"tokens_in", "tokens_out", "cost", "calls", "unpriced"} <= set(told)
+    async def awaits() -> None:
+        await wait_child(labels[0])
+
+    labels: list[str] = []
+    result = Engine(Boss(begins, awaits)).run("t")
+    assert result.status == "completed", result.error
+    at_work, ended = (dict(r["background"]) for r in result.trace.records if r.kind == "commit" and r.step < 2)
+    for (told,) in (at_work.values(), ended.values()):
+        assert not {"steps", "seconds"} & set(told)
+        assert {"tokens_in", "tokens_out", "cost", "calls", "unpriced"} <= set(told)
 
 
 def test_whoever_no_longer_waits_for_a_child_does_not_block_the_run() -> None:

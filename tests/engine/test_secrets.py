@@ -16,7 +16,7 @@ from test_matching import Hook, Shop, Till, lawful
 
 from refold import Decision, Engine, Task, Trace, ask, emit, perform
 from refold.engine.redact import MIN_LENGTH, Redactor
-from refold.engine.unmarked import MARK, text_fits
+from refold.engine.unmarked import MARK, fits, text_fits
 
 SECRETS = ("correct-Horse/7777", "correct-Horse/7777-and-more", "pässword-ünd-so", "plain8ch", 'quo"te\\d <&> it')
 FORMS: dict[str, Callable[[str], str]] = {
@@ -237,3 +237,27 @@ def test_texts_fit_as_a_regular_expression_says(recorded: list[str], actual: lis
     if found is not None and "><redacted:" not in written:
         pairs = zip(parts[1::2], found.groups(), strict=True)
         assert learnt == [(name, value) for name, value in pairs if not MARK.search(value)]
+
+
+@pytest.mark.parametrize("actual", [None, True, 7, 1.5, ["<redacted:x>"], {"<redacted:x>": 1}])
+@pytest.mark.parametrize("around", [lambda value: value, lambda value: [value], lambda value: {"a": value}])
+def test_a_mark_stands_for_any_text_and_for_nothing_else(around: Callable[[Any], Any], actual: Any) -> None:
+    assert fits(around("<redacted:x>"), around("any text"))
+    assert not fits(around("<redacted:x>"), around(actual))
+    assert not fits(around(actual), around("<redacted:x>"))
+
+
+def test_verify_names_the_value_that_is_no_text_any_more_where_a_secret_was() -> None:
+    till, given = Till(), [SECRETS[0], 7]
+
+    async def work(state: Shop) -> Any:
+        return [await perform(till.pay, given[0]), {"given": given[0]}]
+
+    engine = Engine(Hook(work), redact=[SECRETS[0]], seed=1)
+    trace = engine.run("t").trace
+    assert engine.verify(trace) == []
+    given.pop(0)
+    found = engine.verify(trace)
+    assert [(each.step, each.phase, each.actual) for each in found] == [
+        (0, "decide", {"effect": "Till.pay", "args": {"what": 7}})
+    ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from jsonpatch import apply_patch
+from pydantic import Field
 
 from refold import (
     Action,
@@ -382,6 +383,32 @@ def test_a_state_that_the_class_no_longer_takes_cannot_be_forked(folder: Path | 
         with pytest.raises(error, match="total"):
             engine.resume(waiting.trace, "yes", on_divergence=how)  # type: ignore[arg-type]
     assert folder is None or len(list(folder.iterdir())) == 1
+
+
+class AtMostTwo(StateSchema):
+    entries: list[str] = []
+    total: int = Field(default=0, le=2)
+
+
+class CountsToTwo(Adder, AgentModule[AtMostTwo]):
+    def init_state(self, task: str) -> AtMostTwo:  # type: ignore[override]
+        return AtMostTwo()
+
+
+def test_verify_names_the_first_state_that_the_class_no_longer_takes(folder: Path | None) -> None:
+    trace = Engine(Adder(), traces=folder).run("t").trace
+    *before, lost = Engine(CountsToTwo(), traces=folder).verify(trace)
+    assert [(found.step, found.phase) for found in before] == [(2, "reduce")]
+    assert (lost.step, lost.phase, lost.expected) == (3, "reduce", trace.state(3))
+    assert "total" in lost.actual
+
+
+def test_verify_names_the_state_that_a_fork_began_with_where_the_class_no_longer_takes_it(folder: Path | None) -> None:
+    engine = Engine(Adder(), traces=folder)
+    trace = engine.fork(engine.run("t").trace, at=3).trace
+    (lost,) = Engine(CountsToTwo(), traces=folder).verify(trace)
+    assert (lost.step, lost.phase, lost.expected) == (0, "init", trace.state(0))
+    assert "total" in lost.actual
 
 
 def test_another_word_is_refused() -> None:

@@ -42,6 +42,22 @@ def test_a_container_that_is_replaced_is_written_to_anew() -> None:
     assert fold_patches({"d": {"a": {}}}, [nested, other, nested]) == {"d": {"a": {"b": 1}}}
 
 
+@pytest.mark.parametrize(
+    ("between", "after"),
+    [
+        ([{"op": "remove", "path": "/l/0"}], [{"b": 2}]),
+        ([{"op": "add", "path": "/l/0", "value": {}}], [{"b": 2}, {"a": 1}, {}]),
+        ([{"op": "replace", "path": "/l/0", "value": {}}], [{"b": 2}, {}]),
+        ([{"op": "move", "from": "/l/1", "path": "/l/0"}], [{"b": 2}, {"a": 1}]),
+        ([{"op": "copy", "from": "/l/1", "path": "/l/0"}], [{"b": 2}, {"a": 1}, {}]),
+    ],
+)
+def test_a_container_that_another_takes_the_place_of_is_written_to_no_more(between: Any, after: Any) -> None:
+    first: Any = [{"op": "add", "path": "/l/0/a", "value": 1}]
+    last: Any = [{"op": "add", "path": "/l/0/b", "value": 2}]
+    assert fold_patches({"l": [{}, {}]}, [first, between, last]) == {"l": after}
+
+
 def test_a_span_is_compared_within_its_ends() -> None:
     a, b, c = {"n": 1}, {"n": 2}, {"n": 3}
     ops: list[dict[str, Any]] = []
@@ -79,6 +95,7 @@ def test_whether_the_call_of_a_child_has_ended() -> None:
             seqs[name] = writer.append("intent", 0, 0.0, call).seq
         lookalike = {"phase": "act", "name": "mine", "args": {"name": "refold.child", "child": "no"}, "child": "none"}
         writer.append("intent", 0, 0.0, lookalike)
+        writer.append("intent", 0, 0.0, {"phase": "act", "name": "refold.child", "digest": "no child"})
         writer.append("event", 0, 0.0, {"name": "refold.child", "data": {"intent": seqs["open"], "child": "none"}})
         writer.append("outcome", 0, 0.0, {"intent": seqs["ended"], "result": 1})
         error = {"type": "Cancelled", "message": ""}
