@@ -54,16 +54,20 @@ def test_an_action_that_cannot_be_carried_out_is_refused(name: Any, given: dict[
         Action(name, **given)
 
 
-def test_what_nests_as_deep_as_may_be_can_be_changed() -> None:
-    rows: list[Any] = []
-    for _ in range(MAX_DEPTH - 2):
-        rows = [rows]
+@pytest.mark.parametrize("kind", [list, dict])
+def test_what_nests_as_deep_as_may_be_can_be_changed(kind: type) -> None:
+    rows: list[Any] = [kind()]
+    for _ in range(MAX_DEPTH - 3):
+        rows = [[rows[0]] if kind is list else {"0": rows[0]}]
 
     def deepest(draft: Any) -> None:
-        inner = draft.rows
+        inner = draft.rows[0]
         while inner:
-            inner = inner[0]
-        inner.append(1)
+            inner = inner["0"] if kind is dict else inner[0]
+        if kind is dict:
+            inner["0"] = 1
+        else:
+            inner.append(1)
 
     new, _ = fold_step(State(rows=rows), deepest, {})
     assert isinstance(new, State)

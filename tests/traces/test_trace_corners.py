@@ -45,17 +45,17 @@ def test_a_container_that_is_replaced_is_written_to_anew() -> None:
 @pytest.mark.parametrize(
     ("between", "after"),
     [
-        ([{"op": "remove", "path": "/l/0"}], [{"b": 2}]),
-        ([{"op": "add", "path": "/l/0", "value": {}}], [{"b": 2}, {"a": 1}, {}]),
-        ([{"op": "replace", "path": "/l/0", "value": {}}], [{"b": 2}, {}]),
-        ([{"op": "move", "from": "/l/1", "path": "/l/0"}], [{"b": 2}, {"a": 1}]),
-        ([{"op": "copy", "from": "/l/1", "path": "/l/0"}], [{"b": 2}, {"a": 1}, {}]),
+        ([{"op": "remove", "path": "/l/0"}], [{"a": 2}]),
+        ([{"op": "add", "path": "/l/0", "value": {}}], [{"a": 2}, {"a": 1}, {}]),
+        ([{"op": "replace", "path": "/l/0", "value": {}}], [{"a": 2}, {}]),
+        ([{"op": "move", "from": "/l/1", "path": "/l/0"}], [{"a": 2}, {"a": 1}]),
+        ([{"op": "copy", "from": "/l/1", "path": "/l/0"}], [{"a": 2}, {"a": 1}, {}]),
     ],
 )
 def test_a_container_that_another_takes_the_place_of_is_written_to_no_more(between: Any, after: Any) -> None:
     first: Any = [{"op": "add", "path": "/l/0/a", "value": 1}]
-    last: Any = [{"op": "add", "path": "/l/0/b", "value": 2}]
-    assert fold_patches({"l": [{}, {}]}, [first, between, last]) == {"l": after}
+    again: Any = [{"op": "add", "path": "/l/0/a", "value": 2}]
+    assert fold_patches({"l": [{}, {}]}, [first, between, again]) == {"l": after}
 
 
 def test_a_span_is_compared_within_its_ends() -> None:
