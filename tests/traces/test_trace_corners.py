@@ -55,7 +55,7 @@ def test_a_container_that_is_replaced_is_written_to_anew() -> None:
 def test_a_container_that_another_takes_the_place_of_is_written_to_no_more(between: Any, after: Any) -> None:
     first: Any = [{"op": "add", "path": "/l/0/a", "value": 1}]
     again: Any = [{"op": "add", "path": "/l/0/a", "value": 2}]
-    assert fold_patches({"l": [{}, {}]}, [first, between, again]) == {"l": after}
+    assert fold_patches({"l": [{"a": 0}, {}]}, [first, between, again]) == {"l": after}
 
 
 def test_a_span_is_compared_within_its_ends() -> None:
