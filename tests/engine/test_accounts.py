@@ -121,7 +121,7 @@ def test_a_commit_says_of_children_beside_it_what_an_account_counts() -> None:
         def child_module(self, name: str, task: Task) -> AgentModule[Any]:
             return scripted([Decision.final("x")])
 
-    async def begins() -> str:
+    async def begins() -> None:
         labels.append(await start_child(scripted([Decision.final("x")]), "work", name="child"))
 
     async def awaits() -> None:

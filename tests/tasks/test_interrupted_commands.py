@@ -2,13 +2,14 @@
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from refold.tasks import processes
+from refold.tasks import CommandError, processes
 from refold.tasks.processes import ChildProcess, child_env
 
 
@@ -41,3 +42,17 @@ def test_an_interrupted_command_is_killed(
     while not gone(int(note.read_text())):
         assert time.monotonic() < until, "its child lives on"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("end", [ChildProcess.kill, ChildProcess.end])
+def test_a_command_that_was_killed_before_it_started_never_starts(
+    end: Callable[[ChildProcess], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr(processes, "Supervised", lambda *args, **kwargs: started.append(args))
+    child = ChildProcess([sys.executable, "-c", ""], cwd=tmp_path, env=child_env(None), stdin=None)
+    end(child)
+    with pytest.raises(CommandError, match="killed before it started"):
+        child.communicate(None)
+    assert not started
+    assert not child.group_alive
