@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from refold.cli import cli
 from refold.traces.record import write_line
 
 MODULE = '''
@@ -18,6 +19,7 @@ import asyncio
 from refold import *
 from refold.modules.agent import Agent, FunctionGenerator, ToolCall, tool
 from refold.modules.agent.subagent import create_subagent_tool
+from refold.modules.mcp import MCPServers, StdioServerConfig
 
 class Log(StateSchema):
     said: list[str] = []
@@ -87,7 +89,22 @@ def lead():
     agent = Agent(name="lead", model=FunctionGenerator(model), tools=[lines])
     agent.tools.append(create_subagent_tool(agent))
     return agent
+
+CALLS = {"user": ("raw__echo", {"text": "hi"}), "raw__echo": ("raw__fail", {}), "raw__fail": ("lines", {"file": "x"})}
+
+def calling(messages, params):
+    last = messages[-1]
+    told = CALLS.get(getattr(last, "name", None) or last.role)
+    return "called" if told is None else [ToolCall.of(told[0], *told)]
+
+def caller():
+    server = StdioServerConfig(command=PYTHON, args=[SERVER, FOLDER])
+    return Agent(
+        name="caller", model=FunctionGenerator(calling), tools=[lines, MCPServers({"raw": server})], tool_mode="api"
+    )
 '''
+SERVER = Path(__file__).parents[1] / "modules" / "mcp_client" / "raw_server.py"
+"""An MCP server that starts at once."""
 
 TASKS = {
     "plain": "note:a note,large,fail:b note:c",
@@ -102,7 +119,8 @@ def record_all(folder: Path) -> dict[str, Path]:
     """Run each kind of run; give the trace of each, in a folder of its own."""
     import asyncio
 
-    (folder / "strange.py").write_text(MODULE)
+    named = f"PYTHON, SERVER, FOLDER = {sys.executable!r}, {str(SERVER)!r}, {str(folder)!r}\n"
+    (folder / "strange.py").write_text(named + MODULE)
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
     strange = __import__("strange")
@@ -132,11 +150,31 @@ def record_all(folder: Path) -> dict[str, Path]:
     found["resumed"] = answered
     trajectory = asyncio.run(strange.lead().with_(engine={"traces": folder / "agent", "seed": 1}).run("count"))
     found["agent"] = trajectory.trace.path
+    trajectory = asyncio.run(strange.caller().with_(engine={"traces": folder / "mcp", "seed": 1}).run("call"))
+    assert next(message.content for message in trajectory.messages if message.role == "tool") == "hi"
+    found["mcp"] = trajectory.trace.path
+    found["command"] = _of_the_command(folder)
     cut = folder / "cut" / plain.name
     cut.parent.mkdir()
     cut.write_bytes(b"".join(plain.read_bytes().splitlines(keepends=True)[:9]))
     found["cut"] = cut
     return found
+
+
+def _of_the_command(folder: Path) -> Path:
+    """The trace of `refold agent`, whose header says what the agent is made of."""
+    answers = [{"calls": [{"raw__echo": {"text": "hi"}}]}, {"calls": [{"lines": {"file": "x"}}]}, "done"]
+    (folder / "script.json").write_bytes(orjson.dumps(answers))
+    line = ["agent", "go", "--model", f"scripted:{folder / 'script.json'}", "--traces", str(folder / "command"), "-q"]
+    line += ["--mcp", f"raw={sys.executable} {SERVER} {folder}", "--tool", "strange:lines", "--seed", "1"]
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        assert cli(line) == 0
+    finally:
+        os.chdir(here)
+    (path,) = (folder / "command").glob("*.trace.jsonl")
+    return path
 
 
 def odd_value(draw: random.Random) -> Any:

@@ -5,13 +5,15 @@ import os
 import random
 import shutil
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hostile import READING, Watch, mutate, read_docs, record_all, write_docs
 
-from refold.cli import cli
+from refold.cli import cli, entry
 from refold.engine import ENDINGS
 from refold.errors import RefoldError
 from refold.traces import Trace, TraceNotFoundError
@@ -23,9 +25,29 @@ _watch = Watch()
 _OWN = ("/proc/", "/dev/null", "/dev/tty", sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))
 
 
+NAMED = {"agent": "strange:lead", "mcp": "strange:caller"}
+"""What a person names who resumes a run of this kind; else it is `strange:Walk`, and nothing for one of the command."""
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return record_all(tmp_path_factory.mktemp("recorded"))
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entry, "get_command", cache(entry.get_command))  # making the commands is most of a case's time
+        patch.setattr(sys, "path", list(sys.path))
+        patch.setenv("REFOLD_YES", "1")
+        yield record_all(tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in, where Python finds no module of the trace's, and nobody has said yes."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if not Path(each, "strange.py").exists()])
+    monkeypatch.delitem(sys.modules, "strange", raising=False)
+    monkeypatch.delenv("REFOLD_YES", raising=False)
+    return folder
 
 
 def drawn(recorded: dict[str, Path], number: int, folder: Path) -> tuple[Path, Path, str]:
@@ -44,30 +66,40 @@ def drawn(recorded: dict[str, Path], number: int, folder: Path) -> tuple[Path, P
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
 def test_mutated_traces_whose_chain_fits_are_answered(
-    recorded: dict[str, Path], number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recorded: dict[str, Path],
+    number: int,
+    tmp_path: Path,
+    bare: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, whole, kind = drawn(recorded, number, tmp_path / "given")
-    (tmp_path / "bare").mkdir()
-    os.chdir(tmp_path / "bare")
-    named = "strange:lead" if kind == "agent" else "strange:Walk"
-    for argv in READING:
-        line = [str(each) for each in argv(path, whole)]
+    trap = tmp_path / "given" / "strange.py"
+    trap.write_text("import pathlib\npathlib.Path(__file__).with_name('imported').touch()\n")
+    ours = (*_OWN, str(tmp_path / "given"), str(whole.parent), str(bare))
+    unasked = [["verify", path], ["resume", path, "-q"], ["fork", path, "--at", 1, "-q"]]
+    for argv in [*(argv(path, whole) for argv in READING), *unasked]:
+        line = [str(each) for each in argv]
         modules = set(sys.modules)
         with _watch.watching():
             code = cli(line)
         said = capsys.readouterr()
-        assert code in (0, 1, 2), (line, said)
+        assert code in ((0, 1, 2) if argv not in unasked else _CODES), (line, said)
         assert "--records" in line or "\u202e" not in said.out + said.err
-        foreign = [
-            each for each in _watch.opened if not each.startswith((*_OWN, str(tmp_path / "given"), str(whole.parent)))
-        ]
+        foreign = [each for each in _watch.opened if not each.startswith(ours)]
         assert not foreign, (line, foreign)
         assert not _watch.started, line
         assert not any(name.startswith("strange") for name in set(sys.modules) - modules)
+        assert not trap.with_name("imported").exists(), line
+    trap.unlink()
+    here = str(whole.parents[1])
+    monkeypatch.syspath_prepend(here)
+    monkeypatch.setenv("REFOLD_YES", "1")
+    how = ["--trust", here] if kind == "command" else ["--module", NAMED.get(kind, "strange:Walk")]
     told = [
-        ["verify", path, "--module", named],
-        ["resume", path, "--module", named, "-q"],
-        ["fork", path, "--module", named, "--at", "1", "-q"],
+        ["verify", path, *how],
+        ["resume", path, *how, "-q"],
+        ["fork", path, *how, "--at", "1", "-q"],
         ["trace", "repair", path],
         ["trace", "repair", path, "--truncate-at-corruption"],
         ["trace", "check", path],
@@ -95,11 +127,33 @@ def test_what_reading_stumbles_over_is_found_by_check(recorded: dict[str, Path],
     assert trace.find("/**") is not None
 
 
-@pytest.mark.parametrize("number", [2164, 2165, 4032])
-def test_draws_that_once_gave_tracebacks_are_answered(
-    recorded: dict[str, Path], number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def no_kind(docs: list[dict[str, Any]]) -> None:
+    del next(doc for doc in docs if doc["kind"] == "wait")["requests"][0]["kind"]
+
+
+def op_of_lists(docs: list[dict[str, Any]]) -> None:
+    next(doc for doc in docs if doc["kind"] == "commit")["patch"][0]["op"] = [[]]
+
+
+def half_a_usage(docs: list[dict[str, Any]]) -> None:
+    for doc in docs:
+        if doc.get("usage"):
+            doc["usage"] = {"tokens_in": 3}
+
+
+def no_first_commit(docs: list[dict[str, Any]]) -> None:
+    docs.remove(next(doc for doc in docs if doc["kind"] == "commit"))
+
+
+@pytest.mark.parametrize("change", [no_kind, op_of_lists, half_a_usage, no_first_commit])
+@pytest.mark.parametrize("kind", ["waiting", "resumed"])
+def test_what_once_gave_tracebacks_is_answered(
+    recorded: dict[str, Path], kind: str, change: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, whole, _ = drawn(recorded, number, tmp_path / "given")
+    path, whole = tmp_path / recorded[kind].name, recorded[kind]
+    docs = read_docs(whole)
+    change(docs)
+    write_docs(path, docs)
     for argv in READING:
         line = [str(each) for each in argv(path, whole)]
         assert cli(line) in (0, 1, 2), (line, capsys.readouterr())
