@@ -2,11 +2,11 @@
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .errors import BudgetExceeded
+from .errors import BudgetExceeded, EngineUsageError, message_of
 from .reasons import StopReason
 from .usage import COUNTED, RunUsage, Usage, is_unpriced
 
@@ -53,6 +53,14 @@ class RuntimeBudget:
         """The effective budget: each field that the task's budget sets takes this one's place."""
         names = ("max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd", "assumed_price")
         return replace(self, **{n: v for n in names if (v := getattr(task_budget, n, None)) is not None})
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "RuntimeBudget":
+        """The budget that a trace's record carries; raises EngineUsageError where it is none."""
+        try:
+            return cls(**doc)
+        except (TypeError, ValueError) as error:
+            raise EngineUsageError(f"the trace has a budget that is none: {message_of(error)}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as a header carries it."""

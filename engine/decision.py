@@ -233,8 +233,8 @@ class Decision:
             k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc
         }
         try:
-            actions = tuple(Action(a["name"], a.get("args", {}), a.get("id")) for a in doc.get("actions", ()))
-            several = doc.get("candidates", ())
+            actions = tuple(Action(a["name"], a.get("args") or {}, a.get("id")) for a in doc.get("actions") or ())
+            several = doc.get("candidates") or ()
             candidates = several if isinstance(several, int) else tuple(cls.from_dict(c) for c in several)
             return cls(doc["mode"], actions=actions, candidates=candidates, **known)
         except KeyError as error:

@@ -76,7 +76,7 @@ def origin_of(
     except TraceError as error:
         raise EngineUsageError(f"run {source.run_id} cannot be forked: {error}") from error
     state, patch = _edited(cls, document, edit)
-    budget = budget or RuntimeBudget(**source.budget)
+    budget = budget or RuntimeBudget.from_dict(source.budget)
     limit = max(budget.max_steps, state.current_step, 1)
     if state.max_steps != limit:
         state = assemble(cls, {**state.__dict__, "max_steps": limit}, ("max_steps",))

@@ -20,9 +20,11 @@ def migrated(
     current: Document = dict(doc)
     seen: list[Any] = []
     while (version := current.get("schema_version", 1)) != wanted:
+        if not isinstance(version, int):
+            raise StateMigrationError(f"the document's schema_version is no whole number, but {version!r:.80}")
         step = migrations.get(version)
         if step is None or version in seen:
-            if isinstance(version, int) and version > wanted:
+            if version > wanted:
                 raise StateMigrationError(
                     f"the document is of schema_version {version}, newer than this {name} ({wanted})"
                 )

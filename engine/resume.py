@@ -155,7 +155,7 @@ class _Preparation:
         self.writer = writer
         self.trace = trace
         self.task = Task.from_dict(trace.header["task"])
-        self.budget = budget or RuntimeBudget(**trace.budget)
+        self.budget = budget or RuntimeBudget.from_dict(trace.budget)
         self.raised = budget is not None
         self.clock = clock
         self.redactor = redactor

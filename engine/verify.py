@@ -74,7 +74,7 @@ class _Verification:
             return
         if self.parent is None or "call" in self.parent:
             await self._init()
-        self.host.first_step = self.trace.first_state["current_step"]
+        self.host.first_step = self.trace.first_state.get("current_step", 0)
         state = self._load(0)
         k = 0
         total = len(self.trace.steps)
@@ -108,7 +108,7 @@ class _Verification:
         if recorded.get("schema_version", 1) != self.version:
             return
         task = Task.from_dict(self.trace.header["task"])
-        budget = RuntimeBudget(**self.trace.header["budget"])
+        budget = RuntimeBudget.from_dict(self.trace.header["budget"])
         self._enter(self.trace.steps[0] if len(self.trace.steps) else self.trace.unfinished, None)
 
         async def init() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import TraceError, TraceNotFoundError
+from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .fold import Fold, count_commits, plan_state, record_end
 from .lines import Lines
 
@@ -83,6 +83,9 @@ class Bases:
             folds.append((origin, fold))
             if not fold.begins_elsewhere:
                 break
+        if doc is _NONE and (not folds or folds[-1][1].begins_elsewhere):
+            reason = "only a trace's first snapshot begins with the state of another run"
+            raise TraceCorruptError(reason, _later_base(member.lines), path=member.lines.path)
         for origin, fold in reversed(folds):
             doc = fold.run_sharing(doc) if fold.begins_elsewhere else fold.run()
             self._keep(origin, doc, fold.copied)
@@ -106,6 +109,12 @@ class Bases:
             self._weights[origin] = copied
             while len(kept) > _KEPT or (self._weight > _POINTERS and len(kept) > 2):
                 self._weight -= self._weights.pop(kept.popitem(last=False)[0])
+
+
+def _later_base(lines: Lines) -> int:
+    """The number of the line of a snapshot that refers to another run, where the first one does not."""
+    found = (i for i in range(len(lines)) if (record := lines.record(i)).kind == "snapshot" and "base" in record)
+    return next(found, 0) + 1
 
 
 def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:

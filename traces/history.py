@@ -43,6 +43,8 @@ class History:
                     self.commits.append(index)
             elif data.startswith(b'{"kind":"snapshot",', at):
                 self._snapshots.append(index)
+        if self.commits and not self.commits[0]:
+            raise TraceCorruptError("the trace does not begin with its header", 1, path=lines.path)
         last = lines.record(self.commits[-1]) if self.commits else None
         if last is not None and last.step + 1 != len(self.commits):
             reason = "commits are missing before this one, or there are too many"

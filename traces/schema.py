@@ -56,6 +56,8 @@ def is_patch(value: Any) -> bool:
     for op in value:
         if type(op) is not dict or type(path := op.get("path")) is not str or (path and path[0] != "/"):
             return False
+        if not path and type(op.get("value")) is not dict:  # a state is an object
+            return False
         kind = op.get("op")
         if kind != "remove" and (type(kind) is not str or kind not in _SETTING or "value" not in op):
             return False
@@ -214,6 +216,9 @@ _link = _with(
 _task = _with(id=_maybe_text, objective=_maybe_text, inputs=_none_or(_object), metadata=_none_or(_object), budget=_any)
 
 
+_state = _with(schema_version=_index, current_step=_index)
+
+
 def _budget(value: Any) -> bool:
     if not _object(value):
         return False
@@ -238,10 +243,10 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "schema_version": Member("a number", _index),
         "task": Member("a task", _task),
         "budget": Member("a budget", _budget),
-        "seed": Member("a number", _none_or(_number)),
+        "seed": Member("a whole number", lambda value: type(value) is int),
     },
     "snapshot": {
-        "state": Member("an object", _object),
+        "state": Member("the document of a state", _state),
         "base": Member("a run and a step", _with({"run": is_run_id, "step": _index})),
     },
     "decide": {

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from ...engine import ENDINGS, ActionResult, StopReason
-from ...traces import Record, Trace, is_blob
+from ...traces import Record, Trace, TraceCorruptError, is_blob
 from .calls import ToolCall, ToolDefinition
 from .content import content_part
 from .dispatch import attach
@@ -452,6 +452,10 @@ def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> l
     return kept.events
 
 
+_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, StopIteration, TypeError, ValueError)
+"""What reading members of another form than an Agent writes raises; a time beyond the clock's years among them."""
+
+
 class Kept:
     """The events that a trajectory keeps of a run, collected record by record; see `events_of`."""
 
@@ -464,6 +468,10 @@ class Kept:
         """Takes the next record."""
         if record.kind == "resume":
             self.events = [event for event in self.events if not any(event is last for last in self._ending)]
-        found = self._projector.feed(record)
+        try:
+            found = self._projector.feed(record)
+        except _UNFIT as error:  # the trace may be a stranger's, and say anything in the members that are the module's
+            reason = f"the {record.kind} record tells of nothing that an Agent does: {type(error).__name__}: {error}"
+            raise TraceCorruptError(reason[:300], record.seq + 1, path=record.path) from error
         self._ending = found if record.kind == "end" else self._ending
         self.events += found

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4, uuid5
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, PrivateAttr
 
 from ...engine import EngineUsageError, RunError, RunNotCompletedError, RunStatus, WaitRequest
-from ...traces import Trace
+from ...traces import Trace, TraceError
 from .conversation import context, conversation
 from .documents import usage_from
 from .events import (
@@ -252,14 +252,18 @@ class Trajectory(BaseModel):
     def of(cls, trace: Trace | str | Path) -> "Trajectory":
         """The trajectory that a run's trace tells of, whether it has ended or not."""
         trace = trace if isinstance(trace, Trace) else Trace.load(trace)
+        events = events_of(trace)
         state = trace.first_state or {}
-        agent = state.get("agent") or {}
-        made = cls(
-            session_id=agent.get("session_id") or uuid5(_NAMESPACE, trace.run_id),
-            agent_id=agent.get("agent_id"),
-            system_prompt=(state.get("system") or {}).get("body"),
-        )
-        made.events = events_of(trace)
+        try:
+            agent, system = state.get("agent") or {}, state.get("system") or {}
+            made = cls(
+                session_id=agent.get("session_id") or uuid5(_NAMESPACE, trace.run_id),
+                agent_id=agent.get("agent_id"),
+                system_prompt=system.get("body"),
+            )
+        except (AttributeError, ValueError) as error:
+            raise TraceError(f"the state that run {trace.run_id} began with is not an Agent's: {error}") from error
+        made.events = events
         made.follow(trace)
         return made
 

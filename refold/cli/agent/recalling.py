@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ...modules.agent import Agent, AgentLoop, Tool
+from ...modules.agent.state import AgentState
 from ...modules.mcp import MCPServers
 from ...traces import Trace
 from ..consent import Row, agent_rows, check_sources
@@ -64,10 +65,10 @@ def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
     if not any(isinstance(item, MCPServers) for item in agent.tools):
         return agent.tools
     own = {tool.wire_name: tool for tool in agent.all_tools}
-    documents = ((trace.first_state or {}).get("params") or {}).get("tools") or ()
+    state = recorded_state(trace)
     found: dict[str, Tool[..., Any]] = {}
-    for document in documents:
-        function = document["function"]
+    for offered in (state.params.tools or ()) if state is not None else ():
+        function = offered.function.to_dict()
         name = function["name"]
         if name in own:
             found[name] = own.pop(name)
@@ -77,8 +78,14 @@ def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
     return [*found.values(), *own.values()]
 
 
+def recorded_state(trace: Trace) -> AgentState | None:
+    """The state that an Agent's run began with; raises StateValueError where that is no state of an Agent."""
+    return None if trace.first_state is None else AgentState.from_dict(trace.first_state)
+
+
 def _model_of(trace: Trace) -> Recorded:
-    name = str(((trace.first_state or {}).get("agent") or {}).get("model") or "unknown")
+    state = recorded_state(trace)
+    name = state.agent.model if state is not None else "unknown"
     described = any(record.kind == "intent" and record["name"] == "capabilities" for record in trace.records[:20])
     return DescribedRecorded(name) if described else Recorded(name)
 
