@@ -385,8 +385,8 @@ def used_so_far(trace: Trace) -> RunUsage:
             booked, told = record.get("usage") or {}, record.get("background") or {}
             break
         if record.kind == "outcome":
-            found = Usage.of(record.get("usage") or record.get("estimated"))
-            since += [] if found is None else [found]
+            used = record.get("usage") or record.get("estimated")
+            since += [Usage.from_dict(used)] if used else []
         if record.kind == "branch" and "opened" in record:
             opened |= dict.fromkeys(record["opened"]["children"])
     children = [used_so_far(child) for child in _relatives(trace, opened)]
@@ -429,7 +429,7 @@ def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
     """What was used beside what was told before."""
     if told is None:
         return used
-    cost = max(0.0, used.cost - told["cost"])
+    cost = max(0.0, used.cost - (told.get("cost") or 0.0))
     names = ("tokens_in", "tokens_out", "calls", "unpriced", "estimated")
     less = {name: max(0, getattr(used, name) - told.get(name, 0)) for name in names}
     return RunUsage(cost=cost, **less)

@@ -43,6 +43,12 @@ class Usage:
         return document
 
     @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "Usage":
+        """The usage of a JSON form; raises ValueError where it is none."""
+        marks = {name: doc.get(name) is True for name in ("estimated", "assumed")}
+        return cls(doc.get("tokens_in", 0), doc.get("tokens_out", 0), doc.get("cost"), **marks)
+
+    @classmethod
     def of(cls, value: Any) -> "Usage | None":
         """Usage from a Usage, a mapping, or an object shaped like OpenAI's (`prompt_tokens`, `completion_tokens`)."""
         if value is None or isinstance(value, Usage):

@@ -80,6 +80,8 @@ class _Walk:
             if record["format"] != FORMAT:
                 raise _Wrong("this refold reads another format", expected=FORMAT, actual=record["format"])
             self.parent = record.get("parent") or {}
+        if kind in ("decide", "commit") and not self.has_state:
+            raise _Wrong(f"there is a {kind} before there is a state")
         if kind == "intent":
             self.intents.add(record.seq)
             self.step.append(record)

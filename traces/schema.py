@@ -1,5 +1,6 @@
 """The members of each kind of record and their types: checked once, where a line becomes a record."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -114,6 +115,10 @@ def _number(value: Any) -> bool:
     return type(value) is int or type(value) is float
 
 
+def _amount(value: Any) -> bool:
+    return _number(value) and 0 <= value < math.inf
+
+
 def _index(value: Any) -> bool:
     return type(value) is int and 0 <= value < LARGEST
 
@@ -163,12 +168,13 @@ def _with(needed: Mapping[str, Fits] | None = None, **optional: Fits) -> Fits:
 _maybe_text, _maybe_number = _none_or(_text), _none_or(_number)
 _usage = _none_or(
     _with(
-        tokens_in=_number,
-        tokens_out=_number,
-        cost=_maybe_number,
-        seconds=_number,
-        calls=_number,
-        unpriced=_number,
+        tokens_in=_index,
+        tokens_out=_index,
+        cost=_none_or(_amount),
+        seconds=_amount,
+        calls=_index,
+        unpriced=_index,
+        estimated=lambda value: type(value) is bool or _index(value),
     )
 )
 _action = _with({"name": _text}, id=_maybe_text, args=_none_or(_object))
@@ -279,13 +285,14 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "cancelled": Member("true or false", _flag),
         "seconds": Member("null or a number", _maybe_number),
         "usage": Member("an object of counts", _usage),
+        "estimated": Member("an object of counts", _usage),
         "waited": Member("a number", _number),
     },
     "commit": {
         "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
         "observation": Member("results and a value", _observation),
         "usage": Member("an object of counts", _usage),
-        "background": Member("an object", _none_or(_object)),
+        "background": Member("an object of counts, by run", _none_or(_map_of(_usage))),
     },
     "event": {
         "name": Member("text", _text, True),

@@ -5,15 +5,16 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hostile import READING, Watch, mutate, read_docs, record_all, write_docs
+from typer.main import get_command
 
-from refold.cli import cli, entry
+from refold.cli import cli
 from refold.engine import ENDINGS
 from refold.errors import RefoldError
 from refold.traces import Trace, TraceNotFoundError
@@ -32,7 +33,7 @@ NAMED = {"agent": "strange:lead", "mcp": "strange:caller"}
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entry, "get_command", cache(entry.get_command))  # making the commands is most of a case's time
+        patch.setattr("refold.cli.entry.get_command", cache(get_command))  # most of a case's time
         patch.setattr(sys, "path", list(sys.path))
         patch.setenv("REFOLD_YES", "1")
         yield record_all(tmp_path_factory.mktemp("recorded"))
@@ -64,19 +65,11 @@ def drawn(recorded: dict[str, Path], number: int, folder: Path) -> tuple[Path, P
     return path, whole, kind
 
 
-@pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
-def test_mutated_traces_whose_chain_fits_are_answered(
-    recorded: dict[str, Path],
-    number: int,
-    tmp_path: Path,
-    bare: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path, whole, kind = drawn(recorded, number, tmp_path / "given")
-    trap = tmp_path / "given" / "strange.py"
+def read(path: Path, whole: Path, bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Give a trace to all commands while nobody says yes: nothing that it names is opened, imported or started."""
+    trap = path.parent / "strange.py"
     trap.write_text("import pathlib\npathlib.Path(__file__).with_name('imported').touch()\n")
-    ours = (*_OWN, str(tmp_path / "given"), str(whole.parent), str(bare))
+    ours = (*_OWN, str(path.parent), str(whole.parent), str(bare))
     unasked = [["verify", path], ["resume", path, "-q"], ["fork", path, "--at", 1, "-q"]]
     for argv in [*(argv(path, whole) for argv in READING), *unasked]:
         line = [str(each) for each in argv]
@@ -92,6 +85,12 @@ def test_mutated_traces_whose_chain_fits_are_answered(
         assert not any(name.startswith("strange") for name in set(sys.modules) - modules)
         assert not trap.with_name("imported").exists(), line
     trap.unlink()
+
+
+def go_live(
+    path: Path, whole: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Give a trace to the commands that run code, by somebody who says where the code is, and yes."""
     here = str(whole.parents[1])
     monkeypatch.syspath_prepend(here)
     monkeypatch.setenv("REFOLD_YES", "1")
@@ -111,6 +110,20 @@ def test_mutated_traces_whose_chain_fits_are_answered(
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
+def test_mutated_traces_whose_chain_fits_are_answered(
+    recorded: dict[str, Path],
+    number: int,
+    tmp_path: Path,
+    bare: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, whole, kind = drawn(recorded, number, tmp_path / "given")
+    read(path, whole, bare, capsys)
+    go_live(path, whole, kind, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
 def test_what_reading_stumbles_over_is_found_by_check(recorded: dict[str, Path], number: int, tmp_path: Path) -> None:
     path, _, _ = drawn(recorded, number, tmp_path / "given")
     try:
@@ -118,7 +131,11 @@ def test_what_reading_stumbles_over_is_found_by_check(recorded: dict[str, Path],
         trace.check()
     except RefoldError:
         return
-    seen: list[Any] = [trace.status, trace.header, trace.final_state, trace.unfinished]
+    seen: list[Any] = [trace.status, trace.header, trace.unfinished]
+    if trace.first_state is None:  # the run ended in init_state
+        assert not trace.steps
+        return
+    seen.append(trace.final_state)
     for step in trace.steps:
         seen += [step.decision, step.effects, step.changes, step.state, step.events]
         with contextlib.suppress(TraceNotFoundError):  # check does not look for blobs
@@ -127,12 +144,16 @@ def test_what_reading_stumbles_over_is_found_by_check(recorded: dict[str, Path],
     assert trace.find("/**") is not None
 
 
+def first(docs: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    return next(doc for doc in docs if doc["kind"] == kind)
+
+
 def no_kind(docs: list[dict[str, Any]]) -> None:
-    del next(doc for doc in docs if doc["kind"] == "wait")["requests"][0]["kind"]
+    del first(docs, "wait")["requests"][0]["kind"]
 
 
 def op_of_lists(docs: list[dict[str, Any]]) -> None:
-    next(doc for doc in docs if doc["kind"] == "commit")["patch"][0]["op"] = [[]]
+    first(docs, "commit")["patch"][0]["op"] = [[]]
 
 
 def half_a_usage(docs: list[dict[str, Any]]) -> None:
@@ -141,19 +162,88 @@ def half_a_usage(docs: list[dict[str, Any]]) -> None:
             doc["usage"] = {"tokens_in": 3}
 
 
+def huge_usage(docs: list[dict[str, Any]]) -> None:
+    for doc in docs:
+        if doc.get("usage"):
+            doc["usage"]["tokens_in"] = 1e300
+
+
 def no_first_commit(docs: list[dict[str, Any]]) -> None:
-    docs.remove(next(doc for doc in docs if doc["kind"] == "commit"))
+    docs.remove(first(docs, "commit"))
 
 
-@pytest.mark.parametrize("change", [no_kind, op_of_lists, half_a_usage, no_first_commit])
-@pytest.mark.parametrize("kind", ["waiting", "resumed"])
+def commit_first(docs: list[dict[str, Any]]) -> None:
+    docs[0] = first(docs, "commit")
+
+
+def later_base(docs: list[dict[str, Any]]) -> None:
+    at = docs.index(first(docs, "commit"))
+    base = {"run": docs[0]["run_id"], "step": 0}
+    docs.insert(at + 1, {"kind": "snapshot", "step": 1, "at": docs[at]["at"], "base": base})
+
+
+def no_actions(docs: list[dict[str, Any]]) -> None:
+    first(docs, "decide")["decision"]["actions"] = None
+
+
+def no_budget(docs: list[dict[str, Any]]) -> None:
+    docs[0]["budget"] = {"max_steps": -(2**63), "max_days": 1}
+
+
+def state_is_a_list(docs: list[dict[str, Any]]) -> None:
+    first(docs, "commit")["patch"] = [{"op": "replace", "path": "", "value": []}]
+
+
+def no_step(docs: list[dict[str, Any]]) -> None:
+    del first(docs, "snapshot")["state"]["current_step"]
+
+
+def version_of_lists(docs: list[dict[str, Any]]) -> None:
+    first(docs, "snapshot")["state"]["schema_version"] = [[]]
+
+
+def version_of_lists_later(docs: list[dict[str, Any]]) -> None:
+    first(docs, "commit")["patch"] = [{"op": "replace", "path": "/schema_version", "value": [{}]}]
+
+
+def seed_of_none(docs: list[dict[str, Any]]) -> None:
+    docs[0]["seed"] = None
+
+
+def params_of_ints(docs: list[dict[str, Any]]) -> None:
+    first(docs, "snapshot")["state"]["params"] = 1
+
+
+def schema_of_text(docs: list[dict[str, Any]]) -> None:
+    for doc in first(docs, "snapshot")["state"].get("params", {}).get("tools", ()):
+        doc["function"]["parameters"] = "../../../etc/passwd"
+
+
+ONCE = [
+    *(no_kind, op_of_lists, half_a_usage, huge_usage, no_first_commit, commit_first, later_base, no_actions, no_budget),
+    *(state_is_a_list, no_step, version_of_lists, version_of_lists_later, seed_of_none, params_of_ints, schema_of_text),
+]
+"""What once gave a traceback, and what is like it."""
+
+
+@pytest.mark.parametrize("change", ONCE)
+@pytest.mark.parametrize("kind", ["waiting", "resumed", "mcp", "command"])
 def test_what_once_gave_tracebacks_is_answered(
-    recorded: dict[str, Path], kind: str, change: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recorded: dict[str, Path],
+    kind: str,
+    change: Callable[[list[dict[str, Any]]], None],
+    tmp_path: Path,
+    bare: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path, whole = tmp_path / recorded[kind].name, recorded[kind]
+    whole = recorded[kind]
     docs = read_docs(whole)
+    if change is no_kind and kind not in ("waiting", "resumed"):
+        pytest.skip("there is no wait in it")
     change(docs)
+    path = tmp_path / "given" / whole.name
+    path.parent.mkdir()
     write_docs(path, docs)
-    for argv in READING:
-        line = [str(each) for each in argv(path, whole)]
-        assert cli(line) in (0, 1, 2), (line, capsys.readouterr())
+    read(path, whole, bare, capsys)
+    go_live(path, whole, kind, monkeypatch, capsys)
