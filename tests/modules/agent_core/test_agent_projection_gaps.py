@@ -1,9 +1,11 @@
 """Small promises of projections and reactions, each of which a mutant once survived."""
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from refold import Engine
 from refold.modules.agent import (
     Agent,
     AgentStart,
@@ -43,6 +45,14 @@ async def test_events_of_a_trace_begin_with_the_conversation_before_unless_told_
     assert [message.content for message in before.messages] == ["first", "One."]  # type: ignore[attr-defined]
     assert isinstance(start, AgentStart)
     assert isinstance(events_of(trace, history=False)[0], AgentStart)
+
+
+async def test_events_of_a_fork_are_those_of_the_agent_that_its_state_names() -> None:
+    agent, other = Agent(name="a", model=ScriptedGenerator(["One.", "One."])), uuid4()
+    trace = (await agent.run("go")).trace
+    assert {event.agent_id for event in events_of(trace)} == {agent.agent_id}
+    forked = await Engine(agent.module()).afork(trace, at=0, edit={"/agent/agent_id": str(other)})
+    assert {event.agent_id for event in events_of(forked.trace)} == {other}
 
 
 def test_a_description_keeps_the_lines_and_the_indentation_of_the_docstring() -> None:
