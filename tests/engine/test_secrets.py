@@ -158,6 +158,18 @@ def test_no_secret_gets_into_a_run_id_or_the_name_of_a_file(secret: str, given: 
         assert b"canary" not in path.read_bytes().lower()
 
 
+@pytest.mark.parametrize("where", ["objective", "inputs"])
+def test_an_id_that_is_made_of_a_task_tells_nothing_of_its_secrets(where: str) -> None:
+    """Nobody can try a secret on it: with another secret it is the same."""
+    ids = set()
+    for secret in SECRETS:
+        place: dict[str, Any] = {"objective": secret} if where == "objective" else {"inputs": {"key": [secret]}}
+        result = Engine(Open(), redact={"KEY": secret}).run(Task(**{"objective": "Go", **place}))
+        assert result.error is None
+        ids.add(result.trace.header["task"]["id"])
+    assert len(ids) == 1
+
+
 SECRET_NAMES = (
     "STRIPE_ACCOUNT SESSION_COOKIE SIGNING_SEED PGPASS SLACK_WEBHOOK_URL SENTRY_DSN DB_PASS OPENAI_API_KEY GH_TOKEN "
     "db_password AWS_SECRET_ACCESS_KEY"

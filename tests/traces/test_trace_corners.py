@@ -1,6 +1,7 @@
 """Corners of reading and of patches that a wrong line of code once got through."""
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any
 
 import pytest
@@ -119,3 +120,24 @@ def test_a_trace_that_lacks_a_commit_has_no_steps(write_run: WriteRun, lost: int
         len(trace.steps)
     with pytest.raises(TraceCorruptError):
         trace.check()
+
+
+@pytest.mark.parametrize("depth", [260, 900, 1010, 1023, 1100, 100_000])
+def test_a_line_that_nests_too_deep_is_corruption_however_deep(depth: int) -> None:
+    with TraceWriter.create(None) as writer:
+        first = writer.append("header", 0, 0.0, {"format": 1, "run_id": "r"})
+        data = writer.trace().data
+    body = b'{"kind":"event","seq":1,"step":0,"at":1.0,"name":"x","data":{"a":' + b"[" * depth + b"]" * depth + b"}"
+    digest = blake2b(first.hash.encode() + body, digest_size=16).hexdigest()
+    with pytest.raises(TraceCorruptError) as caught:
+        Trace.from_bytes(data + body + f',"hash":"{digest}"}}\n'.encode()).check()
+    assert caught.value.line == 2
+    assert caught.value.expected is None, "the chain holds"
+
+
+class Name(str):
+    __slots__ = ()
+
+
+def test_a_path_may_be_a_text_of_another_class() -> None:
+    assert apply_patch({"l": [1]}, [{"op": "replace", "path": Name("/l"), "value": 2}]) == {"l": 2}

@@ -47,6 +47,20 @@ async def test_events_of_a_trace_begin_with_the_conversation_before_unless_told_
     assert isinstance(events_of(trace, history=False)[0], AgentStart)
 
 
+async def test_the_first_step_of_a_turn_begins_with_its_goal_and_not_with_an_earlier_one() -> None:
+    heard: list[list[str]] = []
+
+    @hook(GenerationStep)
+    async def hears(event: GenerationStep) -> None:
+        heard.append([message.content for message in event.messages])
+
+    agent = Agent(name="a", model=ScriptedGenerator(["One.", "Two."]), hooks=[hears])
+    await agent.run("first")
+    trajectory = await agent.run("second", reset=False)
+    assert heard == [["first", "One."], ["second", "Two."]]
+    assert [message.content for message in trajectory.steps[-1].messages] == heard[-1]
+
+
 async def test_events_of_a_fork_are_those_of_the_agent_that_its_state_names() -> None:
     agent, other = Agent(name="a", model=ScriptedGenerator(["One.", "One."])), uuid4()
     trace = (await agent.run("go")).trace

@@ -192,6 +192,18 @@ class TestPaths:
             assert verdict(rules, "read", file_path=path) == "ask"
         assert verdict(rules, "write", file_path="src/a.py") == "ask", "it is about that tool alone"
 
+    @pytest.mark.parametrize("other", ["Update File: .env", "Delete File: .env", "Add File: new", "Add File: src/../n"])
+    def test_a_rule_that_allows_covers_every_path_of_a_patch(self, other: str) -> None:
+        rules = ToolRules(allow=["apply_patch(src/**)"], otherwise="ask")
+        moved = "*** Update File: src/a.py\n*** Move to: src/b.py\n@@\n-a\n+b"
+        inside, beside = (
+            f"*** Begin Patch\n{moved}\n*** {line}\n*** End Patch" for line in ("Delete File: src/c.py", other)
+        )
+        assert verdict(rules, "apply_patch", patch=inside) == "allow"
+        assert verdict(rules, "apply_patch", patch=beside) == "ask"
+        out = inside.replace("Move to: src/b.py", "Move to: b.py")
+        assert verdict(rules, "apply_patch", patch=out) == "ask"
+
 
 class TestHosts:
     @pytest.mark.parametrize(
