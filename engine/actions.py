@@ -114,12 +114,15 @@ class _Begun:
 
 def _begin(frame: Frame, tools: Tools, action: Action) -> _Begun | ActionResult:
     """The call of an action; where there can be none, the result that says why."""
-    fn = tools.get(action.name)
+    fn = check_dict(tools).get(action.name)
     name, id_ = action.name, action.id or action.name
-    if fn is None:
-        near = get_close_matches(name, tools, 3)
+    if not callable(fn):
+        if fn is not None:
+            raise ModuleDefinitionError(f"tool {name!r} is no function but {type(fn).__name__} {fn!r}")
+        names = [*map(str, tools)]
+        near = get_close_matches(name, names, 3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        known = ", ".join(sorted(tools)) or "none"
+        known = ", ".join(sorted(names)) or "none"
         return ActionResult(
             id_, name, None, f"there is no tool {name!r}; the tools are {known}{hint}", "UnknownToolError"
         )
@@ -148,11 +151,16 @@ async def _run(begun: _Begun | ActionResult) -> ActionResult:
     return made(ActionResult, {"id": id_, "name": name, "output": output, "_outcome": outcome})
 
 
-def check_tools(tools: Tools) -> None:
-    """Raises ModuleDefinitionError for what could not be called as a tool: it names the tool, and what is wrong."""
+def check_dict(tools: Tools) -> Tools:
+    """The tools themselves; raises ModuleDefinitionError where a module holds them in anything but a dict."""
     if not isinstance(tools, Mapping):
         raise ModuleDefinitionError(f"tools must be a dict of names and functions, got {type(tools).__name__}")
-    for name, fn in tools.items():
+    return tools
+
+
+def check_tools(tools: Tools) -> None:
+    """Raises ModuleDefinitionError for what could not be called as a tool: it names the tool, and what is wrong."""
+    for name, fn in check_dict(tools).items():
         if not isinstance(name, str) or not name:
             raise ModuleDefinitionError(f"a tool needs a name, got {name!r}")
         if not callable(fn):

@@ -19,7 +19,7 @@ from ..tasks import (
     use_environment,
 )
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
-from .actions import check_tools
+from .actions import check_dict, check_tools
 from .branch import BranchStrategy
 from .budget import Account, RuntimeBudget
 from .cancellation import cancel_requests
@@ -377,9 +377,10 @@ class Engine:
             try:
                 outcome = await self._preflight(task, begun=runner.held.state is not None)
                 if outcome is None:
+                    tools = tuple(check_dict(self.module.tools))  # a module may have been given others since
                     async with AsyncExitStack() as stack:
                         environment = await stack.enter_async_context(
-                            open_environment(task, self.workspace, tools=tuple(self.module.tools), resume=not fresh)
+                            open_environment(task, self.workspace, tools=tools, resume=not fresh)
                         )
                         if environment is not None:
                             stack.enter_context(use_environment(environment))

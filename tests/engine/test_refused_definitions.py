@@ -1,11 +1,23 @@
 """Modules and actions that cannot work are refused, with what is missing; and limits hold to the last level."""
 
+from collections import ChainMap, OrderedDict, UserDict
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 import pytest
 
-from refold import Action, AgentModule, Decision, DecisionError, Engine, RunStatus, StateSchema
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    DecisionError,
+    Engine,
+    ModuleDefinitionError,
+    Observation,
+    RunStatus,
+    StateSchema,
+)
 from refold.engine.commit import fold_step
 from refold.engine.errors import StateValueError
 from refold.engine.passage import MAX_DEPTH
@@ -52,6 +64,77 @@ def test_a_module_without_a_hook_says_which(module: type[AgentModule[State]], mi
 def test_an_action_that_cannot_be_carried_out_is_refused(name: Any, given: dict[str, Any], text: str) -> None:
     with pytest.raises(DecisionError, match=text):
         Action(name, **given)
+
+
+def look(x: int) -> int:
+    return x
+
+
+class Looks(AgentModule[State]):
+    def init_state(self, task: str, **inputs: Any) -> State:
+        return State()
+
+    def decide(self, state: State) -> Decision:
+        return Decision.final("seen") if state.rows else Decision.act([Action("look", {"x": 1})])
+
+    def reduce(self, state: State, decision: Decision, observation: Observation) -> None:
+        state.rows += [[result.output, result.error] for result in observation.results]
+
+
+NO_DICTS: list[Any] = [
+    None, 3, "look", look, dict, [look], (look,), {look}, [("look", look)], {"look": look}.keys(), iter([look]),
+]  # fmt: skip
+"""What tools may be given as by mistake."""
+
+
+@pytest.mark.parametrize("tools", NO_DICTS, ids=lambda tools: type(tools).__name__)
+@pytest.mark.parametrize("own", ["class", "instance", "property"])
+def test_tools_that_are_no_dict_are_refused(tools: Any, own: str) -> None:
+    held = {"class": staticmethod(tools) if tools is look else tools, "property": property(lambda self: tools)}
+    module = type("Mine", (Looks,), {"tools": held[own]} if own in held else {})()
+    if own == "instance":
+        module.tools = tools
+    with pytest.raises(ModuleDefinitionError, match=f"tools must be a dict .*, got {type(tools).__name__}"):
+        Engine(module)
+
+
+@pytest.mark.parametrize("tools", NO_DICTS, ids=lambda tools: type(tools).__name__)
+def test_tools_that_are_no_dict_any_more_end_the_run(tools: Any) -> None:
+    """They were replaced after the engine had looked at them: before the run, and within it."""
+    module: Any = Looks()
+    engine = Engine(module)
+    module.tools = tools
+    result = engine.run("t")
+    assert result.status == RunStatus.failed
+    assert f"tools must be a dict of names and functions, got {type(tools).__name__}" in str(result.error)
+
+    class Replaces(Looks):
+        def decide(self, state: State) -> Decision:
+            self.tools = tools
+            return super().decide(state)
+
+    result = Engine(Replaces()).run("t")
+    assert result.status == RunStatus.failed
+    assert f"tools must be a dict of names and functions, got {type(tools).__name__}" in str(result.error)
+
+
+@pytest.mark.parametrize("kind", [dict, MappingProxyType, UserDict, ChainMap, OrderedDict])
+def test_tools_may_be_any_mapping(kind: Any) -> None:
+    result = Engine(type("Mine", (Looks,), {"tools": kind({"look": look})})()).run("t")
+    assert result.state is not None
+    assert result.state.to_dict()["rows"] == [[1, None]]
+
+
+def test_tools_that_have_become_no_functions_end_the_run() -> None:
+    module: Any = Looks()
+    module.tools = {"look": look}
+    engine = Engine(module)
+    module.tools["look"] = 3
+    assert "tool 'look' is no function but int 3" in str(engine.run("t").error)
+    module.tools = {3: look}
+    result = engine.run("t")
+    assert result.state is not None
+    assert "there is no tool 'look'; the tools are 3" in str(result.state.to_dict()["rows"])
 
 
 @pytest.mark.parametrize("kind", [list, dict])
