@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import islice
+from sys import getrecursionlimit
 from typing import Any
 
 import orjson
@@ -13,11 +14,14 @@ from .errors import EngineOwnedFieldError, ReduceError, StateValueError
 from .expire import expire
 from .frozen import FrozenDict, FrozenList
 from .json_form import COMPARISON, PLAIN, check_depth, dump
-from .passage import Freezer
+from .passage import MAX_DEPTH, Freezer
 from .resolve import resolve_model
 from .runs import gaps
-from .shape import DRAFT_RESOLVERS
+from .shape import DRAFT_RESOLVERS, Resolver
 from .state import StateSchema, assemble
+
+_DEEP = 50
+"""From so many levels on, it is a state's nesting that takes most of the frames."""
 
 
 def fold_step(
@@ -47,11 +51,11 @@ def _commit(
         held.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
         freezer = Freezer(consuming=True)
-        new = resolve_model(draft, None, freezer)
+        new = _resolved(draft, freezer)
     else:
         freezer = Freezer()
         new = _returned_state(state, returned, freezer)
-        if resolve_model(draft, None, Freezer()) is not state:
+        if _resolved(draft, Freezer()) is not state:
             raise ReduceError("reduce() changed the draft and returned another state; do one or the other")
         kept = {name: state.__dict__[name] for name in type(state).__refold_engine_fields__}
         new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, engine_fields)
@@ -62,9 +66,22 @@ def _commit(
     return new, plain_ops(ops)
 
 
+def _resolved(draft: Any, freezer: Freezer, resolve: Resolver = resolve_model) -> Any:
+    """The draft's frozen value. Models in models take five of Python's frames a level, of which it may have too few."""
+    try:
+        return resolve(draft, None, freezer)
+    except RecursionError:
+        if len(freezer.stack) < _DEEP:  # what is deep is the caller, or a validator
+            raise
+        raise StateValueError(
+            f"nested {len(freezer.stack)} levels deep, too deep for Python's recursion limit of {getrecursionlimit()}; "
+            f"where sys.setrecursionlimit raises it, states may nest {MAX_DEPTH} levels"
+        ) from None
+
+
 def _returned_state(state: StateSchema, returned: Any, freezer: Freezer) -> Any:
     if isinstance(returned, StateSchema) and (resolver := DRAFT_RESOLVERS.get(type(returned))):
-        returned = resolver(returned, None, freezer)
+        returned = _resolved(returned, freezer, resolver)
     if type(returned) is not type(state):
         raise ReduceError(
             f"reduce() returned {type(returned).__name__}; it must return None (for the draft), the draft, "

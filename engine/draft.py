@@ -10,14 +10,15 @@ from .frozen import equal
 class Scope:
     """The drafts of one reduce; they live until it ends.
 
-    `within` holds, by id, the plain lists and dicts in which all is drafted, and what stood in them then.
+    `within` holds, by id, the plain lists and dicts in which all is drafted, and what stood in them then; None for
+    those that are being drafted.
     """
 
     __slots__ = ("drafts", "within")
 
     def __init__(self) -> None:
         self.drafts: list[Any] = []
-        self.within: dict[int, tuple[Any, list[Any]]] = {}
+        self.within: dict[int, tuple[Any, list[Any] | None]] = {}
 
 
 class Node:
@@ -81,8 +82,9 @@ def draft_within(value: Any, scope: Scope) -> None:
         return
     held = list(value.values() if type(value) is dict else value)
     known, before = scope.within.get(id(value), (None, held))
-    if known is value and equal(before, held):
+    if known is value and (before is None or equal(before, held)):
         return
+    scope.within[id(value)] = value, None  # while its items are looked at: it may stand within itself
     deep = False
     for place, item in list(value.items() if type(value) is dict else enumerate(value)):
         if (draft := draft_of(item, scope)) is not None:
@@ -90,7 +92,9 @@ def draft_within(value: Any, scope: Scope) -> None:
         elif type(item) in _PLAIN:
             deep = True
             draft_within(item, scope)
-    if not deep:
+    if deep:
+        del scope.within[id(value)]
+    else:
         scope.within[id(value)] = value, list(value.values() if type(value) is dict else value)
 
 

@@ -21,6 +21,7 @@ from refold import (
 from refold.engine.commit import fold_step
 from refold.engine.errors import StateValueError
 from refold.engine.passage import MAX_DEPTH
+from refold.engine.state import StateModel
 
 
 class State(StateSchema):
@@ -157,6 +158,78 @@ def test_what_nests_as_deep_as_may_be_can_be_changed(kind: type) -> None:
     assert State.from_dict(new.to_dict()).to_dict() == new.to_dict()
     with pytest.raises(StateValueError, match="nested deeper than"):
         fold_step(new, lambda draft: setattr(draft, "rows", [draft.rows]), {})
+
+
+class Link(StateModel):
+    n: int = 0
+    next: "Link | None" = None
+
+
+class Chain(StateSchema):
+    first: Link | None = None
+
+
+def change_the_last(draft: Chain) -> None:
+    link: Any = draft.first
+    while link.next:
+        link = link.next
+    link.n = 1
+
+
+@pytest.mark.parametrize("frames", [0, 100, 300])
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_chain_of_models_is_changed_at_its_end_or_says_how_deep_it_is(frames: int, copied: bool) -> None:
+    """Python's recursion limit may come before the limit of states, the earlier the more frames the caller has."""
+
+    def reduce(draft: Any) -> Any:
+        copy = draft.model_copy(deep=True) if copied else draft
+        change_the_last(copy)
+        return copy
+
+    def outcome(frames: int, state: Chain) -> str:
+        if frames:
+            return outcome(frames - 1, state)
+        try:
+            new, _ = fold_step(state, reduce, {})
+        except StateValueError as error:
+            return str(error)
+        return "changed" if "'n': 1" in str(new.to_dict()) else "lost"
+
+    told = []
+    for length in (20, 60, 90, 130, 170, 190, 195, 198, 199, 210):
+        link = None
+        for _ in range(length):
+            link = Link(next=link)
+        told.append(outcome(frames, Chain(first=link)))
+    refused = [text for text in told if text != "changed"]
+    assert told[:2] == ["changed", "changed"]
+    assert told == ["changed"] * (len(told) - len(refused)) + refused
+    assert refused
+    assert all("nested" in text for text in refused)
+
+
+def test_a_reducer_that_calls_itself_without_end_is_told_as_that() -> None:
+    def reduce(draft: Any) -> None:
+        reduce(draft)
+
+    with pytest.raises(RecursionError):
+        fold_step(State(), reduce, {})
+
+
+def test_models_in_plain_lists_within_themselves_can_be_read() -> None:
+    class Notes(StateSchema):
+        links: list[list[Link]] = []
+
+    def reduce(draft: Any) -> None:
+        rows: list[Any] = [Link()]
+        rows.append(rows)
+        draft.links = [rows]
+        draft.links[0][0].n = 2
+        draft.links[0][1][0].n += 1
+        del rows[1]
+
+    new, _ = fold_step(Notes(), reduce, {})
+    assert new.to_dict()["links"] == [[{"n": 3, "next": None}]]
 
 
 def test_a_list_that_is_changed_throughout_is_written_whole() -> None:
