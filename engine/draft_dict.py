@@ -1,6 +1,6 @@
 """Drafts of dicts: complete dicts whose values are drafted as they are reached."""
 
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from copy import deepcopy
 from typing import Any, Self
 
@@ -16,6 +16,9 @@ class _Keys(KeysView[Any]):
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self._mapping)
 
+    def __repr__(self) -> str:
+        return f"dict_keys({list(self)})"
+
 
 class _Values(ValuesView[Any]):
     """As dict.values: a live view; what it yields are drafts."""
@@ -24,6 +27,9 @@ class _Values(ValuesView[Any]):
 
     def __reversed__(self) -> Iterator[Any]:
         return (self._mapping[key] for key in reversed(self._mapping))
+
+    def __repr__(self) -> str:
+        return f"dict_values({list(self)})"
 
 
 class _Items(ItemsView[Any, Any]):
@@ -34,6 +40,9 @@ class _Items(ItemsView[Any, Any]):
     def __reversed__(self) -> Iterator[tuple[Any, Any]]:
         return ((key, self._mapping[key]) for key in reversed(self._mapping))
 
+    def __repr__(self) -> str:
+        return f"dict_items({list(self)})"
+
 
 class DraftDict(dict[Any, Any]):
     """A dict under change: complete at all times, with its values drafted as they are reached."""
@@ -42,6 +51,11 @@ class DraftDict(dict[Any, Any]):
     meta: Node
     kinds: frozenset[type]
     known: Any
+    fromkeys = dict.fromkeys  # makes plain dicts, as calling the class does
+
+    def __new__(cls, *members: Any, **named: Any) -> dict[Any, Any]:  # type: ignore[misc]
+        """A plain dict: nothing but `_draft_dict` makes drafts, `type(state.table)(members)` does not."""
+        return dict(*members, **named)
 
     def __getitem__(self, key: Any) -> Any:
         value = dict.__getitem__(self, key)
@@ -137,8 +151,7 @@ class DraftDict(dict[Any, Any]):
 
     def update(self, *others: Any, **members: Any) -> None:
         """As dict.update."""
-        for key, value in dict(*others, **members).items():
-            self[key] = value
+        MutableMapping.update(self, *others, **members)
 
     def clear(self) -> None:
         """As dict.clear."""
@@ -161,7 +174,8 @@ class DraftDict(dict[Any, Any]):
 
 
 def _draft_dict(base: FrozenDict, scope: Scope) -> DraftDict:
-    draft = DraftDict(base)
+    draft = dict.__new__(DraftDict)
+    dict.update(draft, base)
     draft.meta = Node(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from operator import index as as_index
 from typing import Any, Self, SupportsIndex
 
 from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
@@ -16,6 +17,10 @@ class DraftList(list[Any]):
     meta: Node
     kinds: frozenset[type]
     known: Any
+
+    def __new__(cls, *values: Any) -> list[Any]:  # type: ignore[misc]
+        """A plain list: nothing but `_draft_list` makes drafts, `type(state.items)(values)` does not."""
+        return list(*values)
 
     def _touch(self, index: int) -> None:
         node = self.meta
@@ -59,20 +64,22 @@ class DraftList(list[Any]):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(index) is not slice:
-            place = index.__index__()
             self.meta.check()
-            list.__setitem__(self, place, value)
+            list.__setitem__(self, index, value)
+            place = index.__index__()
             self._touch(place + len(self) if place < 0 else place)
             return
-        values = list(value)
-        self.meta.check()
         start, stop, step = index.indices(len(self))
+        values = list(value)  # which may change this list
+        self.meta.check()
         if step == 1:
+            start = min(start, len(self))
+            stop = max(start, min(stop, len(self)))
             self._splice(start, stop, len(values))
-            list.__setitem__(self, index, values)
+            list.__setitem__(self, slice(start, stop), values)
         else:
             list.__setitem__(self, index, values)
-            for place in range(start, stop, step):
+            for place in range(*index.indices(len(self))):
                 self._touch(place)
 
     def __delitem__(self, index: SupportsIndex | slice) -> None:
@@ -115,13 +122,12 @@ class DraftList(list[Any]):
 
     def extend(self, values: Iterable[Any]) -> None:
         """As list.extend."""
-        more = list(values)
         self.meta.check()
-        list.extend(self, more)
+        list.extend(self, list(self) if values is self else values)
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
         """As list.insert."""
-        place, size = index.__index__(), len(self)
+        place, size = as_index(index), len(self)
         place = max(0, place + size) if place < 0 else min(place, size)
         if place < size:
             self._splice(place, place, 1)
@@ -129,10 +135,11 @@ class DraftList(list[Any]):
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         """As list.pop; the item stays a draft, so that it can be put elsewhere."""
+        place = as_index(index)
         if not len(self):
             raise IndexError("pop from empty list")
-        value = self[index.__index__()]
-        del self[index]
+        value = self[place]
+        del self[place]
         return value
 
     def remove(self, value: Any) -> None:
@@ -151,10 +158,10 @@ class DraftList(list[Any]):
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """As list.sort."""
-        ordered = sorted(self, key=key, reverse=reverse)
+        list(self)  # each item becomes a draft in its place
         self.meta.check()
         self.meta.moved = []
-        list.__setitem__(self, slice(None), ordered)
+        list.sort(self, key=key, reverse=reverse)
 
     def copy(self) -> list[Any]:
         """As list.copy: a plain list of the same items."""
@@ -170,7 +177,8 @@ class DraftList(list[Any]):
 
 
 def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
-    draft = DraftList(base)
+    draft = list.__new__(DraftList)
+    list.extend(draft, base)
     draft.meta = Node(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft
