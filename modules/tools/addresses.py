@@ -55,7 +55,9 @@ def clean_host(host: str) -> str:
     if "%" in host or not host:
         raise ValueError(f"{host!r} is no host")
     if ":" in host:
-        return str(ip_address(host))
+        address = IPv6Address(host)
+        # RFC 5952, section 5. Python writes it so since 3.13; a form that depends on Python's version is not one form.
+        return str(address) if address.ipv4_mapped is None else f"::ffff:{address.ipv4_mapped}"
     try:
         name = host.encode("idna").decode("ascii").casefold().rstrip(".")
     except UnicodeError as error:

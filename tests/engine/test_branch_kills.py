@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 import roaming
+from dying import written
 from test_wait_kills import Nursery
 from trees import children
 
@@ -198,16 +200,32 @@ def roamers() -> Iterator[Roamers]:
     roamers.process.stdout.close()  # type: ignore[union-attr]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many bytes a run and its children write that nobody kills."""
+    folder = tmp_path_factory.mktemp("whole")
+    roaming.engine(folder).run(roaming.task(folder))
+    return written(folder)
+
+
+def test_kills_come_while_there_is_something_to_kill(tmp_path: Path, roamers: Roamers, whole: int) -> None:
+    for part in range(1, 4):
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        assert roamers.kill_after(whole * part / 6, "start", folder, 1) == -signal.SIGKILL, f"after {part} sixths"
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_run_killed_while_it_explores_is_resumed_to_the_same_state(
-    seed: int, tmp_path: Path, roamers: Roamers, undisturbed: dict[str, Any]
+    seed: int, tmp_path: Path, roamers: Roamers, undisturbed: dict[str, Any], whole: int
 ) -> None:
     chance = random.Random(seed)
-    roamers.kill_after(chance.uniform(0.03, 0.4), "start", tmp_path, seed)
+    roamers.kill_after(whole * chance.uniform(0, 0.8), "start", tmp_path, seed, chance.uniform(0, 0.003))
     for _ in range(chance.randint(0, 3)):
         if list((tmp_path / "runs").glob("*.trace.jsonl")):
-            roamers.kill_after(chance.uniform(0.03, 0.4), "resume", tmp_path, chance.randrange(1 << 30))
+            more, each = whole * chance.uniform(0, 0.4), chance.randrange(1 << 30)
+            roamers.kill_after(more, "resume", tmp_path, each, chance.uniform(0, 0.003))
     paths = list((tmp_path / "runs").glob("*.trace.jsonl"))
     if not paths or not Trace.load(paths[0]).size:
         return  # killed before the header: there was no run yet

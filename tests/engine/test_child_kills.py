@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Any
 import anyio
 import handing
 import pytest
+from dying import written
 from test_wait_kills import Nursery
 
 from refold import Engine, Trace
@@ -203,16 +205,32 @@ def handers() -> Iterator[Handers]:
     handers.process.stdout.close()  # type: ignore[union-attr]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many bytes a run and its children write that nobody kills."""
+    folder = tmp_path_factory.mktemp("whole")
+    handing.engine(folder).run(handing.task(folder))
+    return written(folder)
+
+
+def test_kills_come_while_there_is_something_to_kill(tmp_path: Path, handers: Handers, whole: int) -> None:
+    for part in range(1, 4):
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        assert handers.kill_after(whole * part / 6, "start", folder, 1) == -signal.SIGKILL, f"after {part} sixths"
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_run_killed_with_runs_inside_it_is_resumed_to_the_same_states(
-    seed: int, tmp_path: Path, handers: Handers, undisturbed: dict[str, Any]
+    seed: int, tmp_path: Path, handers: Handers, undisturbed: dict[str, Any], whole: int
 ) -> None:
     chance = random.Random(seed)
-    handers.kill_after(chance.uniform(0.03, 0.3), "start", tmp_path, seed)
+    handers.kill_after(whole * chance.uniform(0, 0.8), "start", tmp_path, seed, chance.uniform(0, 0.003))
     for _ in range(chance.randint(0, 3)):
         if list((tmp_path / "runs").glob("*.trace.jsonl")):
-            handers.kill_after(chance.uniform(0.03, 0.3), "resume", tmp_path, chance.randrange(1 << 30))
+            more, each = whole * chance.uniform(0, 0.4), chance.randrange(1 << 30)
+            handers.kill_after(more, "resume", tmp_path, each, chance.uniform(0, 0.003))
     paths = list((tmp_path / "runs").glob("*.trace.jsonl"))
     if not paths or not Trace.load(paths[0]).size:
         return  # killed before the header: there was no run yet

@@ -12,7 +12,7 @@ import os
 import pickle
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jsonpatch
@@ -179,7 +179,7 @@ def reorder(c: dict[Any, Any]) -> None:
     c.update(pairs)
 
 
-def iadd(c: list[Any], vs: list[Any]) -> None:
+def iadd(c: list[Any], vs: Iterable[Any]) -> None:
     c += vs
 
 
@@ -388,7 +388,7 @@ DICT_OPS |= {
     "no key there": lambda c, i, j, k, vs, key: ([] in c, c.get([])),
     "set in a loop": lambda c, i, j, k, vs, key: done(*(c.__setitem__(key, vs[0]) for _ in c)),
     "deleted in a loop": lambda c, i, j, k, vs, key: done(*(c.pop(key, None) for _ in c.values())),
-    "readded in a loop": lambda c, i, j, k, vs, key: done(*(readd(c) for _, _ in c.items())),
+    "readded in a loop": lambda c, i, j, k, vs, key: done(*(c.__setitem__(old, c.pop(old)) for old, _ in c.items())),
     "comprehended": lambda c, i, j, k, vs, key: reset(c, {old: c[old] for old in sorted(c, key=str)[j:]}),
     "views compared": lambda c, i, j, k, vs, key: (c.keys() == set(c), c.keys() ^ {key} == {*c} ^ {key}, c == {**c}),
     "views shown": lambda c, i, j, k, vs, key: (str(c.keys()), shown(c.values()), shown(c.items())),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dying import written
 
 from refold import Trace, TraceNotFoundError
 
@@ -31,12 +32,16 @@ def started(mode: str, folder: Path) -> "subprocess.Popen[bytes]":
     return process
 
 
-def kill_after(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.001)
+def kill_after(size: float, mode: str, folder: Path, seconds: float = 0.0) -> int:
+    """Kills an attempt so long after it has written so many bytes, unless it is done; gives its exit code."""
+    enough = written(folder) + size
+    process = started(mode, folder)
+    while written(folder) < enough and process.poll() is None:
+        time.sleep(0.0005)
+    time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+    return process.returncode
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +52,29 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     return {**result.state.to_dict(), "folder": ""}
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many bytes a run writes that nobody kills."""
+    folder = tmp_path_factory.mktemp("whole")
+    crashing.engine(folder).run(crashing.task(folder))
+    return written(folder)
+
+
+def test_kills_come_while_there_is_something_to_kill(tmp_path: Path, whole: int) -> None:
+    assert kill_after(whole / 2, "start", tmp_path) == -signal.SIGKILL
+    assert whole / 2 <= written(tmp_path) < whole
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_killed_run_is_resumed_to_the_same_state(seed: int, tmp_path: Path, undisturbed: dict[str, object]) -> None:
+def test_a_killed_run_is_resumed_to_the_same_state(
+    seed: int, tmp_path: Path, undisturbed: dict[str, object], whole: int
+) -> None:
     chance = random.Random(seed)
-    kill_after(started("start", tmp_path), chance.uniform(0.0, 0.25))
+    kill_after(whole * chance.uniform(0, 0.9), "start", tmp_path, chance.uniform(0, 0.003))
     for _ in range(chance.randrange(2)):
         if list((tmp_path / "runs").glob("*.trace.jsonl")):
-            kill_after(started("resume", tmp_path), chance.uniform(0.0, 0.2))
+            kill_after(whole * chance.uniform(0, 0.6), "resume", tmp_path, chance.uniform(0, 0.003))
     paths = list((tmp_path / "runs").glob("*.trace.jsonl"))
     if not paths or not Trace.load(paths[0]).size:
         return  # killed before the header: there was no run yet

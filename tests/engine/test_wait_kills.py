@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dying import written
 
 from refold import Trace
 
@@ -21,6 +22,15 @@ pausing: Any = import_module("pausing")
 
 ROUNDS = int(os.environ.get("REFOLD_KILLS", "40"))
 RACES = max(8, ROUNDS // 5)
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process has not ended, or nobody has heard of its end."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Nursery:
@@ -53,8 +63,15 @@ class Nursery:
             self.codes[int(line[1])] = int(line[2])
         return line[0], int(line[1])
 
-    def kill_after(self, seconds: float, mode: str, folder: Path, seed: int = 0) -> int:
+    def kill_after(self, size: float, mode: str, folder: Path, seed: int = 0, seconds: float = 0.0) -> int:
+        """Kills a child so long after it has written so many bytes, unless it is done; gives its exit code.
+
+        Such a moment does not depend on how busy the machine is.
+        """
+        enough = written(folder) + size
         pid = self.start(mode, folder, seed)
+        while written(folder) < enough and is_there(pid):
+            time.sleep(0.0005)
         time.sleep(seconds)
         self.signal(pid, signal.SIGKILL)
         return self.end(pid)
@@ -95,6 +112,21 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     return {**result.state.to_dict(), "folder": ""}
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many bytes a run writes that nobody kills."""
+    folder = tmp_path_factory.mktemp("whole")
+    pausing.engine(folder, pausing.answer_to).run(pausing.task(folder))
+    return written(folder)
+
+
+def test_kills_come_while_there_is_something_to_kill(tmp_path: Path, nursery: Nursery, whole: int) -> None:
+    for part in range(1, 4):
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        assert nursery.kill_after(whole * part / 6, "handled", folder) == -signal.SIGKILL, f"after {part} sixths"
+
+
 def assert_sound(folder: Path, result: Any, undisturbed: dict[str, object]) -> None:
     """The same final state, every effect that ended run once, every request answered once, the trace in order."""
     assert result.error is None
@@ -121,13 +153,15 @@ def assert_sound(folder: Path, result: Any, undisturbed: dict[str, object]) -> N
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_run_that_waits_is_killed_and_resumed_to_the_same_state(
-    seed: int, tmp_path: Path, nursery: Nursery, undisturbed: dict[str, object]
+    seed: int, tmp_path: Path, nursery: Nursery, undisturbed: dict[str, object], whole: int
 ) -> None:
     chance = random.Random(seed)
-    nursery.kill_after(chance.uniform(0.03, 0.13), chance.choice(["start", "handled", "handled"]), tmp_path)
+    mode = chance.choice(["start", "handled", "handled"])
+    nursery.kill_after(whole * chance.uniform(0, 0.6), mode, tmp_path, seconds=chance.uniform(0, 0.003))
     for _ in range(chance.randint(0, 6)):
         if list((tmp_path / "runs").glob("*.trace.jsonl")):
-            nursery.kill_after(chance.uniform(0.02, 0.13), "resume", tmp_path, chance.randrange(1 << 30))
+            more, each = whole * chance.uniform(0, 0.3), chance.randrange(1 << 30)
+            nursery.kill_after(more, "resume", tmp_path, each, chance.uniform(0, 0.003))
     paths = list((tmp_path / "runs").glob("*.trace.jsonl"))
     if not paths or not Trace.load(paths[0]).size:
         return  # killed before the header: there was no run yet

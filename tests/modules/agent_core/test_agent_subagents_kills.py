@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 import spawning
+from dying import written
 from test_wait_kills import Nursery
 
 from refold import Engine, Task, Trace, family
@@ -65,24 +67,38 @@ def once(folder: Path) -> Counter[str]:
 @pytest.fixture(scope="module", params=[False, True], ids=["at_once", "beside"])
 def undisturbed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[bool, list[Any], Counter[str]]:
+) -> tuple[bool, list[Any], Counter[str], int]:
+    """Whether they work beside, what is told of them, how often what was done, and how many bytes were written."""
     beside, folder = request.param, tmp_path_factory.mktemp("undisturbed")
     trajectory = anyio.run(spawning.agent(folder, beside=beside).run, spawning.task(folder))
     assert sum(once(folder).values()) == 5
-    return beside, told(trajectory), once(folder)
+    return beside, told(trajectory), once(folder), written(folder)
+
+
+def test_kills_come_while_there_is_something_to_kill(
+    tmp_path: Path, spawners: Spawners, undisturbed: tuple[bool, list[Any], Counter[str], int]
+) -> None:
+    mode = "start_beside" if undisturbed[0] else "start"
+    for part in range(1, 4):
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        size = undisturbed[3] * part / 6
+        assert spawners.kill_after(size, mode, folder, 1) == -signal.SIGKILL, f"after {part} sixths"
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_an_agent_killed_with_its_sub_agents_is_resumed_to_the_same_trajectory(
-    seed: int, tmp_path: Path, spawners: Spawners, undisturbed: tuple[bool, list[Any], Counter[str]]
+    seed: int, tmp_path: Path, spawners: Spawners, undisturbed: tuple[bool, list[Any], Counter[str], int]
 ) -> None:
     chance, beside = random.Random(seed), undisturbed[0]
     how = "_beside" if beside else ""
-    spawners.kill_after(chance.uniform(0.02, 0.4), f"start{how}", tmp_path, seed)
+    whole = undisturbed[3]
+    spawners.kill_after(whole * chance.uniform(0, 0.8), f"start{how}", tmp_path, seed, chance.uniform(0, 0.003))
     for _ in range(chance.randint(0, 3)):
         if list((tmp_path / "runs").glob("*.trace.jsonl")):
-            spawners.kill_after(chance.uniform(0.02, 0.3), f"resume{how}", tmp_path, chance.randrange(1 << 30))
+            more, each = whole * chance.uniform(0, 0.4), chance.randrange(1 << 30)
+            spawners.kill_after(more, f"resume{how}", tmp_path, each, chance.uniform(0, 0.003))
     paths = list((tmp_path / "runs").glob("*.trace.jsonl"))
     if not paths or not Trace.load(paths[0]).size:
         return  # killed before the header: there was no run yet
@@ -100,4 +116,4 @@ def test_an_agent_killed_with_its_sub_agents_is_resumed_to_the_same_trajectory(
             assert await Engine(module).averify(child) == []
         return trajectory
 
-    assert (beside, told(anyio.run(settled)), once(tmp_path)) == undisturbed
+    assert (beside, told(anyio.run(settled)), once(tmp_path), whole) == undisturbed

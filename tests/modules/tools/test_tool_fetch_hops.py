@@ -48,7 +48,8 @@ def ipv6_forms(address: str, draw: random.Random) -> str:
     value = IPv6Address(prefix | (number << 80 if prefix == 0x2002 << 112 else number))
     text = draw.choice([str(value), value.exploded, str(value).upper()])
     if prefix in (0, 0xFFFF << 32, 0x64FF9B << 96) and draw.random() < 0.5:
-        text = f"{IPv6Address(prefix).exploded.rsplit(':', 2)[0]}:{address}"
+        groups = [f"{prefix >> 112 - 16 * i & 0xFFFF:04x}" for i in range(6)]
+        text = f"{':'.join(groups)}:{address}"
     return f"[{text}]"
 
 
@@ -221,7 +222,9 @@ def test_hosts_have_one_form() -> None:
     assert clean_host("ＥＸＡＭＰＬＥ。org.") == "example.org"
     assert clean_host("bücher.de") == "xn--bcher-kva.de"
     assert clean_host("0x7f.1") == "127.0.0.1"
-    assert clean_host("0::FFFF:7f00:1") == "::ffff:7f00:1"
+    assert clean_host("0::FFFF:7f00:1") == "::ffff:127.0.0.1"
+    assert clean_host("::ffff:127.0.0.1") == "::ffff:127.0.0.1"
+    assert clean_host("0:0::7f00:1") == "::7f00:1"
     assert clean_host("1.2.3.4.example.org") == "1.2.3.4.example.org"
 
 
