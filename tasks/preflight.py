@@ -30,14 +30,22 @@ def check_task(
     if not task.resources:
         return []
     root = workspace_of(task.env_spec, workspace)
-    if any(resource.path is not None for resource in task.resources) and not root.is_dir():
-        what = "is not a folder" if root.exists() else "does not exist"
+    if any(resource.path is not None for resource in task.resources) and (what := _wrong_with(root)):
         field = "env_spec.config" if task.env_spec is not None and root != workspace_of(None, workspace) else ""
         message = f"the workspace {root} {what}: resources are looked for in it"
         return [_issue("TASK_WORKSPACE_INVALID", field, message, workspace=str(root))]
     for index, resource in enumerate(task.resources):
         issues += _resource_issues(resource, f"resources[{index}]", root, fetch_urls)
     return issues + mount_issues(task, root)
+
+
+def _wrong_with(root: Path) -> str:
+    """Why resources cannot be looked for in a workspace; empty if they can."""
+    try:
+        there = _kind_there(root)
+    except OSError as error:
+        return f"can't be looked at ({error.strerror})"
+    return {"dir": "", None: "does not exist"}.get(there, "is not a folder")
 
 
 def _model_issues(task: Task) -> list[TaskValidationIssue]:

@@ -112,6 +112,11 @@ async def assert_lawful(engine: Engine, result: RunResult) -> None:
     assert await engine.averify(result.trace) == []
 
 
+def lawful(engine: Engine, result: RunResult) -> RunResult:
+    anyio.run(assert_lawful, engine, result)
+    return result
+
+
 async def resumed_everywhere(engine: Engine, till: Till, result: RunResult) -> None:
     """From any record on, what ended is not done again, and what is then done makes the trace whole."""
     all_ended = sum(1 for e in result.trace.records if e.kind == "outcome")
@@ -368,7 +373,7 @@ def test_a_call_that_the_code_cut_off_verifies() -> None:
         return won
 
     engine = Engine(Hook(work, steps=2), seed=1)
-    anyio.run(assert_lawful, engine, engine.run("t"))
+    lawful(engine, engine.run("t"))
 
 
 def test_verify_tells_of_the_effects_alone_that_are_no_longer_asked_for() -> None:
@@ -408,7 +413,7 @@ def test_what_users_write_is_never_taken_for_a_record() -> None:
     result = engine.run("t")
     while result.waiting:
         result = engine.resume(result.trace, LOOKS_LIKE_ONE)
-    anyio.run(assert_lawful, engine, result)
+    lawful(engine, result)
     assert not any("background" in record.data for record in result.trace.records if record.kind == "commit")
     assert called_children(result.trace) == {}
     assert list(begun_children(result.trace, "refold.child", "refold.start_child")) == []

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -142,22 +143,45 @@ print([issue.code for issue in check_task(Task(objective="x", resources=resource
 """
 
 
-def test_qitos_failed_read_only_inputs(tmp_path: Path) -> None:
+def told_to_nobody(workspace: Path) -> str:
+    """The codes of the issues that another user is told of."""
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, str(workspace)], capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.stdout.strip() or done.stderr
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A folder that other users can reach; pytest shuts its own ones to them whenever another pytest starts."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+def test_qitos_failed_read_only_inputs(open_to_all: Path) -> None:
     for name, mode in (("read-only", 0o444), ("secret", 0o000)):
-        (tmp_path / name).write_text("x")
-        (tmp_path / name).chmod(mode)
-    tmp_path.chmod(0o555)
-    for parent in tmp_path.parents:
-        if parent.name.startswith(("pytest-", "popen-")):
-            parent.chmod(0o755)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, str(tmp_path)], capture_output=True, text=True, check=False, timeout=60
-        )
-    finally:
-        tmp_path.chmod(0o755)
+        (open_to_all / name).write_text("x")
+        (open_to_all / name).chmod(mode)
+    open_to_all.chmod(0o555)
     expected = ["TASK_RESOURCE_NOT_READABLE", "TASK_RESOURCE_NOT_WRITABLE", "TASK_RESOURCE_PARENT_NOT_WRITABLE"]
-    assert done.stdout.strip() == str(expected), done.stderr
+    assert told_to_nobody(open_to_all) == str(expected)
+
+
+def test_a_workspace_that_may_not_be_reached_is_an_issue(open_to_all: Path) -> None:
+    workspace = open_to_all / "shut" / "work"
+    workspace.mkdir(parents=True)
+    workspace.parent.chmod(0o000)
+    try:
+        assert told_to_nobody(workspace) == str(["TASK_WORKSPACE_INVALID"])
+        workspace.parent.chmod(0o755)
+        workspace.chmod(0o000)
+        assert told_to_nobody(workspace) == str(["TASK_RESOURCE_NOT_READABLE"] * 4)
+    finally:
+        workspace.parent.chmod(0o755)
+        workspace.chmod(0o755)
 
 
 def test_qitos_checked_nothing_without_a_workspace_argument(ws: Path, monkeypatch: pytest.MonkeyPatch) -> None:
