@@ -78,7 +78,6 @@ class Answers:
         if given:
             self._write("input", {"answers": given})
             answers |= given
-        settled: set[int] = set()
         for effect in _walk(effects):
             answer = answers.get(self._request(effect).id)
             if answer is None or not (effect.open or effect.cancelled) or "retry" in answer:
@@ -89,9 +88,8 @@ class Answers:
             else:
                 members["error"] = {"type": "Failed", "message": answer["failed"]}
             self._write("outcome", members)
-            settled.add(effect.seq)
         again = self._retried(effects, answers)
-        left = [r for r in self._questions(effects, again | settled) if r.id not in answers]
+        left = [r for r in self._questions(effects, again) if r.id not in answers]
         return again, left
 
     def _clean(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,18 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold import Action, AgentModule, Decision, Engine, Observation, RunResult, RunStatus, StateSchema, WaitRequest
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    Observation,
+    RunResult,
+    RunStatus,
+    StateSchema,
+    WaitRequest,
+    perform,
+)
 from refold.testing import FakeClock
 from refold.traces import Trace
 
@@ -145,3 +156,55 @@ def test_resuming_again_asks_again_and_writes_nothing_new() -> None:
     first = resumed(Payer(), killed(), lambda request: ...)
     again = resumed(Payer(), first.trace, lambda request: ...)
     assert again.trace.data == first.trace.data
+
+
+class Nested(AgentModule[Bills]):
+    """Pays by way of calls inside calls, `depth` of them."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.made: list[int] = []
+        self.tools = {"pay": self.pay}
+
+    async def pay(self, level: int = 0) -> str:
+        if level == self.depth:
+            self.made.append(level)
+            return "paid"
+        return f"by {level}: {await perform(self.pay, level + 1)}"
+
+    def init_state(self, task: str) -> Bills:
+        return Bills()
+
+    def decide(self, state: Bills) -> Decision:
+        return Decision.final(state.paid[0]) if state.paid else Decision.act(Action("pay"))
+
+    def reduce(self, state: Bills, decision: Decision, observation: Observation) -> None:
+        state.paid += [result.output or f"failed: {result.error}" for result in observation.results]
+
+
+@given(fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=4), handled=st.booleans())
+def test_a_call_inside_another_is_asked_about_if_the_outer_one_is_to_run_again_and_only_then(
+    fates: list[dict[str, Any]], handled: bool
+) -> None:
+    whole = Engine(Nested(len(fates) - 1), seed=1).run("pay").trace
+    last = max(record.seq for record in whole.records if record.kind == "intent")
+    killed_inside = Trace.from_bytes(b"".join(whole.data.splitlines(keepends=True)[: last + 1]))
+    asked: list[int] = []
+
+    def level_of(request: WaitRequest) -> int:
+        return int(request.details["args"].get("level", 0))
+
+    def answer(request: WaitRequest) -> Any:
+        asked.append(level_of(request))
+        return fates[asked[-1]]
+
+    module = Nested(len(fates) - 1)
+    engine = Engine(module, on_wait=answer if handled else None, seed=1)
+    result = engine.resume(killed_inside)
+    while result.waiting:
+        (request,) = result.waiting
+        result = engine.resume(result.trace, answer(request))
+    told = next((i for i, fate in enumerate(fates) if "retry" not in fate), len(fates) - 1)
+    assert asked == list(range(told + 1)), "from the outside in, up to the first one whose fate is told"
+    assert result.status == "completed", result.error
+    assert module.made == ([told] if "retry" in fates[told] else [])
