@@ -1,6 +1,7 @@
 """A command whose caller is interrupted is killed with its children, whatever interrupts it."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,3 +57,24 @@ def test_a_command_that_was_killed_before_it_started_never_starts(
         child.communicate(None)
     assert not started
     assert not child.group_alive
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+def test_nobody_is_left_of_a_command_that_was_killed_once_its_end_is_told(tmp_path: Path) -> None:
+    note = tmp_path / "begun"
+    apart = "setsid sleep 600 > /dev/null 2>&1 &"
+    command = ["sh", "-c", f"{apart * 30} echo > {note}; exec sleep 600"]
+    child = ChildProcess(command, cwd=tmp_path, env=child_env(None), stdin=None)
+
+    def kill() -> None:
+        until = time.monotonic() + 60
+        while not note.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        child.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    result = child.communicate(None)
+    assert not child.group_alive
+    assert result.returncode != 0
+    killer.join()
