@@ -86,6 +86,25 @@ async def test_qitos_files_outside_with_a_common_prefix(ws: Path) -> None:
     assert not (ws.parent / "new-secret").exists()
 
 
+async def test_closing_again_discards_nothing_a_second_time(ws: Path) -> None:
+    class Counted(FolderEnvironment):
+        discarded = 0
+
+        def _prepare(self) -> Path:
+            return ws
+
+        def _discard(self) -> None:
+            self.discarded += 1
+
+    env = Counted()
+    async with env:
+        pass
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(env.close)
+    assert env.discarded == 1
+
+
 async def test_an_environment_is_usable_only_while_open(ws: Path) -> None:
     env = HostEnvironment(ws)
     with pytest.raises(EnvironmentNotOpenError, match="not open yet"):

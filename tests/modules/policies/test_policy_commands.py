@@ -159,6 +159,12 @@ def test_a_rule_without_stars_allows_that_line_alone() -> None:
             ["kubectl delete pod x", "kubectl -n x delete pod y", "kubectl --namespace x delete y"],
             ["kubectl get pods", "kubectl -n x describe y"],
         ),
+        (
+            "kubectl delete *-prod",
+            ["kubectl delete web-prod", 'kubectl delete "web$x"', 'kubectl delete "$x"'],
+            ["kubectl delete web-test", 'kubectl get "web$x"'],
+        ),
+        ("cat key.pem", ["cat key.pem", 'cat "ke$x"', 'cat "$x"'], ["cat other.pem", 'cat "readme$x"']),
     ],
 )
 def test_patterns_of_commands(pattern: str, denied: list[str], free: list[str]) -> None:
