@@ -149,11 +149,18 @@ def holds_leaves(values: list[Any]) -> bool:
     return not any(isinstance(value, list | dict | Plain | Note) for value in list.__iter__(values))
 
 
+def another(value: Any) -> Any:
+    """A model made anew, any other value itself: a frozen model in two places becomes two drafts (docs/state.md)."""
+    return (
+        type(value)(value.__dict__) if type(value) is Plain else Note(**vars(value)) if type(value) is Note else value
+    )
+
+
 def set_slice(c: list[Any], i: int, j: int, k: int, vs: list[Any]) -> None:
     if k in (1, None):
         c[i:j] = vs
     else:
-        c[i:j:k] = [vs[0]] * len(c[i:j:k])
+        c[i:j:k] = [another(vs[0]) for _ in c[i:j:k]]
 
 
 def edit_each(c: Any) -> None:

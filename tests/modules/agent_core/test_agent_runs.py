@@ -106,19 +106,21 @@ async def test_run_and_stream_tell_the_same() -> None:
 
 
 async def test_a_heartbeat_is_heard_while_nothing_else_is() -> None:
+    heard = anyio.Event()
+
     @tool
     async def slow() -> str:
-        """Sleeps."""
-        await anyio.sleep(0.3)
-        return "slept"
+        """Takes until it is heard that it still runs."""
+        await heard.wait()
+        return "heard"
 
-    agent = Agent(name="t", model=ScriptedGenerator([[call("slow")], "done"]), tools=[slow], engine={"heartbeat": 0.05})
+    agent = Agent(name="t", model=ScriptedGenerator([[call("slow")], "done"]), tools=[slow], engine={"heartbeat": 0.01})
     async with agent.stream("go") as stream:
-        events = [event async for event in stream]
-    beats = [event for event in events if isinstance(event, Heartbeat)]
-    assert beats
-    assert beats[-1].message == "Running slow..."
+        async for event in stream:
+            if isinstance(event, Heartbeat) and event.message == "Running slow...":
+                heard.set()
     assert not agent.trajectory.get_events_by_type(Heartbeat)
+    assert [m.content for m in agent.history if m.role == "tool"] == ["heard"]
     assert agent.history[-1].content == "done"
 
 
