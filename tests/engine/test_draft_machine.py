@@ -49,6 +49,11 @@ class Plain:
     def __init__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields)
 
+    def __eq__(self, other: object) -> bool:
+        return self.__dict__ == other.__dict__ if isinstance(other, Plain) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def plain_note(doc: dict[str, Any]) -> Plain:
     return Plain(copy.deepcopy(doc))
@@ -338,7 +343,7 @@ LIST_OPS |= {
     "remove a value": lambda c, i, j, k, vs, key: c.remove(vs[0]),
     "compare": lambda c, i, j, k, vs, key: (c == vs, c < vs, c >= c[:], vs in c),
     "drop in a loop": lambda c, i, j, k, vs, key: drop_in_a_loop(c),
-    "iterator kept": lambda c, i, j, k, vs, key: done(it := iter(c), next(it), c.insert(j, vs[0]), c.append(next(it))),
+    "iterator kept": lambda c, i, j, k, vs, key: (it := iter(c), next(it), c.insert(j, vs[0]), by_dump(next(it)))[3],
     "reversed, kept": lambda c, i, j, k, vs, key: done(it := reversed(c), next(it), c.pop(), c.append(next(it))),
     "shown": lambda c, i, j, k, vs, key: shown(c),
 }
