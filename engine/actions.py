@@ -99,7 +99,7 @@ def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> N
     """Gives each action's frame the count of equal calls before it, in the actions' order and not that of starting."""
     for own, action in zip(frames, actions, strict=True):
         digest = request_digest(frame.prefix, action.name, action.args)
-        own.lane.begin_at(digest, lane_in(frame).number(digest))
+        own.begin_at(digest, lane_in(frame).number(digest))
 
 
 @dataclass(slots=True)
@@ -122,15 +122,18 @@ def _begin(frame: Frame, tools: Tools, action: Action) -> _Begun | ActionResult:
         names = [*map(str, tools)]
         near = get_close_matches(name, names, 3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        known = ", ".join(sorted(names)) or "none"
+        known_names = ", ".join(sorted(names)) or "none"
         return ActionResult(
-            id_, name, None, f"there is no tool {name!r}; the tools are {known}{hint}", "UnknownToolError"
+            id_, name, None, f"there is no tool {name!r}; the tools are {known_names}{hint}", "UnknownToolError"
         )
+    known = frame.host.tools.get(name)
     try:
-        kwargs = signature_of(name, fn).check(action.args)
+        if known is None or known[0] is not fn:
+            known = frame.host.tools[name] = fn, signature_of(name, fn), spec_of(fn, name)
+        kwargs = known[1].check(action.args)
     except ArgumentError as error:
         return ActionResult(id_, name, None, str(error), "ArgumentError")
-    return _Begun(action, fn, kwargs, frame.host.begin(frame, spec_of(fn, name), None, action))
+    return _Begun(action, fn, kwargs, frame.host.begin(frame, known[2], None, action))
 
 
 async def _run(begun: _Begun | ActionResult) -> ActionResult:

@@ -6,7 +6,7 @@ from contextvars import Context, copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from .errors import StateValueError
-from .lanes import Lane, frame_variable, lane_in, set_lane
+from .lanes import Lane, frame_here, lane_in, set_lane
 from .refs import json_form
 from .value_digest import value_digest
 
@@ -22,8 +22,8 @@ def bind(fn: Callable[P, R]) -> Callable[P, R]:
     second and so on. Bind each of them by itself where it matters which is which.
     """
     context = copy_context()
-    frame = frame_variable.get()
-    lanes = _Lanes(lane_in(frame).child(frame)) if type(getattr(frame, "lane", None)) is Lane else None
+    frame = frame_here()
+    lanes = None if frame is None else _Lanes(lane_in(frame).child(frame))
 
     def bound(*args: P.args, **kwargs: P.kwargs) -> R:
         own: Context = context.copy()

@@ -109,6 +109,9 @@ class Account:
         self.estimated = 0
         """Tokens of calls that told none."""
         self._reserved = 0
+        limited = budget.max_tokens is not None or budget.max_cost_usd is not None
+        self.is_limited: bool = limited or (parent is not None and parent.is_limited)
+        """Whether tokens or money are limited, here or in the family: calls that tell no tokens are counted then."""
         self._running: dict[object, tuple[Usage, int]] = {}
         """What calls that have not ended were charged so far, and what they had reserved."""
         self.warned = set[str]()
@@ -122,6 +125,8 @@ class Account:
 
     def used_up(self) -> StopReason | None:
         """Which of the limits is reached, if any."""
+        if not self.is_limited:
+            return None
         return self._own_used_up() or (self._parent.used_up() if self._parent is not None else None)
 
     def _own_used_up(self) -> StopReason | None:
@@ -138,12 +143,6 @@ class Account:
     def _is_price_missing(self) -> bool:
         return (self.unpriced > 0 or self.estimated > 0) and self.budget.assumed_price is None
 
-    @property
-    def takes_estimates(self) -> bool:
-        """Whether it counts calls whose tokens nobody tells: where there is a limit that they could break."""
-        limited = self.budget.max_tokens is not None or self.budget.max_cost_usd is not None
-        return limited or (self._parent is not None and self._parent.takes_estimates)
-
     def priced(self, usage: Usage | None) -> Usage | None:
         """What a call has used, with the price that the budget assumes where none is known."""
         if usage is None or usage.cost is not None or self.budget.assumed_price is None:
@@ -156,6 +155,8 @@ class Account:
 
         Raises BudgetExceeded when the call could not fit even if it were alone.
         """
+        if not self.is_limited:
+            return True
         if not self._reserve_own(tokens):
             return False
         given = self._parent is None

@@ -10,7 +10,7 @@ import orjson
 from ..traces import TraceWriter, is_blob
 from .context import Frame, Span
 from .errors import CallClosed, EffectError, RunClosed, StateValueError
-from .json_form import check_depth
+from .json_form import SHALLOW, check_depth
 from .jsonable import json_result
 from .marks import EffectSpec, usage_of
 from .redact import Redactor
@@ -27,8 +27,8 @@ class Books(Protocol):
     suspended: bool
 
     @property
-    def takes_estimates(self) -> bool:
-        """Whether calls whose tokens nobody tells are counted."""
+    def is_limited(self) -> bool:
+        """Whether tokens or money are limited: calls whose tokens nobody tells are counted then."""
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Appends a record; gives its number."""
@@ -98,12 +98,13 @@ class Call:
         "deliver",
         "entry",
         "frame",
-        "inside",
         "intent",
         "key",
         "match",
+        "open",
         "order",
         "outcome",
+        "over",
         "pending",
         "recorded",
         "reserved",
@@ -140,7 +141,8 @@ class Call:
         self.deliver: Callable[[], Any] | None = None
         """Says that a recorded outcome is given now."""
         self.reserved = 0
-        self.inside = Span()
+        self.over = False
+        self.open: set[Call] | None = None
         self.when_left: Callable[[], Any] | None = None
         """Ends what works on this call, when the hook or call that made it is over before."""
         self.waited: Callable[[], float] | None = None
@@ -151,7 +153,7 @@ class Call:
         """The frame in which the called function runs: its own effects are journaled under this call."""
         frame, (digest, n) = self.frame, self.match
         prefix = f"{digest}.{n}|".encode()
-        return Frame(frame.host, frame.step, frame.phase, self.intent, prefix, self, self.inside)
+        return Frame(frame.host, frame.step, frame.phase, self.intent, prefix, self, self)
 
     def info(self) -> CallInfo:
         """See CallInfo."""
@@ -165,7 +167,7 @@ class Call:
 
     def charge(self, usage: Usage) -> None:
         """Adds to what this call has cost."""
-        if usage.estimated and not (self.run is not None and self.run.takes_estimates):
+        if usage.estimated and not (self.run is not None and self.run.is_limited):
             return
         before = self.charged or Usage()
         cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
@@ -190,14 +192,16 @@ class Call:
         run = self.run
         assert run is not None
         try:
-            usage = self.charged or usage_of(self.spec, value)
-            if (problem := self.spec.mistyped(value)) is not None:
+            spec, kind = self.spec, type(value)
+            usage = self.charged
+            if usage is None and (kind is not str or spec.marks.usage is not None):
+                usage = usage_of(spec, value)
+            if spec.native is not kind and (problem := spec.mistyped(value)) is not None:
                 raise StateValueError(problem)
-            returns = self.spec.returns
-            plain = type(value) is self.spec.model or (returns is None and type(value) is str and value.isascii())
-            held = value if plain else json_result(value, returns, "the result")
-            data = self._json(held)
-            if plain:
+            plain = kind is spec.model or (kind is str and spec.returns is None and value.isascii())
+            held = value if plain else json_result(value, spec.returns, "the result")
+            data = self._json(held) if spec.marks.brief else dump(held)
+            if plain and len(data) > SHALLOW:
                 check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
             self.fail(error)
@@ -212,8 +216,9 @@ class Call:
         return held, data, self._close({"result": result}, usage)
 
     def _json(self, held: Any) -> bytes:
+        """Of a call that is marked as `brief`."""
         spec = self.spec
-        if spec.marks.brief and spec.returns is not None and type(held) is spec.model:
+        if spec.returns is not None and type(held) is spec.model:
             return spec.returns.dump_json(held, exclude_defaults=True)
         return dump(held)
 
@@ -242,12 +247,15 @@ class Call:
     def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
         run = self.run
         assert run is not None
-        usage = run.priced(usage)
+        if usage is not None:
+            usage = run.priced(usage)
         if not run.close(self):
             if self.frame.span.over:
                 raise CallClosed(f"the hook or call that has made {self.spec.name} is over; its result comes too late")
             raise RunClosed(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
-        leave(self.inside)
+        self.over = True
+        if self.open:
+            leave(self)
         members = {"intent": self.intent, **members, "seconds": int((perf_counter() - self.started) * 1e6) / 1e6}
         if usage is not None:
             members["estimated" if usage.estimated else "usage"] = usage.to_dict()

@@ -7,7 +7,9 @@ doing: it never ends the run in silence, and never takes a result with it.
 
 import asyncio
 import math
+from asyncio import events
 from contextlib import suppress
+from typing import Any
 
 import anyio
 
@@ -19,11 +21,14 @@ def is_cancelled() -> bool:
 
 def cancel_requests() -> int:
     """Return how many cancellations of the running asyncio task nobody has taken back; 0 on trio, which has none."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return 0
+    task = own_task()
     return 0 if task is None else task.cancelling()
+
+
+def own_task() -> "asyncio.Task[Any] | None":
+    """Return the running asyncio task; None on trio, and outside of a loop."""
+    loop = events._get_running_loop()
+    return None if loop is None else asyncio.current_task(loop)
 
 
 async def withdraw(before: int = 0) -> None:

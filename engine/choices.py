@@ -49,6 +49,13 @@ class UnionShape:
         self.pick_model = pick_model
         self.holds_models = pick_model is not None or any(shape.holds_models for shape in branches.values())
 
+    def branch_of(self, value: Any) -> Shape | None:
+        """The shape of a list, a dict or a model; None for what is none of them."""
+        kind = json_kind(value)
+        if kind == "object" and self.pick_model is not None:
+            return self.pick_model(value)
+        return self.branches.get(kind)
+
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
         kind = _KINDS.get(type(value)) or json_kind(value)

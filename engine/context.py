@@ -10,10 +10,11 @@ from .errors import EffectNotAllowed, NoRunError
 from .lanes import Lane, frame_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from random import Random
 
     from ..traces import TraceWriter
+    from .arguments import Signature
     from .calls import Call
     from .marks import EffectSpec
 
@@ -26,6 +27,8 @@ class Host(Protocol):
     path: str
     first_step: int
     """How many steps of other runs lead to this one's first state."""
+    tools: "dict[str, tuple[Callable[..., Any], Signature, EffectSpec]]"
+    """The tools that were called, with what is known of them."""
 
     @property
     def writer(self) -> "TraceWriter | None":
@@ -47,25 +50,23 @@ class Host(Protocol):
         """Seconds since the epoch."""
 
 
-class Span:
-    """How long a hook or a call goes on: what is made in it ends with it, and is refused afterwards."""
+class Span(Protocol):
+    """How long a hook (its frame) or a call goes on: what is made in it ends with it, and is refused afterwards."""
 
-    __slots__ = ("open", "over")
-
-    def __init__(self) -> None:
-        self.over = False
-        self.open: set[Call] | None = None
-        """The calls made in it that have not ended."""
+    over: bool
+    open: "set[Call] | None"
+    """The calls made in it that have not ended."""
 
 
-class Frame:
+class Frame(Lane):
     """One running hook or call: which step and phase it belongs to, and what identifies the next effect in it.
 
     `prefix` is the match (digest and number) of the enclosing call, `parent` its intent. A hook that is asked several
-    times at once has a prefix as well, which names its lane: `lane` is the one that the hook or call itself runs in.
+    times at once has a prefix as well, which names its lane. The frame is the lane that its hook or call runs in, and,
+    where `span` is not given, what the calls made in it end with.
     """
 
-    __slots__ = ("call", "host", "lane", "parent", "phase", "prefix", "rngs", "span", "step")
+    __slots__ = ("_rngs", "call", "host", "open", "over", "parent", "phase", "prefix", "step", "within")
 
     def __init__(
         self,
@@ -78,17 +79,35 @@ class Frame:
         span: Span | None = None,
         lane: str | None = None,
     ) -> None:
+        if lane is None:
+            lane = "" if call is not None or not prefix else prefix.decode().rstrip("|")
+        self.frame = None
+        self.name = lane
+        self.counts = {}
+        self.started = 0
         self.host = host
         self.step = step
         self.phase = phase
         self.parent = parent
         self.prefix = prefix
         self.call = call
-        if lane is None:
-            lane = "" if call is not None else prefix.decode().rstrip("|")
-        self.lane = Lane(None, lane)
-        self.rngs: dict[tuple[str, str], Random] = {}
-        self.span = Span() if span is None else span
+        self.over = False
+        self.open: set[Call] | None = None
+        self.within = span
+        """What the calls made here end with; None for the frame itself, as a circle would wait for the collector."""
+        self._rngs: dict[tuple[str, str], Random] | None = None
+
+    @property
+    def span(self) -> Span:
+        """What the calls made here end with."""
+        return self if self.within is None else self.within
+
+    @property
+    def rngs(self) -> "dict[tuple[str, str], Random]":
+        """The streams of random numbers that were asked for, by lane and name."""
+        if self._rngs is None:
+            self._rngs = {}
+        return self._rngs
 
     def derive(self, what: str) -> bytes:
         """16 bytes that depend on the seed, the fork path, this place and `what` alone."""

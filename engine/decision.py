@@ -210,7 +210,7 @@ class Decision:
         """The JSON form, without what is not set."""
         doc: dict[str, Any] = {"mode": self.mode}
         if self.mode == "act":
-            doc["actions"] = [action.to_dict() for action in self.actions]
+            doc["actions"] = [{"id": each.id, "name": each.name, "args": each.args} for each in self.actions]
             if not self.parallel:
                 doc["parallel"] = False
         elif self.mode == "final":
@@ -242,13 +242,17 @@ class Decision:
 
     def with_ids(self, step: int) -> "Decision":
         """The same decision with an id for each action: the one given, or `s<step>a<place>`."""
-        if None not in [action.id for action in self.actions]:
+        actions = self.actions
+        if len(actions) == 1 and (one := actions[0]).id is None:  # as in most steps
+            only = made(Action, {"name": one.name, "args": one.args, "id": f"s{step}a0"})
+            return made(Decision, {**self.__dict__, "actions": (only,)})
+        if None not in [action.id for action in actions]:
             return self
         named = [
             action
             if action.id is not None
             else made(Action, {"name": action.name, "args": action.args, "id": f"s{step}a{i}"})
-            for i, action in enumerate(self.actions)
+            for i, action in enumerate(actions)
         ]
         return made(Decision, {**self.__dict__, "actions": tuple(named)})
 

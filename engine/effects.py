@@ -173,7 +173,7 @@ def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Reserves the call's tokens and writes its intent; False while other calls hold what is left."""
     run = call.run
     assert run is not None
-    if not run.reserve(call, tokens_needed(call.spec, args, kwargs)):
+    if run.is_limited and not run.reserve(call, tokens_needed(call.spec, args, kwargs)):
         return False
     run.open(call)
     return True
@@ -192,13 +192,20 @@ async def carry_out(
 
     `own_task` says that nobody but the call can be meant by a cancellation of this task that no scope asks for.
     """
-    token, before = set_frame(call.inner_frame()), cancel_requests()
+    token, before, process = set_frame(call.inner_frame()), cancel_requests(), forks()
     try:
-        if call.spec.marks.timeout is not None:
-            with anyio.fail_after(call.spec.marks.timeout):
+        try:
+            if call.spec.marks.timeout is not None:
+                with anyio.fail_after(call.spec.marks.timeout):
+                    value = await _start(call, fn, kwargs)
+            else:
                 value = await _start(call, fn, kwargs)
-        else:
-            value = await _start(call, fn, kwargs)
+        except BaseException as error:
+            if forks() != process:
+                end_child(error)
+            raise
+        if forks() != process:
+            end_child(None)
     except (Exception, SystemExit) as error:
         if _is_cut_off(error):
             call.cancelled(_CUT_OFF)
@@ -238,22 +245,9 @@ def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaita
     """The call as something to await; a coroutine is kept, so that the processes it waits for can be found."""
     if not call.spec.is_async:
         return in_thread(fn, kwargs)
-    call.coroutine = fn(**kwargs)
-    return _in_this_process(call.coroutine)
-
-
-async def _in_this_process(work: Awaitable[Any]) -> Any:
-    """Awaits work; a child that it has forked ends where it ends."""
-    before = forks()
-    try:
-        value = await work
-    except BaseException as error:
-        if forks() != before:
-            end_child(error)
-        raise
-    if forks() != before:
-        end_child(None)
-    return value
+    work: Awaitable[Any] = fn(**kwargs)
+    call.coroutine = work
+    return work
 
 
 def now() -> datetime:
@@ -278,7 +272,7 @@ def rng(name: str = "") -> random.Random:
     lane = lane_in(frame).name
     stream = frame.rngs.get((lane, name))
     if stream is None:
-        place = f"rng|{name}" if lane == frame.lane.name else f"rng|{name}|{lane}"
+        place = f"rng|{name}" if lane == frame.name else f"rng|{name}|{lane}"
         stream = frame.rngs[lane, name] = random.Random(int.from_bytes(frame.derive(place)))
     return stream
 

@@ -33,9 +33,13 @@ def dump(value: Any) -> bytes:
         raise StateValueError(f"cannot be written as JSON: {error}") from error
 
 
+SHALLOW = 2 * MAX_DEPTH
+"""How many bytes of JSON, with two for each of a path's, cannot nest too deep."""
+
+
 def check_depth(data: bytes, path: str = "") -> None:
     """Raises StateValueError where JSON that stands at a path would make a document nest too deep to be read again."""
-    if len(data) + 2 * len(path) <= 2 * MAX_DEPTH:
+    if len(data) + 2 * len(path) <= SHALLOW:
         return
     room = MAX_DEPTH - path.count("/")
     if data.count(b"[") + data.count(b"{") > room and _height(orjson.loads(data)) > room:

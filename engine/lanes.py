@@ -8,7 +8,7 @@ order is the code's own. `0` is the first task that a hook started, `0.2` the th
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """One task or thread in a frame; `""` names the one that the hook or call itself runs in.
+    """One task or thread in a frame; the frame itself is that of its hook or call, named `""`.
 
-    `frame` is None for that one, as the frame holds it: a circle would leave each frame to the garbage collector.
+    `frame` is None for that one: a circle would leave each frame to the garbage collector.
     """
 
     __slots__ = ("counts", "frame", "name", "started")
@@ -60,13 +60,21 @@ def lane_name(n: int | str) -> str:
 
 frame_variable: ContextVar[Any] = ContextVar("refold_frame", default=None)
 """The frame that runs now; see `context`."""
+
+
+def frame_here() -> "Frame | None":
+    """The frame that runs now, if one does."""
+    frame = frame_variable.get()
+    return cast("Frame", frame) if isinstance(frame, Lane) else None
+
+
 _lane: ContextVar[Lane | None] = ContextVar("refold_lane", default=None)
 
 
 def lane_in(frame: "Frame") -> Lane:
     """The lane that runs now, in a frame."""
     lane = _lane.get()
-    return lane if lane is not None and lane.frame is frame else frame.lane
+    return lane if lane is not None and lane.frame is frame else frame
 
 
 set_lane = _lane.set
@@ -102,8 +110,8 @@ class _Instrument:
 
 def _starting() -> Lane | None:
     """The lane of a task that is being created here; None outside of hooks and calls."""
-    frame = frame_variable.get()
-    return lane_in(frame).child(frame) if type(getattr(frame, "lane", None)) is Lane else None
+    frame = frame_here()
+    return None if frame is None else lane_in(frame).child(frame)
 
 
 _instruments: WeakKeyDictionary[Any, _Instrument] = WeakKeyDictionary()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from ..traces import Effect, Record, TraceWriter, is_blob
-from .budget import Account, EndedFromAbove
+from .arguments import Signature
+from .budget import WARN_AT, Account, EndedFromAbove
 from .calls import BLOB_FROM, Call, Recorded
 from .clock import Clock
 from .context import Frame
@@ -62,6 +63,7 @@ class LiveRun:
         self.seed = seed
         self.path = path
         self.first_step = 0
+        self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
         self.writer = writer
         self.account = account
         self.clock = clock
@@ -141,17 +143,13 @@ class LiveRun:
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Appends a record and shows it to the observers; gives its number."""
-        return self.append(kind, step, members)[0]
-
-    def append(self, kind: str, step: int, members: dict[str, Any]) -> tuple[int, int]:
-        """Appends a record and shows it to the observers; gives its number and its length in bytes."""
         at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), at a fifth of its price
         seq, raw, digest = self.writer.append_line(kind, step, at, members, json_default)
         if kind in STATES:
             self.state_hash = digest
         if self.observers:
             self.show(Record(raw, kind, seq, step, at, digest))
-        return seq, len(raw)
+        return seq
 
     def show(self, record: Record) -> None:
         """Shows a record to the observers; one that raises is reported and dropped."""
@@ -174,7 +172,8 @@ class LiveRun:
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """See Host.begin; `open` writes the intent of a call that is not recorded."""
-        self._refuse_late(frame, spec.name)
+        if (frame.within or frame).over or self.closed or self.suspended:
+            self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
         if action is not None:
             asked = action_asked(spec.name, action.args, frame.prefix)
@@ -183,7 +182,8 @@ class LiveRun:
             asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, self.redactor, self.learn_secret)
         if self.journal is None and self.reuse is None:  # as in most steps: there is nothing to look for
             lane = lane_in(frame)
-            call = self._call(frame, spec, (asked.digest, lane.number(asked.digest)))
+            match = asked.digest, lane.number(asked.digest)
+            call = Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
             if asked.clear != asked.digest:
                 lane.number(asked.clear)
             found = None
@@ -293,8 +293,10 @@ class LiveRun:
             raise self.stopping
         if self.diverged is not None:
             raise self.diverged
-        span = call.frame.span
-        self._refuse_late(call.frame, call.spec.name)
+        frame = call.frame
+        span = frame.within or frame
+        if span.over or self.closed or self.suspended:
+            self._refuse_late(frame, call.spec.name)
         call.intent = self.write("intent", call.frame.step, call.pending)
         self.open_calls[call.intent] = call
         if span.open is None:
@@ -309,8 +311,9 @@ class LiveRun:
         """Takes a call off the open ones; False where the run has given up on it, or is suspended in it."""
         if self.suspended or self.open_calls.pop(call.intent, None) is None:
             return False
-        assert call.frame.span.open is not None
-        call.frame.span.open.discard(call)
+        siblings = (call.frame.within or call.frame).open
+        assert siblings is not None
+        siblings.discard(call)
         self.waits.changed()
         return True
 
@@ -349,9 +352,9 @@ class LiveRun:
             self._refuse_late(call.inner_frame(), "the charge")
 
     @property
-    def takes_estimates(self) -> bool:
-        """Whether calls whose tokens nobody tells are counted."""
-        return self.account.takes_estimates
+    def is_limited(self) -> bool:
+        """Whether tokens or money are limited: calls whose tokens nobody tells are counted then."""
+        return self.account.is_limited
 
     def priced(self, usage: Usage | None) -> Usage | None:
         """What a call has used, with the price that the budget assumes where none is known."""
@@ -425,7 +428,9 @@ class LiveRun:
     def warn_time(self) -> None:
         """Warns once when 80 % of the steps, or of the seconds, are used."""
         budget = self.account.budget
-        self.account.warn("steps", self.first_step + self.step, budget.max_steps)
+        steps = self.first_step + self.step
+        if steps >= WARN_AT * budget.max_steps:
+            self.account.warn("steps", steps, budget.max_steps)
         if budget.max_runtime_seconds is not None:
             self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
 

@@ -12,20 +12,18 @@ class Freezer:
     """The memory of one pass.
 
     `stack` holds the containers that the pass stands inside of; every level entered is left by `pop`, or unwound by an
-    error that adds the level's token to its path. `resolved` maps a draft's id to its frozen value; `hints` a frozen
-    value's id to the draft node it came from, where that node still tells all that differs from its base.
+    error that adds the level's token to its path. `resolved` maps a draft's id to its frozen value.
 
     The last pass of a reduce is `consuming`: it may take drafts apart, and the `alone` ones, known by id, which nobody
     else refers to, become their own frozen values.
     """
 
-    __slots__ = ("alone", "consuming", "hints", "resolved", "stack")
+    __slots__ = ("alone", "consuming", "resolved", "stack")
 
     def __init__(self, consuming: bool = False) -> None:
         self.consuming = consuming
         self.stack: list[Any] = []
         self.resolved: dict[int, Any] = {}
-        self.hints: dict[int, Any] = {}
         self.alone: set[int] = set()
 
     def enter(self, value: object) -> None:

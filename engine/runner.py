@@ -20,7 +20,7 @@ from ..traces import TraceWriteError
 from ..traces.record import BEAT
 from .actions import act_on
 from .calls import leave
-from .cancellation import cancel_requests, is_cancelled, stray, withdraw
+from .cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
 from .context import NOWHERE, Frame, reset_frame, set_frame
 from .criteria import FinalResultCriteria, StopCriteria
 from .decision import Decision, Observation
@@ -103,6 +103,8 @@ class Runner:
         """What is done where the code no longer does what a child's trace recorded."""
         self.lost: TraceWriteError | None = None
         """Why a beat could not be written."""
+        self.working: asyncio.Task[Any] | None = None
+        """The task that does its work, on asyncio."""
         self.is_cut = False
         """Whether its time is used up, and its work was cancelled for that."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
@@ -126,6 +128,7 @@ class Runner:
         leave_lanes = named_lanes()
 
         async def whole() -> None:
+            self.working = own_task()
             try:
                 ended.append(await run.work)
             except BaseException as error:  # noqa: BLE001 - told of in the task that waits for this one
@@ -271,11 +274,13 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
-                await checkpoint_if_cancelled()  # a hook may have kept the cancellation to itself
+                if self._is_cancelled():
+                    await checkpoint_if_cancelled()  # a hook may have kept the cancellation to itself
                 run.phase = "reduce"
             elif isinstance(want, Act):
                 reply = await self._act(want)
-                await checkpoint_if_cancelled()
+                if self._is_cancelled():
+                    await checkpoint_if_cancelled()
                 run.phase = "reduce"
             elif isinstance(want, Wait):
                 reply = await self._wait(want.decision)
@@ -295,6 +300,11 @@ class Runner:
                     await checkpoint()  # hooks that never wait would keep signals, deadlines and other runs waiting
                     yielded = perf_counter()
 
+    def _is_cancelled(self) -> bool:
+        """Whether the work may have been cancelled, by the engine or in its task; trio counts no cancellations."""
+        task = self.working
+        return task is None or task.cancelling() > 0 or self.is_cut or self.run.suspended or self.lost is not None
+
     # the phases
 
     async def _init(self) -> None:
@@ -307,7 +317,9 @@ class Runner:
             await withdraw()
         finally:
             reset_frame(token)
-            leave(frame.span)
+            frame.over = True
+            if frame.open:
+                leave(frame)
         run.all_asked_for("init")
         self.begin(state)
 
@@ -331,7 +343,7 @@ class Runner:
                 return reason
             if run.stopping is not None:
                 return StopReason(run.stopping.reason)
-            reason = run.account.used_up()
+            reason = run.account.used_up() if run.account.is_limited else None
             if reason is None and state.current_step >= state.max_steps:
                 reason = StopReason.budget_steps
             if reason is None and self.seconds is not None and run.elapsed >= self.seconds:
@@ -365,7 +377,7 @@ class Runner:
         kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
         prefix = b"" if candidate is None else f"candidate {self.nest}.{candidate}|".encode()
         decision = await self._call("decide", self.module.decide, kwargs, prefix)
-        if candidate is None:
+        if candidate is None and (self.run.journal is not None or self.run.diverged is not None):
             self.run.all_asked_for("decide")
         return as_decision(self.module, decision, candidate)
 
@@ -408,7 +420,9 @@ class Runner:
                 return await act_on(frame, self.module.tools, want.decision, own_task=True)
             finally:
                 reset_frame(token)
-                leave(frame.span)
+                frame.over = True
+                if frame.open:
+                    leave(frame)
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call("act", self.module.act, kwargs)
@@ -470,7 +484,9 @@ class Runner:
             members["background"] = run.besides.usage()
         if run.stopping is not None:
             raise run.stopping
-        _, size = run.append("commit", run.step, members)
+        before = run.writer.size
+        run.write("commit", run.step, members)
+        size = run.writer.size - before
         self.held.state = want.state
         run.step += 1
         run.journal = None
@@ -500,7 +516,9 @@ class Runner:
             return value
         finally:
             reset_frame(token)
-            leave(frame.span)
+            frame.over = True
+            if frame.open:
+                leave(frame)
 
 
 def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> Decision:

@@ -1,11 +1,13 @@
 """A recorded run as host: its effects are not done again but served, in their recorded order."""
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import orjson
 
 from ..errors import RefoldError
 from ..traces import Effect
+from .arguments import Signature
 from .calls import Call
 from .context import Frame
 from .held import Held
@@ -34,6 +36,7 @@ class ServedRun:
         self.seed = seed
         self.path = path
         self.first_step = first_step
+        self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
         self.journal = Journal(())
         self.missing: UnrecordedEffectError | None = None
         self.learn = learn

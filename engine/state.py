@@ -155,10 +155,11 @@ class StateModel(BaseModel):
     if not TYPE_CHECKING:  # so that type checkers see the __init__ of a class's fields
 
         def __init__(self, /, **data: Any) -> None:
-            # Called again, pydantic's own would fill the finished instance anew.
-            if hasattr(self, "__pydantic_fields_set__"):
+            held = self.__dict__
+            if held or type(held) is FrozenDict:  # called again, pydantic's own would fill the finished instance anew
                 raise FrozenStateError(self.__class__.__name__, "__init__()")
-            super().__init__(**data)
+            if self.__pydantic_validator__.validate_python(data, self_instance=self) is not self:
+                super().__init__(**data)  # which warns of a validator that gives another instance
 
         __init__.__pydantic_base_init__ = True  # pydantic takes it as its own, and so need not call it
 

@@ -5,6 +5,7 @@ what is the same object as equal unseen, in C, for half of what the copy costs. 
 objects could have passed as equal, the types of the items tell.
 """
 
+from functools import lru_cache
 from operator import is_
 from typing import Any
 
@@ -13,13 +14,13 @@ import orjson
 from .frozen import FrozenDict, FrozenList, equal
 from .state import StateModel
 
-_FEW = 64
+FEW = 64
 """Up to so many items, asking of each pair is as fast."""
 
 OTHER, EQUAL, SAME = 0, 1, 2
 """What items turn out to be: other JSON; the same JSON, maybe of a subclass; the same objects, or no worse."""
 
-_TEXT = frozenset({str, type(None)})
+_TEXT: frozenset[type] = frozenset({str, type(None)})
 """Types whose values are the same JSON where they are equal."""
 
 _INTEGERS = frozenset({int})
@@ -38,14 +39,20 @@ def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int
     """Whether `now` holds the items of `old`, some of those of `base`: SAME objects, EQUAL ones as JSON, or OTHER."""
     if len(old) != len(now):
         return OTHER
-    if len(old) > _FEW:
-        kinds = kinds_of(base)
-        leaves = [kind for kind in kinds if not _by_identity(kind)]
-        if all(kind in _TEXT for kind in leaves):
-            return OTHER if not equal(old, now) else EQUAL if leaves else SAME
-        if kinds == _INTEGERS:
-            return SAME if equal(old, now) and _all_integers(now) else OTHER
+    if len(old) > FEW and (way := _way_to_compare(kinds_of(base))) is not None:
+        if not equal(old, now):
+            return OTHER
+        return OTHER if way is _INTEGERS and not _all_integers(now) else EQUAL if way is _TEXT else SAME
     return SAME if all(map(is_, list.__iter__(old), list.__iter__(now))) else OTHER
+
+
+@lru_cache(maxsize=256)
+def _way_to_compare(kinds: frozenset[type]) -> frozenset[type] | None:
+    """What the items that `==` takes as equal can be, but the same objects; None where it says too little."""
+    leaves: frozenset[type] = frozenset(kind for kind in kinds if not _by_identity(kind))
+    if leaves <= _TEXT:
+        return _TEXT if leaves else frozenset()
+    return _INTEGERS if kinds == _INTEGERS else None
 
 
 def _by_identity(kind: type) -> bool:

@@ -81,11 +81,14 @@ class _Worker(threading.Thread):
                 if _pool.retired(self):
                     return
                 continue  # somebody has just taken this worker: its job is on the way
-            _do(job)
-            job = _pool.next(job, self)
+            done, (value, error) = job, _done(job)
+            job = _pool.next(done, self)  # before the loop hears of it: then this thread has nothing more to do
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+                done.loop.call_soon_threadsafe(done.deliver, value, error)
+            del done, value, error
 
 
-def _do(job: _Job) -> None:
+def _done(job: _Job) -> tuple[Any, BaseException | None]:
     value, error, began, ident = None, None, forks(), threading.get_ident()
     RUNNING[ident] = job.context
     try:
@@ -95,8 +98,7 @@ def _do(job: _Job) -> None:
     if forks() != began:
         end_child(error)
     RUNNING.pop(ident, None)
-    with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
-        job.loop.call_soon_threadsafe(job.deliver, value, error)
+    return value, error
 
 
 class _Pool:

@@ -43,7 +43,8 @@ class TraceWriter:
         self._blobs = blobs
         self._write = store.write
         self._synced = SYNCED if durability == "power" else frozenset()
-        self._size = store.size
+        self.size = store.size
+        """How many bytes were written."""
         self._last = b""
         self._looked = monotonic()
         self._lost = False
@@ -153,7 +154,7 @@ class TraceWriter:
                     self._store.sync()
             except OSError as error:
                 raise self._fail(error) from error
-            self._size += len(raw) + 1
+            self.size += len(raw) + 1
             self._last = digest.encode()
             self.position = seq + 1
             if seq == 0 and "run_id" in members and isinstance(self._store, MemoryStore):
@@ -177,7 +178,7 @@ class TraceWriter:
             if self.failed is None and not self._ready:
                 self._recover()
             if isinstance(self._store, MemoryStore):
-                return Trace(self._store.read, path=None, blobs=self._blobs, memory=self._store, size=self._size)
+                return Trace(self._store.read, path=None, blobs=self._blobs, memory=self._store, size=self.size)
             if self.failed is None:
                 try:
                     self._store.flush()
@@ -186,7 +187,7 @@ class TraceWriter:
             assert self.path is not None
             if self._lost:  # another file, or none, stands at its path
                 return Trace(self._remains, path=self.path, blobs=self._blobs)
-            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self._size)
+            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self.size)
 
     def read_from(self, start: int) -> bytes:
         """Give the lines that were written behind the first `start` bytes of the trace."""
@@ -241,8 +242,8 @@ class TraceWriter:
         """Take back what an interrupted append (Ctrl-C between two instructions) may have written."""
         if self.failed is not None:
             raise self.failed
-        self._store.truncate(self._size)
-        if self._store.size != self._size:
+        self._store.truncate(self.size)
+        if self._store.size != self.size:
             self.failed = TraceWriteError(f"{self._name} lost buffered records when a write was interrupted", self.path)
             raise self.failed
         self._ready = True
@@ -265,7 +266,7 @@ class TraceWriter:
     def _fail(self, error: OSError) -> TraceWriteError:
         reason = error.strerror or str(error)
         with contextlib.suppress(OSError):
-            self._store.truncate(self._size)
+            self._store.truncate(self.size)
         self._ready = False
         self.failed = TraceWriteError(
             f"{self._name} can't be written: {reason}; what stands there is whole: make room and resume the run",

@@ -115,7 +115,7 @@ class World:
         def noted(writer: TraceWriter, *args: Any, **kwargs: Any) -> Any:
             written = append_line(writer, *args, **kwargs)
             place = writer.path or writer._store
-            self.moments.append(Write(place, writer._size))
+            self.moments.append(Write(place, writer.size))
             return written
 
         patched: Any = TraceWriter

@@ -577,14 +577,14 @@ class DraftsOfLongLists(Drafts):
 
     def __init__(self) -> None:
         super().__init__()
-        self.few = unseen._FEW
-        unseen._FEW = -1
+        self.few = unseen.FEW
+        unseen.FEW = -1
 
     def teardown(self) -> None:
         try:
             super().teardown()
         finally:
-            unseen._FEW = self.few
+            unseen.FEW = self.few
 
 
 PROGRAMS = int(os.environ.get("REFOLD_DRAFT_PROGRAMS", "150"))
