@@ -101,7 +101,7 @@ class _Walk:
             if self.shares:
                 self.doc = patched(self.doc, record["patch"])
             elif self.doc is not _UNKNOWN:
-                self.doc = run_patch(self.doc, record["patch"], copy=True)
+                self.doc = run_patch(self.doc, record["patch"])  # each record is parsed for this walk alone
 
     def _outcome(self, record: Record) -> None:
         intent = record["intent"]
@@ -125,11 +125,11 @@ class _Walk:
             raise _Wrong("the snapshot's step is not the state's", expected=self.commits, actual=record.step)
         if not self.has_state:
             self.doc, self.has_state = (
-                record.load()["state"] if "state" in record else self._begin(record),
+                record["state"] if "state" in record else self._begin(record),
                 True,
             )
         elif self.doc is _UNKNOWN:
-            self.doc = record.load()["state"]
+            self.doc = record["state"]
         elif "state" not in record:
             raise _Wrong("only a trace's first snapshot begins with the state of another run")
         elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):

@@ -7,6 +7,7 @@ from typing import Any
 
 from .errors import PatchError, TraceCorruptError, TraceError
 from .lines import Lines
+from .record import Record
 from .share import patched, pointers
 
 _KEPT = 64
@@ -30,6 +31,7 @@ class History:
         self.patching: list[int] = []
         """The indices of the records that may carry a patch."""
         self._snapshots: list[int] = []
+        self._latest: tuple[int, Record] | None = None
         self._kept: OrderedDict[int, Any] = OrderedDict()
         self._weights: dict[int, int] = {}
         self._weight = 0
@@ -51,6 +53,12 @@ class History:
             raise TraceCorruptError(
                 reason, last.seq + 1, path=lines.path, expected=last.step + 1, actual=len(self.commits)
             )
+
+    def record(self, index: int) -> Record:
+        """Give a record that may carry a patch; the last one stays parsed, for its step and its document alike."""
+        if self._latest is None or self._latest[0] != index:
+            self._latest = index, self._lines.record(index)
+        return self._latest[1]
 
     def before(self, step: int) -> Any:
         """Give the document that the commit of a step was applied to."""
@@ -84,7 +92,7 @@ class History:
         for number in range(start, ordinal):
             index, copies = self.patching[number], list[Any]()
             try:
-                doc = patched(doc, self._lines.record(index).get("patch") or (), copies)
+                doc = patched(doc, self.record(index).get("patch") or (), copies)
             except PatchError as error:
                 raise TraceCorruptError(
                     f"the patch does not fit the state: {error}", index + 1, path=self._lines.path

@@ -111,6 +111,7 @@ class Lines:
             if twice is not None:
                 reason = "an object has two members of one name, and readers differ in which they take"
                 raise TraceCorruptError(reason, index + 1, path=self.path, actual=twice)
+            del doc  # the next one is made beside none
             previous = record.hash.encode()
 
     def last_fits(self) -> bool:

@@ -11,6 +11,8 @@ from .record import Record
 from .step import Step
 
 _KEPT = 64
+_BYTES = 2**20
+"""How many bytes the lines of the kept steps may have: parsed, they take some ten to forty times as much."""
 _BLOBS = 2**20
 """How many bytes of blobs are kept loaded for the steps to come; the one that is looked at holds all of its own."""
 _WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
@@ -74,6 +76,7 @@ class Steps(Sequence[Step]):
         self._value = value
         self._kept: dict[int, Step] = {}
         self._blobs = Loaded(value)
+        self._size = 0
 
     def __len__(self) -> int:
         return len(self._history.commits)
@@ -103,11 +106,16 @@ class Steps(Sequence[Step]):
 
     def _step(self, k: int) -> Step:
         if k not in self._kept:
-            records = self._records[self._start(k) : self._history.commits[k] + 1]
+            last = self._history.commits[k]
+            records = [*self._records[self._start(k) : last], self._history.record(last)]
             if self._blobs.size > _BLOBS:  # the kept steps hold what they have loaded
                 self._kept.clear()
+                self._size = 0
                 self._blobs = Loaded(self._value)
-            if len(self._kept) >= _KEPT:
-                self._kept.pop(next(iter(self._kept)))
+            size = sum(len(record.raw) for record in records)
+            while self._kept and (len(self._kept) >= _KEPT or self._size + size > _BYTES):
+                first = next(iter(self._kept))
+                self._size -= sum(len(record.raw) for record in self._kept.pop(first).records)
+            self._size += size
             self._kept[k] = Step(k, records, records[-1], self._history, self._records.of_kind, self._blobs)
         return self._kept[k]

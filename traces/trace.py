@@ -269,7 +269,11 @@ class Trace:
 
         What no step is blamed for is as the run began.
         """
-        return list(blame(self._lines, self.history, path))
+        return list(self.iter_blame(path))
+
+    def iter_blame(self, path: str) -> Iterator[Blame]:
+        """Give what `blame` gives one by one, so that the values of one change at a time are held."""
+        return blame(self._lines, self.history, path)
 
     def diff(self, other: "Trace | Path | str") -> TraceDiff:
         """Give the first step and phase where the other trace differs, and how; false where they are equal."""

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from ..traces import Blame, Step, Trace, split_pointer
-from .out import console, say, table, write_json
+from .out import console, say, table, write_json_list
 from .text import SHORT, clean, cut, value_text
 
 _MARKS = {"add": Text("+", "green"), "remove": Text("-", "red"), "replace": Text("~", "yellow")}
@@ -18,15 +19,16 @@ _OTHERS = {"end": "the run's end", "resume": "a resume"}
 def show_blame(path: Path, pattern: str, full: bool, as_json: bool) -> int:
     """Shows each change of the values at a path, with the decision that led to it; gives 0."""
     trace = Trace.load(path)
-    changes = trace.blame(pattern)
+    changes = trace.iter_blame(pattern)
     if as_json:
-        write_json({"path": pattern, "changes": [_json(trace, change) for change in changes]})
+        write_json_list({"path": pattern}, "changes", (_json(trace, change) for change in changes))
         return 0
     out = console()
-    if not changes:
+    first = next(changes, None)
+    if first is None:
         say(out, Text(_unchanged(trace, pattern)))
         return 0
-    rows = [_row(trace, change, None if full else SHORT) for change in changes]
+    rows = (_row(trace, change, None if full else SHORT) for change in chain([first], changes))
     table(out, ["step", "", "path", "change", "by"], rows, numbers=[0])
     return 0
 

@@ -4,8 +4,9 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from tempfile import SpooledTemporaryFile
 from typing import Any, TextIO
 
 import orjson
@@ -17,6 +18,9 @@ from .wrapping import hanging
 
 _SAMPLE = 500
 """How many rows are looked at for the widths of a table's columns."""
+_HELD = 2**20
+"""How many characters of such rows, and bytes of a list of JSON, are held; past it, rows are printed as they come and
+the list is kept in a file."""
 _NARROW = 8
 """Columns are made no narrower than this, while there are wider ones."""
 
@@ -51,16 +55,40 @@ def say(out: Console, *lines: Text) -> None:
 
 def write_json(value: Any) -> None:
     """Writes one JSON value in UTF-8, in a line of its own, on stdout; what hides or steers stands as an escape."""
-    sys.stdout.flush()
+    _write([_json(value), b"\n"])
+
+
+def write_json_list(head: Mapping[str, Any], name: str, items: Iterable[Any]) -> None:
+    """Writes the JSON object of `head`, which is not empty, with a list `name` behind its members.
+
+    The items are made and written one by one, so that one at a time is held; where making one raises, nothing is
+    written.
+    """
+    with SpooledTemporaryFile(_HELD) as kept:
+        kept.write(_json(head)[:-1] + b"," + _json(name) + b":[")
+        for number, item in enumerate(items):
+            kept.write(b"," * (number > 0) + _json(item))
+        kept.write(b"]}\n")
+        kept.seek(0)
+        _write(iter(lambda: kept.read(_HELD), b""))
+
+
+def _json(value: Any) -> bytes:
     try:
-        text = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE).decode()
+        text = orjson.dumps(value).decode()
     except TypeError:  # orjson writes 254 levels, and a page of a replay has some around what is in the trace
-        text = json.dumps(value, ensure_ascii=False) + "\n"
-    data = printable_json(text).encode("utf-8", "surrogatepass")
-    try:
-        sys.stdout.buffer.write(data)
-    except AttributeError:  # a stdout that somebody replaced by one of text
-        sys.stdout.write(data.decode())
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return printable_json(text).encode("utf-8", "surrogatepass")
+
+
+def _write(pieces: Iterable[bytes]) -> None:
+    sys.stdout.flush()
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is not None:
+        for piece in pieces:
+            binary.write(piece)
+    else:  # a stdout that somebody replaced by one of text
+        sys.stdout.write(b"".join(pieces).decode("utf-8", "surrogatepass"))
     sys.stdout.flush()
 
 
@@ -78,7 +106,13 @@ def table(
     Rows are printed as they come: the first few hundred say how wide the columns are.
     """
     coming = iter(rows)
-    first = [list(cells) for cells in islice(coming, _SAMPLE)]
+    first: list[list[Text]] = []
+    held = 0
+    for cells in islice(coming, _SAMPLE):
+        first.append(list(cells))
+        held += sum(map(len, first[-1]))
+        if held > _HELD:
+            break
     columns = range(len(headings))
     widths = [max(len(headings[i]), *(cells[i].cell_len for cells in first), 0) for i in columns]
     if is_terminal():

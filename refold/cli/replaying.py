@@ -9,7 +9,7 @@ from rich.text import Text
 from ..traces import Trace
 from .failures import INTERRUPTED, InputError
 from .keys import ReadKey, keyboard, stop_process
-from .out import can_ask, console, say, write_json
+from .out import can_ask, console, say, write_json, write_json_list
 from .pages import Pages, heading
 from .step_view import step_json
 from .stepper import Stepper
@@ -121,5 +121,5 @@ def _write(trace: Trace, pages: Pages, number: int | None) -> None:
     if number is not None:
         write_json(step_json(pages.step(number)))
         return
-    steps = [step_json(pages.step(number)) for number in range(1, pages.shown_steps + 1)]
-    write_json({**Summary.of_trace(trace).to_dict(), "first_state": trace.first_state, "steps": steps})
+    steps = (step_json(pages.step(number)) for number in range(1, pages.shown_steps + 1))
+    write_json_list({**Summary.of_trace(trace).to_dict(), "first_state": trace.first_state}, "steps", steps)
