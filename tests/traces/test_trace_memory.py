@@ -1,5 +1,7 @@
 """What reading keeps in memory is bounded by the trace, however often the trace refers to one thing."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +89,46 @@ def test_a_long_line_of_forks_keeps_no_copy_for_each(tmp_path: Path) -> None:
     assert trace.final_state["long"][0] == 29
     bases: Bases = trace._bases
     assert len({id(doc["long"]) for doc in bases._kept.values()}) <= 6
+
+
+def add(value: Any) -> dict[str, Any]:
+    return {"op": "add", "path": "/l/-", "value": value}
+
+
+SHAPES: dict[str, tuple[dict[str, Any], list[list[dict[str, Any]]]]] = {
+    "one patch of many operations": ({"l": []}, [[add(1)] * 30_000] * 2),
+    "many patches of many operations": ({"l": []}, [[add(1)] * 900] * 60),
+    "many patches of objects": ({"l": []}, [[add({"name": f"n{i}", "at": i}) for i in range(500)]] * 60),
+    "a long text": ({"l": ["text" * 500_000]}, [[{"op": "replace", "path": "/l/0", "value": "x" * 100_000}]] * 5),
+    "objects": ({"l": [{"id": i, "name": f"name {i}", "done": False} for i in range(50_000)]}, [[add(1)]] * 20),
+}
+READER = """
+import sys
+from refold.traces import Trace
+
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
+
+def walk(trace):
+    for step in trace.steps:
+        assert step.changes and step.observation and step.decision is None and not step.effects
+        assert step.state is not step.before
+
+ways = {"walk": walk, "check": Trace.check, "last": lambda trace: trace.final_state}
+for path in sys.argv[2:]:
+    ways[sys.argv[1]](Trace.load(path))
+    print(peak())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process's memory is read from /proc")
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("way", ["walk", "check", "last"])
+def test_reading_takes_less_than_twenty_times_the_file(tmp_path: Path, shape: str, way: str) -> None:
+    small, large = tmp_path / "s.trace.jsonl", tmp_path / "r.trace.jsonl"
+    for path, (state, patches) in ((small, ({"l": []}, [[add(1)]])), (large, SHAPES[shape])):
+        commits = [commit(step, patch) for step, patch in enumerate(patches)]
+        written(path, [header("r"), ("snapshot", 0, {"state": state}), *commits])
+    line = [sys.executable, "-c", READER, way, str(small), str(large)]
+    before, after = map(int, subprocess.run(line, capture_output=True, check=True, text=True).stdout.split())
+    assert after - before < 20 * large.stat().st_size
