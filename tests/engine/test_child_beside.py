@@ -178,6 +178,29 @@ def test_a_run_that_fails_cancels_them_and_takes_them_up_again(backend: str, tmp
     anyio.run(main, backend=backend)
 
 
+def test_what_is_taken_up_again_keeps_the_budget_that_it_was_given(tmp_path: Path) -> None:
+    class Frugal(Chief):
+        async def start(self, line: str) -> str:
+            return await start_child(self.worker, line, name="helper", budget=RuntimeBudget(max_steps=3))
+
+    class Mended(Frugal):
+        def decide(self, state: Log) -> Decision:
+            failing = state.current_step == 2
+            return Decision.act(Action("moment", {"line": "0"})) if failing else super().decide(state)
+
+    gated = Gated()
+    plan = "start note:a gate:b note:c note:d note:e\nmoment 0.05\nfail"
+    failed = Engine(Frugal(gated), traces=tmp_path).run(plan)
+    assert failed.status is RunStatus.failed
+    assert gated.reached == ["b"]
+    engine = Engine(Mended(gated), traces=tmp_path)
+    (fate,) = engine.resume(failed.trace).waiting
+    done = engine.resume(failed.trace, {"ran": "through b"}, request=fate.id)
+    (child,) = children_of(done.trace)
+    (undisturbed,) = children_of(Engine(Frugal()).run("start note:a note:b note:c note:d note:e\nmoment 0").trace)
+    assert (child.end["stop_reason"], len(child.steps)) == (undisturbed.end["stop_reason"], 3)
+
+
 def test_the_deadline_ends_them_too(tmp_path: Path) -> None:
     engine = Engine(Chief(Gated()), traces=tmp_path, budget=RuntimeBudget(max_runtime_seconds=0.3))
     result = engine.run("start note:a gate:b")

@@ -20,6 +20,7 @@ def test_ids_times_and_order_do_not_count(write_run: WriteRun) -> None:
         assert not diff
         assert str(diff) == "the traces are equal"
         assert (diff.step, diff.phase, diff.path, diff.left) == (None, None, None, ABSENT)
+        assert diff == left.diff(left), "what is drawn anew for each run is no difference, of differences neither"
 
 
 def test_the_first_difference_is_named(write_run: WriteRun) -> None:
@@ -99,6 +100,18 @@ def test_headers_and_versions(script: Any, write_run: WriteRun) -> None:
         diff = one.trace().diff(other.trace())
     assert not diff
     assert [(each.path, each.left, each.right) for each in diff.versions] == [("/versions/refold", "1", "2")]
+
+
+def test_ids_are_told_and_make_two_comparisons_no_different() -> None:
+    def seeded(seed: int) -> Trace:
+        with TraceWriter.create(None) as writer:
+            writer.append("header", 0, 0.0, {"format": 1, "run_id": "r", "seed": seed})
+            return writer.trace()
+
+    diff = seeded(1).diff(seeded(2))
+    assert [(each.path, each.left, each.right) for each in diff.ids] == [("/seed", 1, 2)]
+    assert diff == seeded(1).diff(seeded(1))
+    assert not diff
 
 
 def test_waits_are_compared_without_their_ids(script: Any) -> None:

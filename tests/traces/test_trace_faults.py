@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from refold import TraceExistsError, TraceWriteError
+from refold import TraceExistsError, TraceLockedError, TraceWriteError
 from refold.traces import TraceWriter
+from refold.traces.lock import lock_holder
 from refold.traces.store import FileStore
 
 NO_SPACE = OSError(28, "No space left on device")
@@ -31,6 +32,26 @@ def test_a_blob_that_cannot_be_written_ends_the_writer(tmp_path: Path) -> None:
         with pytest.raises(TraceWriteError):
             writer.put_blob(b"other")
     assert len(path.read_bytes().splitlines()) == 1
+
+
+def test_who_holds_a_lock_is_nobody_known_where_the_system_does_not_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.trace.jsonl"
+    assert lock_holder(path) is None
+    with begun(path):
+        read_text = Path.read_text
+
+        def no_locks(self: Path, *args: Any, **kwargs: Any) -> str:
+            if self == Path("/proc/locks"):
+                raise PermissionError(13, "Permission denied")
+            return read_text(self, *args, **kwargs)
+
+        monkeypatch.setattr(Path, "read_text", no_locks)
+        assert lock_holder(path) is None
+        with pytest.raises(TraceLockedError) as caught:
+            FileStore.open(path)
+    assert caught.value.pid is None
 
 
 def test_another_error_where_a_file_stands_is_not_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
