@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import orjson
 
 from .events import AgentStep, GenerationEnd, GenerationStep
+from .events.event_json import EventFormatError
 from .events.model_name import model_of
 from .messages import Message
 from .trajectory import Trajectory
@@ -79,7 +80,7 @@ def trajectory_to_rows(trajectory: Trajectory) -> list[dict[str, Any]]:
 def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
     """The records of a file with a record a line; blank lines are left out.
 
-    Raises ValueError, with its number, for a line that is no JSON object.
+    Raises EventFormatError, a ValueError, with its number for a line that is no JSON object.
     """
     records = []
     with Path(path).open("rb") as file:
@@ -89,9 +90,10 @@ def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
             try:
                 record = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                raise ValueError(f"{path}, line {number}: {error}") from error
+                raise EventFormatError("record", f"{path}, line {number}: {error}") from error
             if not isinstance(record, dict):
-                raise ValueError(f"{path}, line {number}: a record is an object, got {type(record).__name__}")
+                problem = f"{path}, line {number}: a record is an object, got {type(record).__name__}"
+                raise EventFormatError("record", problem)
             records.append(record)
     return records
 

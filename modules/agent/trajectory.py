@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from uuid import UUID, uuid4, uuid5
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, PrivateAttr, ValidationError
 
 from ...engine import EngineUsageError, RunError, RunNotCompletedError, RunStatus, WaitRequest
 from ...traces import Trace, TraceError
@@ -25,6 +25,7 @@ from .events import (
     event_to_dict,
     steps_among,
 )
+from .events.event_json import EventFormatError
 from .messages import Message
 from .projecting import events_of
 from .reactions import Reaction
@@ -243,10 +244,15 @@ class Trajectory(BaseModel):
     def from_dict(cls, data: Mapping[str, Any]) -> "Trajectory":
         """The trajectory that `to_dict` gave; what a document lacks is as in a new one.
 
-        Raises EventFormatError for an event that does not fit its class.
+        Raises EventFormatError for an event that does not fit its class, and for what is no trajectory at all.
         """
+        if not isinstance(data, Mapping):
+            raise EventFormatError("trajectory", f"it is an object, got {type(data).__name__}")
         known = {name: data[name] for name in cls.model_fields if data.get(name) is not None}
-        return cls(**known)
+        try:
+            return cls(**known)
+        except (ValidationError, AttributeError, LookupError, TypeError) as error:
+            raise EventFormatError("trajectory", str(error)) from error
 
     @classmethod
     def of(cls, trace: Trace | str | Path) -> "Trajectory":

@@ -279,6 +279,7 @@ def write_docs(path: Path, docs: list[dict[str, Any]]) -> None:
     path.write_bytes(b"".join(lines))
 
 
+@_deeply()
 def _dump(value: Any) -> bytes:
     """Write a value of any depth."""
     if isinstance(value, dict):
@@ -286,6 +287,12 @@ def _dump(value: Any) -> bytes:
     if isinstance(value, list):
         return b"[" + b",".join(map(_dump, value)) + b"]"
     return orjson.dumps(value)
+
+
+@_deeply()
+def dump_deep(value: Any) -> bytes:
+    """Write a value of any depth, beyond what reads it."""
+    return _dump(value)
 
 
 class Watch:

@@ -5,18 +5,23 @@ import os
 import random
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
-from hostile import READING, Watch, mutate, read_docs, record_all, write_docs
+from hostile import READING, Watch, dump_deep, mutate, odd_value, places, read_docs, record_all, write_docs
 from typer.main import get_command
 
 from refold.cli import cli
 from refold.engine import ENDINGS
 from refold.errors import RefoldError
+from refold.modules.agent import Trajectory
+from refold.modules.agent.agent_warning import AgentWarning
+from refold.modules.agent.converters import load_trajectory_jsonl
 from refold.traces import Trace, TraceNotFoundError
 
 ROUNDS = int(os.environ.get("REFOLD_HOSTILE_TRACES", "25"))
@@ -247,3 +252,41 @@ def test_what_once_gave_tracebacks_is_answered(
     write_docs(path, docs)
     read(path, whole, bare, capsys)
     go_live(path, whole, kind, monkeypatch, capsys)
+
+
+def opened(make: Callable[[], Any]) -> Any:
+    """What is made of hostile content; None where an error of refold's says what is wrong with it."""
+    try:
+        return make()
+    except RefoldError:
+        return None
+
+
+@pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
+@pytest.mark.parametrize("kind", ["agent", "mcp", "command"])
+def test_trajectories_of_mutated_traces_and_files_are_answered(
+    recorded: dict[str, Path], kind: str, number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = random.Random(number)
+    whole = recorded[kind]
+    docs = read_docs(whole)
+    mutate(docs, draw)
+    path = tmp_path / whole.name
+    write_docs(path, docs)
+    found = opened(lambda: Trajectory.of(path))
+    if found is not None:
+        assert opened(lambda: (found.messages, found.usage, found.answer, found.to_dict(), repr(found)))
+    saved: dict[str, Any] = orjson.loads(orjson.dumps(Trajectory.of(whole).to_dict()))
+    node, key = draw.choice([*places(saved)])
+    node[key] = odd_value(draw)
+    file, rows = tmp_path / "saved.json", tmp_path / "rows.jsonl"
+    file.write_bytes(dump_deep(saved))
+    rows.write_bytes(dump_deep(saved) + b"\n" + dump_deep(odd_value(draw)) + b"\n")
+    opened(lambda: load_trajectory_jsonl(rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AgentWarning)  # of an event whose class nobody knows
+        opened(lambda: Trajectory.from_dict(saved))
+        for named in (path, file):
+            script = f"scripted:{whole.parents[1] / 'script.json'}"
+            code = cli(["agent", "more", "--continue", str(named), "--model", script, "--max-steps", "1", "-q"])
+            assert code in _CODES, (named, capsys.readouterr())

@@ -1,5 +1,6 @@
 """What the documents say of the project is so: tables, links, commands, the picture."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -10,6 +11,8 @@ from typer.testing import CliRunner
 
 from refold import ENDINGS, __version__
 from refold.cli.app import app
+from refold.traces.record import BEAT
+from refold.traces.schema import MEMBERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -21,6 +24,12 @@ def test_the_table_of_endings_is_the_engines() -> None:
     assert names["page"]() == (ROOT / "docs" / "endings.md").read_text(encoding="utf-8"), "run: python docs/endings.py"
     for reason in ENDINGS:
         assert f"| `{reason}` |" in names["table"]()
+
+
+def test_the_table_of_events_is_the_classes() -> None:
+    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "events.py"))
+    assert names["page"]() == (ROOT / "docs" / "agent-events.md").read_text(encoding="utf-8"), "python docs/events.py"
+    assert "| ToolStart | `tool_call: ToolCall`," in names["table"]()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -73,3 +82,67 @@ def _words(picture: str) -> list[str]:
 
 def test_the_changes_begin_with_this_version() -> None:
     assert f"\n## {__version__}, " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def constants(tree: ast.Module) -> dict[str, str]:
+    """The texts that a module's names stand for."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        value = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(node, ast.Assign) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            found |= {target.id: value.value for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def events_of(tree: ast.Module, named: dict[str, str]) -> set[str]:
+    """The events that a module writes, as far as their names stand there."""
+    found: list[ast.expr] = []
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+        first = call.args[0] if call.args else None
+        if name in ("emit", "_emit") and first is not None:
+            found.append(first)
+        elif name == "_left_open" and len(call.args) > 1:
+            found.append(call.args[1])
+        elif isinstance(first, ast.Constant) and first.value == "event":
+            for each in (arg for arg in call.args if isinstance(arg, ast.Dict)):
+                found += [
+                    v
+                    for k, v in zip(each.keys, each.values, strict=True)
+                    if isinstance(k, ast.Constant) and k.value == "name"
+                ]
+    texts = [each.value if isinstance(each, ast.Constant) else named.get(getattr(each, "id", "")) for each in found]
+    return {text for text in texts if isinstance(text, str)}
+
+
+def test_the_page_of_the_format_names_all_that_is_written() -> None:
+    page = (ROOT / "docs" / "trace-format.md").read_text(encoding="utf-8")
+    trees = [
+        ast.parse(path.read_bytes()) for room in ("traces", "engine", "modules") for path in (ROOT / room).rglob("*.py")
+    ]
+    named = {"BEAT": BEAT}
+    events, effects = set[str](), set[str]()
+    for tree in trees:
+        events |= events_of(tree, named | constants(tree))
+        texts = [
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        effects |= {text for text in texts if re.fullmatch(r"refold\.[a-z_]+", text)} - {
+            "refold.runs",
+            "refold.modules",
+        }
+    assert {"refold.beat", "tool_mode", "answer_incomplete", "budget_warning", "tool_output", "metric"} <= events
+    assert {"refold.ask", "refold.child"} <= effects
+    assert {name for name in events | effects if f"`{name}`" not in page} == set()
+    table = page[page.index("## Events") : page.index("Calls that the engine makes itself")]
+    rows = [
+        name
+        for line in table.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`([a-z_.]+)`", line.split("|")[1])
+    ]
+    assert set(rows) - events == set(), "the page names events that nothing writes"
+    missing = [
+        f"{kind}: {name}" for kind, names in MEMBERS.items() for name in (kind, *names) if f"`{name}`" not in page
+    ]
+    assert missing == []

@@ -32,6 +32,8 @@ def event_from_dict(data: Mapping[str, Any]) -> AgentEvent:
 
     Raises EventFormatError for a document that does not fit the class it names.
     """
+    if not isinstance(data, Mapping) or not isinstance(data.get("_type", ""), str):
+        raise EventFormatError("event", f"it is an object with a text as _type, got {data!r:.80}")
     values = dict(data)
     name = values.pop("_type", "AgentEvent")
     cls = AgentEvent.known.get(name)

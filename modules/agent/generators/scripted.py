@@ -8,7 +8,7 @@ from ....engine import NoRunError, call_info
 from ....tasks.safe_yaml import YAMLError, load_yaml
 from ..messages import Message
 from ..usage import Usage
-from .answers import Answer, as_generation
+from .answers import as_generation
 from .asking import generation_number
 from .errors import ScriptExhaustedError
 from .generation import Delta, Generation
@@ -18,7 +18,7 @@ from .protocol import Capabilities
 
 
 class ScriptedGenerator:
-    """Gives the answers of a list, one a request; an exception among them is raised.
+    """Gives the answers of a list, each an `Answer`, one a request; an exception among them is raised.
 
     Which one is due is told by the number of the request (see `generate`), so that a run that is resumed or forked
     goes on where the script was. Where no number is given it is counted, for each run on its own.
@@ -28,13 +28,13 @@ class ScriptedGenerator:
 
     def __init__(
         self,
-        answers: Sequence[Answer],
+        answers: Sequence[object],
         *,
         model: str = "scripted",
         usage: Usage | None = None,
         function_calling: bool | None = True,
     ) -> None:
-        self.answers = list(answers)
+        self.answers: list[Any] = list(answers)
         self.model = model
         self.usage = usage
         self._function_calling = function_calling

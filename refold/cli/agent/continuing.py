@@ -15,7 +15,7 @@ def conversation(named: str, traces: Path) -> Trajectory:
     if path.is_file() and not path.name.endswith(SUFFIX):
         try:
             return Trajectory.from_dict(json.loads(path.read_text("utf-8")))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{named} holds no saved conversation: {one_line(str(error))[:200]}") from error
     trace = Trace.load(find_trace(named, traces))
     if "AgentState" not in str(trace.header.get("state")):
