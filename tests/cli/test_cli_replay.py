@@ -219,3 +219,44 @@ def test_without_colours_if_the_user_wants_none(
     screen.wait_for("the end")
     screen.end()
     assert "\x1b[3" not in screen.written
+
+
+BOOM = """
+from refold import Action, AgentModule, Decision, StateSchema
+
+def look(x: int) -> str:
+    return f"seen {x}"
+
+class Boom(AgentModule[StateSchema]):
+    tools = {"look": look}
+    def init_state(self, task: str):
+        return StateSchema()
+    def decide(self, state):
+        return Decision.act(Action("look", {"x": 7}))
+    def reduce(self, state, decision, observation):
+        raise ValueError("a bug")
+"""
+
+
+def test_what_a_failing_reduce_was_given_is_shown(refold: Command, lab: Path) -> None:
+    (lab / "boom.py").write_text(BOOM)
+    assert refold("run", "boom:Boom", "x", "--traces", "boom").code == 1
+    (trace,) = (lab / "boom").glob("*.trace.jsonl")
+    shown = refold("replay", trace, "--step", 0)
+    assert shown.code == 0
+    assert any("folded into no state" in line for line in shown.lines)
+    assert any("look" in line and "seen 7" in line for line in shown.lines)
+    step = refold("replay", trace, "--json").doc["steps"][0]
+    assert (step["committed"], [each["result"] for each in step["effects"]]) == (False, ["seen 7"])
+
+
+def test_a_trace_without_a_step_is_not_said_to_be_verified(refold: Command, lab: Path) -> None:
+    (lab / "boom.py").write_text(BOOM)
+    refold("run", "boom:Boom", "x", "--traces", "boom")
+    (trace,) = (lab / "boom").glob("*.trace.jsonl")
+    lines = trace.read_bytes().splitlines(keepends=True)
+    for number in range(3, len(lines) + 1):
+        trace.write_bytes(b"".join(lines[:number]))
+        ran = refold("verify", trace)
+        assert (ran.code, "nothing to verify" in ran.out) == (2, True)
+        assert "verified" not in ran.out
