@@ -211,12 +211,14 @@ def test_what_is_open_in_a_call_that_ends_is_given_up_with_it(inner: str) -> Non
 
 def test_a_child_of_a_call_that_ends_is_ended_with_it() -> None:
     ended: list[str] = []
+    begun: list[anyio.Event] = []
 
     class Sleeps(AgentModule[Count]):
         def init_state(self, task: str, **inputs: Any) -> Count:
             return Count()
 
         async def decide(self, state: Count) -> Decision:
+            begun[0].set()
             try:
                 await anyio.sleep(60)
             except BaseException as error:
@@ -230,9 +232,9 @@ def test_a_child_of_a_call_that_ends_is_ended_with_it() -> None:
         tasks = []
 
         async def leave() -> None:
+            begun.append(anyio.Event())
             tasks.append(asyncio.ensure_future(run_child(Sleeps(), "sleep")))
-            for _ in range(50):
-                await anyio.sleep(0)
+            await begun[0].wait()
 
         async def go() -> None:
             with anyio.fail_after(60):

@@ -4,6 +4,7 @@ import builtins
 import importlib
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -20,6 +21,8 @@ from .substitutes import LATER_NAMES, Importlib, ImportlibUtil, Sys, Typing
 _loads = count(1)
 _PREFIX = "refold_capability_"
 _importers: dict[str, "Importer"] = {}
+_invalidating = threading.Lock()
+"""Python's own function fails where two threads call it at once: each deletes what the other one has found."""
 _real_import = builtins.__import__
 
 
@@ -48,7 +51,8 @@ class Importer:
         sys.modules[self.package] = package
         if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
             sys.meta_path.insert(0, _Finder())
-        importlib.invalidate_caches()
+        with _invalidating:
+            importlib.invalidate_caches()
 
     def load(self, path: Path) -> ModuleType:
         """The file as a module; raises what its code raises, SystemExit among it."""
