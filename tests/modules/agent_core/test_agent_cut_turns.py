@@ -30,8 +30,8 @@ def echo(text: str) -> str:
 
 
 @tool
-def pay() -> str:
-    """Costs tokens."""
+async def pay() -> str:
+    """Costs tokens; not in a thread, which the budget may leave before it has told of its end."""
     charge(tokens_in=60)
     return "paid"
 
