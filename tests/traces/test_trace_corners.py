@@ -141,3 +141,12 @@ class Name(str):
 
 def test_a_path_may_be_a_text_of_another_class() -> None:
     assert apply_patch({"l": [1]}, [{"op": "replace", "path": Name("/l"), "value": 2}]) == {"l": 2}
+
+
+@pytest.mark.parametrize("op", ["add", "remove", "replace", "test", "move", "copy"])
+@pytest.mark.parametrize("path", ["/l/1/x", "/l/2/x", "/l/-/x", "/l/-1/x", "/l/01/x", "/l/0/x/y", "/l/1/x/y"])
+def test_a_path_through_an_item_that_is_not_there_is_an_error_of_ours(op: str, path: str) -> None:
+    with pytest.raises(PatchError):
+        apply_patch({"l": [{}]}, [{"op": op, "path": path, "from": path, "value": 1}])
+    with pytest.raises(PatchError):
+        fold_patches({"l": [{}]}, [[{"op": op, "path": path, "from": path, "value": 1}]])
