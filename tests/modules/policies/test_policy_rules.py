@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from pydantic import ValidationError
 
 from refold.modules.agent.calls import ToolCall
 from refold.modules.policies import (
@@ -54,6 +55,13 @@ class TestNames:
     def test_what_is_no_rule_is_refused(self, bad: str) -> None:
         with pytest.raises(ValueError, match="is no rule"):
             ToolRules(deny=[bad])
+
+    def test_rules_cannot_be_changed_once_they_are_made(self) -> None:
+        rules = ToolRules(deny=["fetch"])
+        for name, value in (("deny", ()), ("allow", ("fetch",)), ("otherwise", "allow"), ("trusted", ("x",))):
+            with pytest.raises(ValidationError):
+                setattr(rules, name, value)
+        assert verdict(rules, "fetch") == "deny"
 
     def test_the_strictest_goes_first(self) -> None:
         rules = ToolRules(deny=["x(a=1*)"], ask=["x(a=*2)"], allow=["x"], otherwise="deny")
