@@ -9,8 +9,11 @@ from refold import Engine
 from refold.modules.agent import (
     Agent,
     AgentStart,
+    CompactionEvent,
+    ContextOverflowError,
     Finish,
     GenerationStep,
+    Message,
     ReactStep,
     RetryWithFeedback,
     ScriptedGenerator,
@@ -104,3 +107,23 @@ async def test_a_large_result_that_cannot_be_looked_up_is_told_with_the_commit(t
     ((kind, end),) = [(kind, event) for kind, event in events if isinstance(event, ToolEnd)]
     assert kind == "commit"
     assert end.result == "x" * 200_000
+
+
+async def test_large_results_beside_a_compaction_are_told_each_by_itself(tmp_path: Path) -> None:
+    @tool
+    async def fill(letter: str) -> ToolOutcome:
+        """Gives much."""
+        return ToolOutcome(letter * 200_000)
+
+    calls = Message("assistant", tool_calls=[ToolCall.of(each, "fill", {"letter": each}) for each in "xy"])
+    turns = ["said"] * 8
+    script = ScriptedGenerator([*turns, ContextOverflowError("too long"), "a summary", calls, "end"])
+    agent = Agent(name="a", model=script, tools=[fill.with_(offload=False)], engine={"traces": tmp_path})
+    for _ in turns:
+        await agent.run("go", reset=False)
+    trace = (await agent.run("go", reset=False)).trace
+    assert trace.status == "completed"
+    projector = Projector()
+    events = [event for record in trace.records for event in projector.feed(record)]
+    assert any(isinstance(event, CompactionEvent) for event in events)
+    assert [event.result for event in events if isinstance(event, ToolEnd)] == [each * 200_000 for each in "xy"]
