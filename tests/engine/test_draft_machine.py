@@ -156,9 +156,9 @@ def holds_leaves(values: list[Any]) -> bool:
 
 def another(value: Any) -> Any:
     """A model made anew, any other value itself: a frozen model in two places becomes two drafts (docs/state.md)."""
-    return (
-        type(value)(value.__dict__) if type(value) is Plain else Note(**vars(value)) if type(value) is Note else value
-    )
+    if type(value) is Plain:
+        return plain_note(value.__dict__)
+    return Note(**vars(value)) if type(value) is Note else value
 
 
 def set_slice(c: list[Any], i: int, j: int, k: int, vs: list[Any]) -> None:
