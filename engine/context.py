@@ -80,7 +80,7 @@ class Frame(Lane):
         lane: str | None = None,
     ) -> None:
         if lane is None:
-            lane = "" if call is not None or not prefix else prefix.decode().rstrip("|")
+            lane = "" if call is not None or not prefix else prefix.decode()
         self.frame = None
         self.name = lane
         self.counts = {}

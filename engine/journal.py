@@ -13,7 +13,7 @@ from ..traces import Effect
 from .calls import LAST, Recorded
 from .context import Frame
 from .json_form import dump
-from .lanes import Lane, lane_in, lane_name
+from .lanes import Lane, asked_as, lane_in, lane_name, started_in
 from .recorded_order import RecordedOrder
 from .refs import Asked, read_form
 from .unmarked import MARKED, fits
@@ -76,12 +76,13 @@ class Request:
 class Entry:
     """One recorded call. `taken` says that it was asked for again, `over` that nobody has to wait for it any more."""
 
-    __slots__ = ("effect", "group", "over", "recorded", "taken")
+    __slots__ = ("effect", "group", "order", "over", "recorded", "taken")
 
     def __init__(self, effect: Effect, recorded: Recorded, group: "_Group") -> None:
         self.effect = effect
         self.recorded = recorded
         self.group = group
+        self.order = group.order_in(lane_name(effect.n))
         self.taken = False
         self.over = False
 
@@ -98,7 +99,7 @@ class Entry:
     def give(self) -> None:
         """Notes that the caller now goes on with the outcome."""
         self.over = True
-        self.group.order.moved()
+        self.order.moved()
 
 
 class _Lane:
@@ -120,14 +121,19 @@ class _Group:
 
     def __init__(self) -> None:
         self.lanes: dict[str, _Lane] = {}
-        self.order = RecordedOrder()
+        self._orders: dict[str, RecordedOrder] = {}
+        """Those of hooks that are asked several times at once are apart: who asks them again may do so in turn."""
         self.left = 0
         """How many of its calls must be asked for and were not; actions aside."""
+
+    def order_in(self, lane: str) -> RecordedOrder:
+        """In which order the calls of a lane, and of those beside it, have ended."""
+        return self._orders.setdefault(asked_as(lane), RecordedOrder())
 
     def add(self, entry: Entry) -> None:
         """Takes a call in; before any is asked for."""
         if entry.recorded.outcome is not None:
-            self.order.add(entry)
+            entry.order.add(entry)
         if entry.effect.action is None:  # actions are begun together: they stand in no lane
             lane = self.lanes.setdefault(lane_name(entry.effect.n), _Lane())
             lane.entries.append(entry)
@@ -145,7 +151,7 @@ class _Group:
                 each = lane.entries[lane.at]
                 each.over = each.over or not each.taken
                 lane.at += 1
-        self.order.moved()
+        entry.order.moved()
 
     def skip(self, name: str) -> None:
         """Nobody waits any more for what a lane has not asked for: it has come to something new."""
@@ -154,7 +160,7 @@ class _Group:
 
     def unstarted(self, lane: Lane) -> list[str]:
         """The recorded lanes that this one started, and has not started again so far."""
-        begin = f"{lane.name}." if lane.name else ""
+        begin = started_in(lane.name)
         found = []
         for name in self.lanes:
             number = _NUMBER.match(name.removeprefix(begin)) if name.startswith(begin) else None
@@ -279,11 +285,12 @@ class Journal:
         """The outcomes that are given before a request that has none: what it comes to is to be given after them."""
         with self._lock:
             group = self._groups.get((request.phase, request.within))
-            if group is None or group.order.over:
+            order = None if group is None else group.order_in(request.lane.name)
+            if group is None or order is None or order.over:
                 return None
             for name in (request.lane.name, *group.unstarted(request.lane)):
                 group.skip(name)
-            return None if group.order.over else group.order
+            return None if order.over else order
 
     def outcome(self, entry: Entry) -> Recorded | None:
         """What a call came to, its result loaded; None where it has no outcome that holds."""

@@ -46,7 +46,17 @@ class Lane:
     def child(self, frame: "Frame") -> "Lane":
         """The lane of the next task or thread that is started in this one, which is a lane of `frame`."""
         number, self.started = self.started, self.started + 1
-        return Lane(frame, f"{self.name}.{number}" if self.name else str(number))
+        return Lane(frame, f"{started_in(self.name)}{number}")
+
+
+def started_in(name: str) -> str:
+    """How the names of the lanes begin that a lane starts."""
+    return f"{name}." if name and name[-1] != "|" else name
+
+
+def asked_as(name: str) -> str:
+    """Which one of several hooks asked at once a lane belongs to: `"candidate 0.2|"`, say; `""` for all others."""
+    return name[: name.rfind("|") + 1]
 
 
 def _count(n: int | str) -> int:

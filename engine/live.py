@@ -281,11 +281,11 @@ class LiveRun:
 
     async def turn(self, call: Call) -> None:
         """See Host.turn."""
-        await call.entry.group.order.turn(call.entry)
+        await call.entry.order.turn(call.entry)
 
     def turn_in_thread(self, call: Call) -> None:
         """See Host.turn_in_thread."""
-        call.entry.group.order.turn_in_thread(call.entry)
+        call.entry.order.turn_in_thread(call.entry)
 
     def open(self, call: Call) -> None:
         """Writes the intent; from here on the call's fate must be told."""

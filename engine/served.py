@@ -65,7 +65,7 @@ class ServedRun:
 
     async def turn(self, call: Call) -> None:
         """See Host.turn; a call that was cancelled when the trace was written waits to be cancelled again."""
-        order = call.entry.group.order
+        order = call.entry.order
         if call.entry.recorded.outcome is None and not await order.cut_off():
             self._not_cut_off(call)
         await order.turn(call.entry)
@@ -74,7 +74,7 @@ class ServedRun:
         """See Host.turn_in_thread."""
         if call.entry.recorded.outcome is None:
             self._not_cut_off(call)
-        call.entry.group.order.turn_in_thread(call.entry)
+        call.entry.order.turn_in_thread(call.entry)
 
     def _not_cut_off(self, call: Call) -> NoReturn:
         self.missing = self.missing or UnrecordedEffectError(call.frame.phase, call.spec.name, call.entry.effect.args)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from menus import SEARCHES, Eats, Menu, best_letter, by_all, eat, everywhere
 from trees import choices, explore
 
@@ -17,6 +18,7 @@ from refold import (
     perform,
     rng,
 )
+from refold.engine.recorded_order import RecordedOrder
 from refold.traces import family
 
 DEEP = Decision.branch(
@@ -85,7 +87,13 @@ async def think(n: int) -> str:
 
 @by_all
 @everywhere
-def test_a_number_of_candidates_asks_decide_so_often(name: str, folder: bool, tmp_path: Path) -> None:
+def test_a_number_of_candidates_asks_decide_so_often(
+    name: str, folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def waits(*_: object) -> None:
+        raise AssertionError("candidates that verify asks in turn wait for no outcome of another's")
+
+    monkeypatch.setattr(RecordedOrder, "_waited", waits)
     options: dict[str, Any] = {"traces": tmp_path} if folder else {}
     strategy = SEARCHES[name]
     if name not in ("first", "best"):
