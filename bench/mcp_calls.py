@@ -67,7 +67,7 @@ async def _calls(server: str, calls: int) -> tuple[list[float], list[float]]:
     """Seconds for each block of calls: by a tool of our client, and by the bare client."""
     from mcp import Client, StdioServerParameters
 
-    from refold.modules.agent.calls import ToolCall
+    from refold.modules.agent.chat.tool_calls import ToolCall
     from refold.modules.mcp import mcp
 
     arguments = ["-c", server]

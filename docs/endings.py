@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from refold import ENDINGS, RunStatus, StopReason
-from refold.modules.agent.stop_reasons import agent_stop_reason
+from refold.modules.agent.hooks.stop_reasons import agent_stop_reason
 
 PAGE = Path(__file__).with_name("endings.md")
 BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"

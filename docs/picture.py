@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from refold import load_task
-from refold.cli.pages import Pages, heading
+from refold.cli.commands.pages import Pages, heading
 from refold.modules.game_of_24 import GameOf24
 
 DOCS = Path(__file__).parent

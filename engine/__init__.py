@@ -1,27 +1,30 @@
 """The state machine: state, decisions, the loop, the shell that runs it, effects, budgets, verifying, resuming."""
 
-from .actions import run_actions
-from .arguments import ArgumentError
-from .asking import ask, ask_sync
-from .beside import child_state, start_child, wait_child
-from .bound import bind
-from .branch import Branch, BranchStrategy, Node, Score
-from .budget import RuntimeBudget
-from .calls import CallInfo
-from .child_result import ChildResult
-from .clock import Clock, SystemClock
-from .criteria import (
-    FinalResultCriteria,
-    MaxRuntimeCriteria,
-    MaxStepsCriteria,
-    MaxTokensCriteria,
-    Meter,
-    StagnationCriteria,
-    StopCriteria,
+from .children.child_result import ChildResult
+from .children.run_child import run_child
+from .children.start_child import child_state, start_child, wait_child
+from .effects.bind import bind
+from .effects.budget import RuntimeBudget
+from .effects.call import CallInfo
+from .effects.perform import (
+    call_info,
+    charge,
+    emit,
+    follow_run,
+    in_run,
+    new_id,
+    now,
+    perform,
+    perform_as,
+    perform_sync,
+    rng,
 )
-from .decision import Action, ActionResult, Decision, Observation
-from .divergence import Divergence
-from .effects import call_info, charge, emit, follow_run, in_run, new_id, now, perform, perform_as, perform_sync, rng
+from .effects.redaction import Redactor, make_redactor
+from .effects.spec import effect
+from .effects.tool_arguments import ArgumentError
+from .effects.tools import run_actions
+from .effects.usage import RunUsage, Usage
+from .endings import ENDINGS, Ending, RunStatus, StopReason
 from .engine import Engine
 from .errors import (
     BudgetExceeded,
@@ -48,18 +51,27 @@ from .errors import (
     StateValueError,
     WaitAnsweredError,
 )
-from .inner import run_child
-from .marks import effect
+from .loop.decision import Action, ActionResult, Decision, Observation
+from .loop.stop_criteria import (
+    FinalResultCriteria,
+    MaxRuntimeCriteria,
+    MaxStepsCriteria,
+    MaxTokensCriteria,
+    Meter,
+    StagnationCriteria,
+    StopCriteria,
+)
 from .module import AgentModule, MakesModule, module_of
-from .reasons import ENDINGS, Ending, RunStatus, StopReason
-from .redact import Redactor, make_redactor
+from .replay.divergence import Divergence
+from .replay.verify import verify
 from .result import RunError, RunResult, WaitRequest
-from .state import StateModel, StateSchema
-from .strategies import BeamSearch, BestFirst, BestOfN, MonteCarloTreeSearch, SelectBest, SelectFirst
-from .stream import RunStream
-from .usage import RunUsage, Usage
-from .verify import verify
-from .waits import OnWait
+from .run.ask import ask, ask_sync
+from .run.clock import Clock, SystemClock
+from .run.stream import RunStream
+from .run.waits import OnWait
+from .state.model import StateModel, StateSchema
+from .strategies.protocol import Branch, BranchStrategy, Node, Score
+from .strategies.strategies import BeamSearch, BestFirst, BestOfN, MonteCarloTreeSearch, SelectBest, SelectFirst
 
 __all__ = [
     "ENDINGS",

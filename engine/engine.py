@@ -19,36 +19,36 @@ from ..tasks import (
     use_environment,
 )
 from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
-from .actions import check_dict, check_tools
-from .branch import BranchStrategy
-from .budget import Account, RuntimeBudget
-from .cancellation import cancel_requests
-from .clock import Clock, SystemClock
-from .context import counted_live
-from .criteria import StopCriteria
-from .divergence import Divergence
-from .ending import Outcome, finish
+from .children.explorer import Explorer
+from .concurrency.cancellation import cancel_requests
+from .concurrency.signals import run_with_signals
+from .concurrency.threads import in_thread
+from .effects.budget import Account, RuntimeBudget
+from .effects.context import counted_live
+from .effects.redaction import Redactor, make_redactor, redacted_task
+from .effects.tools import check_dict, check_tools
+from .endings import RunStatus, StopReason
 from .errors import DivergenceError, EngineUsageError
-from .explorer import Explorer
-from .forking import Edit, Origin, origin_of
-from .header import header_of
-from .importing import refuse_while_importing
-from .live import LiveRun, Observer, new_seed
+from .first_state import input_issues
+from .loop.stop_criteria import StopCriteria
 from .module import AgentModule, MakesModule, module_of
-from .questions import UNKNOWN_EFFECT, Answers
-from .reasons import RunStatus, StopReason
-from .recorded_step import Settled
-from .redact import Redactor, make_redactor, redacted_task
+from .module_import import refuse_while_importing
+from .replay.divergence import Divergence
+from .replay.recorded_step import Settled
+from .replay.unknown_effects import UNKNOWN_EFFECT, Answers
+from .replay.verify import verify as verify_trace
 from .result import RunError, RunResult
-from .resume import Resumption, prepare_resume
-from .run_ids import new_run_id
-from .runner import Runner
-from .signals import run_with_signals
-from .start import input_issues
-from .stream import RunStream
-from .verify import verify as verify_trace
-from .waits import OnWait
-from .workers import in_thread
+from .run.clock import Clock, SystemClock
+from .run.finish import Outcome, finish
+from .run.fork import Edit, Origin, origin_of
+from .run.header import header_of
+from .run.live_run import LiveRun, Observer, new_seed
+from .run.resume import Resumption, prepare_resume
+from .run.run_ids import new_run_id
+from .run.runner import Runner
+from .run.stream import RunStream
+from .run.waits import OnWait
+from .strategies.protocol import BranchStrategy
 
 TraceLike = Trace | Path | str
 R = TypeVar("R")

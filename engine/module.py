@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from .actions import run_actions
-from .branch import BranchStrategy
-from .decision import Decision, Observation
+from .effects.tools import run_actions
 from .errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
-from .state import StateModel, StateSchema
-from .strategies import SelectFirst
+from .loop.decision import Decision, Observation
+from .state.model import StateModel, StateSchema
+from .strategies.protocol import BranchStrategy
+from .strategies.strategies import SelectFirst
 
 if TYPE_CHECKING:
     from ..tasks import Task

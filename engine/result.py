@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from ..tasks import TaskResult, TaskValidationIssue
 from ..traces import Record, Trace
+from .effects.usage import RunUsage
+from .endings import RunStatus, StopReason
 from .errors import RunNotCompletedError, message_of
-from .reasons import RunStatus, StopReason
-from .usage import RunUsage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,12 @@
 """What happened: records, the file they are in, and everything that can be read out of it. Pure data, no user code."""
 
-from .blob import blob_reference, is_blob
-from .diff import PhaseDiff, TraceDiff
-from .differences import ABSENT, Difference
+from .analysis.blame import Blame
+from .analysis.differences import ABSENT, Difference
+from .analysis.family import family
+from .analysis.family_tree import Family, Kin, KinBranch, KinCandidate
+from .analysis.listing import TraceSummary, list_traces, summarize
+from .analysis.locate import branches_folder
+from .analysis.run_diff import PhaseDiff, TraceDiff
 from .errors import (
     NotATraceError,
     PatchError,
@@ -14,21 +18,17 @@ from .errors import (
     TraceNotFoundError,
     TraceWriteError,
 )
-from .family import family
-from .find import Blame
-from .follow import Follower
-from .kin import Family, Kin, KinBranch, KinCandidate
-from .listing import TraceSummary, list_traces, summarize
-from .patch import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
-from .record import FORMAT, Record
-from .relatives import branches_folder
-from .repair import Repair, repair
+from .file.blob import blob_reference, is_blob
+from .file.follow import Follower
+from .file.record import FORMAT, Record
+from .file.repair import Repair, repair
+from .file.store import SUFFIX
+from .file.writer import Durability, TraceWriter
+from .json_patch.apply import apply_patch, copy_json, escape, join_pointer, same_json, split_pointer
+from .json_patch.share import Change, changes_of, patched
 from .replay import Replay, replay
-from .share import Change, changes_of, patched
 from .step import Effect, Step
-from .store import SUFFIX
 from .trace import Trace
-from .writer import Durability, TraceWriter
 
 __all__ = [
     "ABSENT",

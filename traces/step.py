@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from .errors import TraceCorruptError
-from .history import History
-from .record import BEAT, Record
-from .share import Change, changes_of
+from .file.record import BEAT, Record
+from .json_patch.share import Change, changes_of
+from .states.history import History
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,24 +7,24 @@ from typing import Any, Protocol, Self, TypeVar, overload
 
 import orjson
 
-from .bases import Bases, Member
-from .blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
-from .check import check_structure
-from .diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
+from .analysis.blame import Blame, blame
+from .analysis.locate import find_relative
+from .analysis.run_diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
 from .errors import TraceCorruptError, TraceError, TraceNotFoundError
-from .find import Blame, blame
-from .fold import Fold, commit_offset, count_commits, plan_state
-from .history import History
-from .lines import Lines
-from .lock import lock_holder
-from .opening import read_file
-from .record import Record
-from .relatives import find_relative
-from .schema import DEPTH, is_shallow
-from .sequences import Records, Steps
+from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
+from .file.check import check_structure
+from .file.lines import Lines
+from .file.lock import lock_holder
+from .file.opening import read_file
+from .file.record import Record
+from .file.schema import DEPTH, is_shallow
+from .file.store import SUFFIX, MemoryStore, trace_name
+from .file.tail import Ending, read_ending
+from .states.bases import Bases, Member
+from .states.fold import Fold, commit_offset, count_commits, plan_state
+from .states.history import History
 from .step import Step
-from .store import SUFFIX, MemoryStore, trace_name
-from .tail import Ending, read_ending
+from .views import Records, Steps
 
 State = TypeVar("State", covariant=True)
 _RESUME = b'\n{"kind":"resume",'

@@ -4,25 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .agent import Agent
-from .agent_task import AgentTask
-from .agent_warning import AgentWarning
-from .batching import Batch
+from .batch import Batch
 from .cache import cache_folder, configure
-from .calls import FunctionCall, FunctionDefinition, ToolCall, ToolChoice, ToolDefinition, ToolResponse
-from .chats import chat_problems, sanitize_orphan_tool_messages
-from .content import Content, ContentAudioInput, ContentImageUrl, ContentText
-from .converters import (
-    load_trajectory_jsonl,
-    trajectory_from_openai_format,
-    trajectory_to_jsonl_record,
-    trajectory_to_openai_format,
-    trajectory_to_rows,
-    trajectory_to_turns,
-)
-from .datasets_export import (
-    DatasetsMissingError,
-    trajectories_to_hf_dataset,
-)
+from .chat.content import Content, ContentAudioInput, ContentImageUrl, ContentText
+from .chat.messages import Message, Role
+from .chat.summarize import Summary, find_summarization_boundary, summarize_conversation
+from .chat.tool_calls import FunctionCall, FunctionDefinition, ToolCall, ToolChoice, ToolDefinition, ToolResponse
+from .chat.usage import Usage
+from .chat.validation import chat_problems, sanitize_orphan_tool_messages
 from .events import (
     AgentEnd,
     AgentError,
@@ -73,15 +62,19 @@ from .generators import (
     get_identifier,
     register_generator,
 )
-from .hooks import CountingHook, Hook, hook
-from .judging import AgentJudge, JudgementError, JudgeResult
-from .messages import Message, Role
-from .modes import ToolMode
-from .module import AgentLoop
-from .optional_hooks import (
+from .hooks.hook import CountingHook, Hook, hook
+from .hooks.ready_made import (
     summarize_when_long,
     tool_metrics,
 )
+from .hooks.stop_conditions import StopCondition, stop_condition
+from .judge import AgentJudge, JudgementError, JudgeResult
+from .loop.errors import (
+    RecordedError,
+)
+from .loop.module import AgentLoop
+from .loop.state import AgentFacts, AgentState
+from .modes import ToolMode
 from .reactions import (
     Continue,
     Fail,
@@ -92,11 +85,6 @@ from .reactions import (
     reaction_from_dict,
     reaction_to_dict,
 )
-from .recorded_errors import (
-    RecordedError,
-)
-from .state import AgentFacts, AgentState
-from .stop_conditions import StopCondition, stop_condition
 from .stopping import (
     any_tool_use,
     consecutive_errors,
@@ -112,7 +100,7 @@ from .stopping import (
     tool_output,
     tool_use,
 )
-from .summarizing import Summary, find_summarization_boundary, summarize_conversation
+from .task import AgentTask
 from .tools import (
     DEFAULT_CATCH_EXCEPTIONS,
     AgentInput,
@@ -147,8 +135,20 @@ from .tools import (
     tool_context,
     tool_method,
 )
-from .trajectory import Trajectory
-from .usage import Usage
+from .trajectory.converters import (
+    load_trajectory_jsonl,
+    trajectory_from_openai_format,
+    trajectory_to_jsonl_record,
+    trajectory_to_openai_format,
+    trajectory_to_rows,
+    trajectory_to_turns,
+)
+from .trajectory.datasets import (
+    DatasetsMissingError,
+    trajectories_to_hf_dataset,
+)
+from .trajectory.trajectory import Trajectory
+from .warnings import AgentWarning
 
 __all__ = [
     "DEFAULT_CATCH_EXCEPTIONS",

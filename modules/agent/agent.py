@@ -13,26 +13,26 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer
 from ...engine import Engine, RuntimeBudget
 from ...tasks import Task
 from ...traces import Trace
-from .agent_task import AgentTask
-from .batching import Batch, run_batch, stream_batch
-from .documents import plain
-from .engine_options import checked_options, engine_for
+from .batch import Batch, run_batch, stream_batch
+from .chat.json_forms import plain
+from .chat.messages import Message
 from .events import AgentEvent, AgentStep
 from .generators.backoff import Backoff
 from .generators.identifiers import get_generator, holds_secret
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
-from .hooks import Hook
-from .judging import AgentJudge
-from .messages import Message
+from .hooks.hook import Hook
+from .hooks.stop_conditions import StopCondition
+from .judge import AgentJudge
+from .loop.module import AgentLoop
+from .loop.setup import Setup
 from .modes import ToolMode
-from .module import AgentLoop
+from .options import checked_options, engine_for
 from .policy import as_policy, hooks_of
-from .running import Running, forked, resumed
-from .setup import Setup
-from .stop_conditions import StopCondition
+from .run import Running, forked, resumed
+from .task import AgentTask
 from .tools import Tool, Toolset, as_tools, discover_tools_on_obj
-from .trajectory import Trajectory
+from .trajectory.trajectory import Trajectory
 
 
 class Agent(BaseModel):

@@ -5,9 +5,9 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 from ...engine import emit
-from .documents import message_to_dict, messages_from, plain_object
-from .messages import Message
-from .recorded_errors import error_from_dict, error_text, error_to_dict, error_type
+from .chat.json_forms import message_to_dict, messages_from, plain_object
+from .chat.messages import Message
+from .loop.errors import error_from_dict, error_text, error_to_dict, error_type
 from .tools.errors import Stop, ToolSignal
 
 DENIED = "[POLICY DENIED]"

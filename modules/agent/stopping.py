@@ -20,11 +20,11 @@ from .events import (
     ToolError,
     ToolStep,
 )
-from .hooks import CountingHook, Hook
-from .matching import matcher
+from .hooks.hook import CountingHook, Hook
+from .hooks.patterns import matcher
+from .hooks.stop_conditions import StopCondition as StopCondition
+from .hooks.stop_conditions import stop_condition as stop_condition
 from .reactions import Finish, Reaction
-from .stop_conditions import StopCondition as StopCondition
-from .stop_conditions import stop_condition as stop_condition
 
 _Counted: TypeAlias = tuple[bool, Any]
 """Whether to stop, and what to remember."""

@@ -7,14 +7,14 @@ from pydantic import Field
 from ...engine import AgentModule, RuntimeBudget, child_state, effect, new_id, run_child, start_child, wait_child
 from ...tasks import Task
 from .agent import Agent
-from .messages import Message
-from .subagent_hooks import hooks_apart
-from .subagent_report import last_words, report
-from .subagent_types import SUBAGENT_TYPES, SubAgentType, type_named
+from .chat.messages import Message
+from .subagents.hooks import hooks_apart
+from .subagents.kinds import SUBAGENT_TYPES, SubAgentType, type_named
+from .subagents.report import last_words, report
 from .tools import Tool, Toolset, tool_method
 from .tools.context import ContextFact, CurrentTask
-from .tools.kept import keeping, kept
-from .trajectory import Trajectory
+from .tools.tool_state import keeping, kept
+from .trajectory.trajectory import Trajectory
 
 _OURS = "subagent"
 _KEPT = "subagents"

@@ -6,8 +6,8 @@ from typing import Any
 
 from mcp import types
 
-from ..agent.content import Content, ContentAudioInput, ContentImageUrl, ContentText
-from ..agent.messages import Message
+from ..agent.chat.content import Content, ContentAudioInput, ContentImageUrl, ContentText
+from ..agent.chat.messages import Message
 from ..agent.tools import ErrorModel, ToolOutcome
 
 TOOL_ERROR = "MCPToolError"

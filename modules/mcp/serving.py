@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from ...engine import new_id
 from ..agent.agent import Agent
-from ..agent.calls import ToolCall
+from ..agent.chat.tool_calls import ToolCall
 from ..agent.tools import Tool, Toolset, by_wire_name
 from .results import result_of
 from .stdin import ended_by_signals

@@ -4,7 +4,7 @@ import json
 from typing import Any, Literal
 
 from ...engine import NoRunError, call_info
-from ..agent.calls import ToolCall
+from ..agent.chat.tool_calls import ToolCall
 from ..agent.events import ToolStart
 from ..agent.reactions import Reaction, RetryWithFeedback
 from ..tools.human import approve_call

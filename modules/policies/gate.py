@@ -6,11 +6,11 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from ...engine import BudgetExceeded, DivergenceError, NoRunError, RunClosed, call_info, emit
-from ..agent.current import CurrentTurn, current_turn
 from ..agent.events import ToolStart
 from ..agent.hooks import Hook
+from ..agent.loop.current_turn import CurrentTurn, current_turn
+from ..agent.loop.errors import error_text, error_type
 from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
-from ..agent.recorded_errors import error_text, error_type
 from .approving import asked, said_twice
 from .judging import ProcessDecision, ProcessJudge
 from .rules import ToolRules, verdict_of

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 from ...errors import RefoldError
-from ..agent.calls import ToolCall
-from ..agent.compacting import capabilities_of
+from ..agent.chat.compaction import capabilities_of
+from ..agent.chat.messages import Message
+from ..agent.chat.tool_calls import ToolCall
 from ..agent.generators import GenerateParams, Generator, estimate_tokens, generate, get_generator, listening
 from ..agent.generators.backoff import Backoff
-from ..agent.messages import Message
 from .rubrics import SYSTEM, composed
 from .transcripts import rendered
 

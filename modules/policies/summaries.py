@@ -5,8 +5,8 @@ from hashlib import blake2b
 from xml.sax.saxutils import escape
 
 from ...engine import emit
+from ..agent.chat.messages import Message
 from ..agent.generators import GeneratorError, generate, listening
-from ..agent.messages import Message
 from ..agent.tools.truncation import cut_middle
 from .judging import ProcessJudge
 from .remembering import Remembered

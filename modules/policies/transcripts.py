@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 from xml.sax.saxutils import escape, quoteattr
 
-from ..agent.current import CurrentTurn
-from ..agent.messages import Message
+from ..agent.chat.messages import Message
+from ..agent.loop.current_turn import CurrentTurn
 from ..agent.tools.truncation import cut_middle
 
 TranscriptStrategy = Literal["rubric_only", "intent_only", "intent_plus_calls", "intent_plus_outputs_summary", "full"]

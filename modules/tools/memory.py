@@ -7,7 +7,7 @@ from pydantic import PrivateAttr
 
 from ...engine import NoRunError, call_info
 from ..agent.tools import Toolset, tool_method
-from ..agent.tools.kept import keeping, kept
+from ..agent.tools.tool_state import keeping, kept
 
 _NAME = "memory"
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from ...engine import emit
 from ..agent.tools import tool
-from ..agent.tools.kept import keeping, kept
+from ..agent.tools.tool_state import keeping, kept
 
 REPORT_EVENT = "report"
 """The event of the run that carries a report: `title` and `content`."""

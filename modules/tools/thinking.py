@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...engine import effect
 from ..agent.tools import tool
-from ..agent.tools.kept import keeping, kept
+from ..agent.tools.tool_state import keeping, kept
 
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 _ORDER: tuple[Status, ...] = ("in_progress", "pending", "completed", "cancelled")

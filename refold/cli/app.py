@@ -7,10 +7,10 @@ import typer
 
 from . import options as o
 from .agent.app import add_to as add_agent_commands
-from .exits import CommandWithCodes
-from .finding import RUNS, find_trace, find_traces, newest
-from .mcp_app import mcp_app
-from .trace_app import trace_app
+from .commands.mcp import mcp_app
+from .commands.trace.app import trace_app
+from .exit_codes import CommandWithCodes
+from .input.finding import RUNS, find_trace, find_traces, newest
 
 app = typer.Typer(
     help="Runs agents as folds: every run leaves a trace that can be replayed, verified, compared, resumed and forked.",
@@ -63,8 +63,8 @@ def run(
     traceback: o.Traceback = False,
 ) -> int:
     """Run a task, or the tasks of a file one after the other; the exit code is the worst one."""
-    from .inputs import is_task_file, read_inputs, read_tasks
-    from .running import Manner, Options, run_tasks
+    from .commands.run import Manner, Options, run_tasks
+    from .input.values import is_task_file, read_inputs, read_tasks
 
     budget = o.budget_of(max_steps, max_seconds, max_tokens, max_cost)
     tasks = read_tasks(target, objective, task, read_inputs(input or ()), budget)
@@ -106,9 +106,9 @@ def resume(
     traceback: o.Traceback = False,
 ) -> int:
     """Go on with a run from the last record of its trace; what has happened is not done again."""
-    from .inputs import read_json
-    from .resuming import NOTHING_SAID, Resume, resume_trace
-    from .running import Manner
+    from .commands.resume import NOTHING_SAID, Resume, resume_trace
+    from .commands.run import Manner
+    from .input.values import read_json
 
     wanted = Resume(
         value=read_json(value, "--value") if value is not None else NOTHING_SAID,
@@ -157,8 +157,8 @@ def fork(
     traceback: o.Traceback = False,
 ) -> int:
     """Run on from a state of another run, with something changed; that run stays as it is."""
-    from .forking import Fork, fork_trace, read_edits
-    from .running import Manner
+    from .commands.fork import Fork, fork_trace, read_edits
+    from .commands.run import Manner
 
     wanted = Fork(
         at=at,
@@ -190,7 +190,7 @@ def replay(
 
     Where no terminal is there, or with an option, steps are printed instead.
     """
-    from .replaying import replay_trace
+    from .commands.replay import replay_trace
 
     return replay_trace(find_trace(trace, traces) if trace else newest(traces), step, all, full, json)
 
@@ -212,6 +212,6 @@ def verify(
 
     Without TRACE, the newest in the folder of traces.
     """
-    from .verifying import verify_traces
+    from .commands.verify import verify_traces
 
     return verify_traces(find_traces(trace or [str(traces)], traces, all=all), module, trust or (), json)

@@ -11,7 +11,7 @@ from typer import Exit, TyperException
 from typer.main import get_command
 
 from ..errors import RefoldError
-from . import failures
+from . import errors as failures
 from .app import app
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from ..engine import AgentModule, Engine, MakesModule, RunResult, module_of
 from ..tasks import Task
 from ..traces import Trace
-from ..traces.differences import differences
+from ..traces.analysis.differences import differences
 from .folding import fold_with_jsonpatch
 
 

@@ -13,7 +13,7 @@ from ..engine import AgentModule, MakesModule, RunResult, RunStatus, WaitAnswere
 from ..errors import RefoldError
 from ..tasks import Task
 from ..traces import Record, Trace, TraceLockedError
-from ..traces.compare import make_patch
+from ..traces.json_patch.make import make_patch
 from .copies import Copies, FileCopies, MemoryCopies
 from .recovery import Answers, Recovery, maker
 

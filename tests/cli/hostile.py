@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from refold.cli import cli
-from refold.traces.record import write_line
+from refold.traces.file.record import write_line
 
 MODULE = '''
 import asyncio

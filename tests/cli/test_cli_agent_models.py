@@ -57,8 +57,8 @@ def test_words_are_written_as_they_come() -> None:
 @tool
 async def aside(text: str) -> str:
     """Asks another model."""
+    from refold.modules.agent.chat.messages import Message
     from refold.modules.agent.generators import generate
-    from refold.modules.agent.messages import Message
 
     return str(await generate(ScriptedGenerator([f"about {text}"]), [Message("user", text)]))
 
@@ -149,7 +149,7 @@ def test_a_real_client_streams_retries_and_needs_no_key_for_ones_own_server(proc
 def test_what_is_not_installed_is_told_before_anything_runs(
     refold: Command, monkeypatch: pytest.MonkeyPatch, lab: Path
 ) -> None:
-    monkeypatch.setattr("refold.cli.agent.making.find_spec", lambda name: None)
+    monkeypatch.setattr("refold.cli.agent.build.find_spec", lambda name: None)
     assert "pip install 'refold[agent]'" in refold("agent", "go", "--model", "openai/gpt-4o").err
     (lab / "s.json").write_text('["ok"]')
     ran = refold("agent", "go", "--model", "scripted:s.json", "--mcp", "x")

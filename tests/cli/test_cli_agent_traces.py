@@ -264,7 +264,7 @@ def test_other_modules_are_as_they_were(refold: Command, trace: Path) -> None:
 
 def test_a_newer_config_is_refused(refold: Command, adding: Path) -> None:
     from refold.cli.agent.config import AgentConfig
-    from refold.cli.failures import InputError
+    from refold.cli.errors import InputError
 
     with pytest.raises(InputError, match="the agent's wings"):
         AgentConfig.from_dict({"wings": 2})

@@ -20,8 +20,8 @@ from refold.cli import cli
 from refold.engine import ENDINGS
 from refold.errors import RefoldError
 from refold.modules.agent import Trajectory
-from refold.modules.agent.agent_warning import AgentWarning
-from refold.modules.agent.converters import load_trajectory_jsonl
+from refold.modules.agent.trajectory.converters import load_trajectory_jsonl
+from refold.modules.agent.warnings import AgentWarning
 from refold.traces import Trace, TraceNotFoundError
 
 ROUNDS = int(os.environ.get("REFOLD_HOSTILE_TRACES", "25"))

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from refold.cli.live import bar
-from refold.cli.progress import Done, Progress
+from refold.cli.render.live import bar
+from refold.cli.render.progress import Done, Progress
 from refold.traces import Record, TraceWriter
 
 

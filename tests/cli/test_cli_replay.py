@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.cli.keys import split_keys
-from refold.cli.pages import Pages
-from refold.cli.stepper import HELP, Stepper
+from refold.cli.commands.pages import Pages
+from refold.cli.commands.stepper import HELP, Stepper
+from refold.cli.input.keys import split_keys
 from refold.traces import Trace
 
 Command = Callable[..., Any]

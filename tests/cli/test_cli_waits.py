@@ -18,13 +18,13 @@ from pydantic import BaseModel, Field, TypeAdapter
 from rich.console import Console
 
 from refold import Trace
-from refold.cli.forms import fill
-from refold.cli.progress import Progress
-from refold.cli.requests import deadline_text, request_rows
-from refold.cli.schemas import described
-from refold.cli.wording import ASK, decision_text
-from refold.engine.answers import schema_problem
-from refold.engine.journal import ASK as ENGINE_ASK
+from refold.cli.input.forms import fill
+from refold.cli.input.requests import deadline_text, request_rows
+from refold.cli.input.schemas import described
+from refold.cli.render.progress import Progress
+from refold.cli.render.wording import ASK, decision_text
+from refold.engine.effects.journal import ASK as ENGINE_ASK
+from refold.engine.loop.json_schema import schema_problem
 from refold.traces import TraceWriter
 
 Command = Callable[..., Any]

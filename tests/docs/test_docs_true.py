@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from refold import ENDINGS, __version__
 from refold.cli.app import app
-from refold.traces.record import BEAT
-from refold.traces.schema import MEMBERS
+from refold.traces.file.record import BEAT
+from refold.traces.file.schema import MEMBERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

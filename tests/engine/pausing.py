@@ -40,8 +40,8 @@ from refold import (
     perform,
     perform_sync,
 )
-from refold.engine.answers import schema_problem
-from refold.engine.decision import json_schema
+from refold.engine.loop.decision import json_schema
+from refold.engine.loop.json_schema import schema_problem
 
 STEPS = 8
 

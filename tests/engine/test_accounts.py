@@ -31,10 +31,10 @@ from refold import (
     wait_child,
 )
 from refold.engine import engine as engine_file
-from refold.engine.budget import Account
-from refold.engine.lanes import frame_variable
-from refold.engine.resume import used_so_far
-from refold.engine.waits import Waits
+from refold.engine.effects.budget import Account
+from refold.engine.purity import frame_variable
+from refold.engine.run.resume import used_so_far
+from refold.engine.run.waits import Waits
 from refold.testing import scripted
 
 
@@ -259,7 +259,7 @@ def test_what_fails_around_the_run_is_its_end_too(
 
 
 def test_a_last_flush_that_fails_is_told_where_it_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.traces.store import FileStore
+    from refold.traces.file.store import FileStore
 
     def full(store: FileStore) -> None:
         raise OSError(28, "No space left on device")

@@ -20,7 +20,7 @@ from refold import (
     TraceWriteError,
     effect,
 )
-from refold.engine import runner
+from refold.engine.run import runner
 
 
 class Count(StateSchema):

@@ -31,8 +31,8 @@ from refold import (
     perform,
 )
 from refold.engine import Branch
-from refold.engine.resume import used_so_far
-from refold.engine.runner import BEAT_SECONDS
+from refold.engine.run.resume import used_so_far
+from refold.engine.run.runner import BEAT_SECONDS
 from refold.testing import FakeClock
 from refold.traces import family
 

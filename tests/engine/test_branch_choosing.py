@@ -228,6 +228,6 @@ def test_growing_again_what_could_not_be_grown_is_told(monkeypatch: pytest.Monke
             await branch.grow(branch.root)
         return await branch.grow(branch.root)
 
-    monkeypatch.setattr("refold.engine.worlds.Worlds.check", refuse)
+    monkeypatch.setattr("refold.engine.children.environments.Worlds.check", refuse)
     result = explore(Taking(insists), Eats(Decision.branch([eat("a"), eat("b")])))
     assert "candidate 0 was left before it had come to its end" in str(result.error)

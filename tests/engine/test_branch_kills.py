@@ -19,7 +19,7 @@ from test_wait_kills import Nursery
 from trees import children
 
 from refold import Trace
-from refold.engine.resume import used_so_far
+from refold.engine.run.resume import used_so_far
 from refold.traces import TraceWriter
 
 ROUNDS = int(os.environ.get("REFOLD_KILLS", "16"))

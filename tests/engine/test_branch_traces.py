@@ -25,7 +25,7 @@ from refold import (
     verify,
 )
 from refold.engine import Branch
-from refold.traces.store import FileStore
+from refold.traces.file.store import FileStore
 
 
 def test_replaying_and_verifying_a_branched_run_explores_nothing_anew(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from refold import (
     start_child,
     wait_child,
 )
-from refold.engine.resume import used_so_far
+from refold.engine.run.resume import used_so_far
 from refold.testing import check_resume
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -10,11 +10,12 @@ from typing import Any
 import orjson
 import pytest
 
-import refold.engine.commit as commit
-from refold.engine import leaves, shape
-from refold.engine.annotations import ModelShape
-from refold.engine.commit import fold_step
-from refold.engine.state import StateModel, StateSchema
+import refold.engine.state.commit as commit
+from refold.engine.state import containers as shape
+from refold.engine.state import scalars as leaves
+from refold.engine.state.commit import fold_step
+from refold.engine.state.fields import ModelShape
+from refold.engine.state.model import StateModel, StateSchema
 
 
 class Message(StateModel):

@@ -10,8 +10,6 @@ from typing import Any, Generic, TypeVar
 import orjson
 import pytest
 
-from refold.engine.commit import fold_step
-from refold.engine.draft_list import DraftList
 from refold.engine.errors import (
     DraftExpiredError,
     EngineOwnedFieldError,
@@ -19,7 +17,9 @@ from refold.engine.errors import (
     ReduceError,
     StateValueError,
 )
-from refold.engine.state import StateModel, StateSchema, dump
+from refold.engine.state.commit import fold_step
+from refold.engine.state.draft_list import DraftList
+from refold.engine.state.model import StateModel, StateSchema, dump
 
 T = TypeVar("T")
 

@@ -21,10 +21,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from refold.engine import unseen
-from refold.engine.commit import fold_step
-from refold.engine.state import StateModel, StateSchema, dump
-from refold.traces.patch import apply_patch
+from refold.engine.state import same_items as unseen
+from refold.engine.state.commit import fold_step
+from refold.engine.state.model import StateModel, StateSchema, dump
+from refold.traces.json_patch.apply import apply_patch
 
 
 class Note(StateModel):

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.engine.commit import fold_step
 from refold.engine.errors import (
     DraftExpiredError,
     EngineOwnedFieldError,
@@ -23,8 +22,9 @@ from refold.engine.errors import (
     ReduceError,
     StateValueError,
 )
-from refold.engine.frozen import FrozenDict, FrozenList
-from refold.engine.state import StateModel, StateSchema, dump
+from refold.engine.state.commit import fold_step
+from refold.engine.state.frozen import FrozenDict, FrozenList
+from refold.engine.state.model import StateModel, StateSchema, dump
 
 put: Any = setattr
 fields: Any = vars

@@ -32,11 +32,11 @@ from refold import (
     perform_as,
     perform_sync,
 )
-from refold.engine.commit import fold_step
-from refold.engine.frozen import FrozenDict
-from refold.engine.refs import json_form, request_digest
-from refold.engine.state import json_value
-from refold.engine.value_digest import value_digest
+from refold.engine.effects.state_refs import json_form, request_digest
+from refold.engine.state.commit import fold_step
+from refold.engine.state.digest import value_digest
+from refold.engine.state.frozen import FrozenDict
+from refold.engine.state.model import json_value
 
 
 def run(work: Any, steps: int = 1) -> Any:
@@ -323,7 +323,7 @@ def test_a_frozen_dict_keeps_its_digest() -> None:
 
 
 def test_a_history_of_2000_messages_is_a_few_bytes_and_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.engine import value_digest as module
+    from refold.engine.state import digest as module
 
     read: list[int] = []
     items = module._items

@@ -32,7 +32,7 @@ from refold import (
     perform_sync,
     rng,
 )
-from refold.traces.branching import begun_children, called_children
+from refold.traces.analysis.children import begun_children, called_children
 
 
 class Item(StateModel):

@@ -16,7 +16,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.engine.state import json_value
+from refold.engine.state.model import json_value
 
 
 class Part(StateModel):

@@ -18,10 +18,10 @@ from refold import (
     RunStatus,
     StateSchema,
 )
-from refold.engine.commit import fold_step
 from refold.engine.errors import StateValueError
-from refold.engine.passage import MAX_DEPTH
-from refold.engine.state import StateModel
+from refold.engine.state.commit import fold_step
+from refold.engine.state.freezer import MAX_DEPTH
+from refold.engine.state.model import StateModel
 
 
 class State(StateSchema):

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 from test_matching import Hook, Shop, Till, lawful
 
 from refold import Decision, Engine, Task, Trace, ask, emit, perform
-from refold.engine.redact import MIN_LENGTH, Redactor
-from refold.engine.unmarked import MARK, fits, text_fits
+from refold.engine.effects.redaction import MIN_LENGTH, Redactor
+from refold.engine.effects.unmarked import MARK, fits, text_fits
 
 SECRETS = ("correct-Horse/7777", "correct-Horse/7777-and-more", "pässword-ünd-so", "plain8ch", 'quo"te\\d <&> it')
 FORMS: dict[str, Callable[[str], str]] = {

@@ -34,11 +34,11 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
-from refold.engine.commit import fold_step
 from refold.engine.errors import StateDefinitionError, StateMigrationError, StateValueError
-from refold.engine.frozen import FrozenList
-from refold.engine.state import StateModel, StateSchema, dump
-from refold.traces.patch import apply_patch
+from refold.engine.state.commit import fold_step
+from refold.engine.state.frozen import FrozenList
+from refold.engine.state.model import StateModel, StateSchema, dump
+from refold.traces.json_patch.apply import apply_patch
 
 T = TypeVar("T")
 C = TypeVar("C", int, str)
@@ -459,7 +459,7 @@ FORWARD = """
 from __future__ import annotations
 from typing import Annotated, Literal
 from pydantic import Discriminator
-from refold.engine.state import StateModel, StateSchema
+from refold.engine.state.model import StateModel, StateSchema
 
 class Program(StateSchema):
     root: Add | None = None

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from refold.engine.commit import fold_step
 from refold.engine.errors import StateValueError
-from refold.engine.json_form import COMPARISON
-from refold.engine.state import StateModel, StateSchema, dump, json_value
-from refold.traces.compare import make_patch
-from refold.traces.patch import apply_patch
+from refold.engine.state.commit import fold_step
+from refold.engine.state.model import StateModel, StateSchema, dump, json_value
+from refold.engine.state.serialization import COMPARISON
+from refold.traces.json_patch.apply import apply_patch
+from refold.traces.json_patch.make import make_patch
 
 
 class Color(Enum):

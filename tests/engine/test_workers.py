@@ -24,7 +24,7 @@ from refold import (
     perform,
     perform_sync,
 )
-from refold.engine import workers
+from refold.engine.concurrency import threads as workers
 
 
 class Count(StateSchema):

@@ -9,7 +9,7 @@ import anyio
 from refold import effect
 from refold.modules.agent import Agent, FunctionGenerator, Generation, Message, ToolCall, Usage, tool
 from refold.modules.agent.generators import RateLimitedError
-from refold.modules.agent.generators.asking import generation_number
+from refold.modules.agent.generators.request_context import generation_number
 
 STEPS = 12
 USAGE = Usage(input_tokens=2, output_tokens=1, total_tokens=3, cost_usd=0.5)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold.modules.agent.matching import matcher
+from refold.modules.agent.hooks.patterns import matcher
 from refold.tasks import RunView, Task, evaluate_task, patterns
 
 BACKTRACKING = r"(?:a+)+$"

@@ -27,7 +27,7 @@ from refold import (
     perform,
     rng,
 )
-from refold.engine.journal import Journal
+from refold.engine.effects.journal import Journal
 from refold.testing import FakeClock, check_resume, scripted
 from refold.testing.resuming import PROPERTIES, _spread
 from refold.traces import TraceWriter
@@ -270,7 +270,7 @@ def test_3_forks_that_differ_are_found() -> None:
 
 
 def test_5_answers_that_are_taken_twice_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.engine import questions
+    from refold.engine.replay import unknown_effects as questions
 
     honest = questions._given
 
@@ -283,7 +283,7 @@ def test_5_answers_that_are_taken_twice_are_found(monkeypatch: pytest.MonkeyPatc
 
 
 def test_5_two_writers_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.traces import store
+    from refold.traces.file import store
 
     class Patient(AgentModule[Notes]):
         def init_state(self, task: str) -> Notes:

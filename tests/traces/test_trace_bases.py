@@ -21,8 +21,8 @@ from refold.traces import (
     repair,
     replay,
 )
-from refold.traces.compare import make_patch
-from refold.traces.relatives import find_relative
+from refold.traces.analysis.locate import find_relative
+from refold.traces.json_patch.make import make_patch
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, "a", "/~", '","state":', "\u2028"]),
@@ -246,7 +246,7 @@ def test_what_is_given_is_ones_own_or_shared() -> None:
 
 
 def test_a_thousand_children_read_their_parent_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from refold.traces.fold import Fold
+    from refold.traces.states.fold import Fold
 
     started: list[Any] = []
     init = Fold.__init__

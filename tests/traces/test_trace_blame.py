@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.traces import Trace, TraceWriter, copy_json, patched, share
-from refold.traces.compare import make_patch
-from refold.traces.find import _MISSING, _differences
+from refold.traces import Trace, TraceWriter, copy_json, patched
+from refold.traces.analysis.blame import _MISSING, _differences
+from refold.traces.json_patch import share
+from refold.traces.json_patch.make import make_patch
 
 LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["a", "b"])
 VALUES = st.recursive(

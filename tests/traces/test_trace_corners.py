@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from refold.traces import PatchError, Trace, TraceCorruptError, TraceWriter, apply_patch, same_json
-from refold.traces.branching import called_children
-from refold.traces.compare import Comparison, Span
-from refold.traces.fold import fold_patches
+from refold.traces.analysis.children import called_children
+from refold.traces.json_patch.make import Comparison, Span
+from refold.traces.states.fold import fold_patches
 
 WriteRun = Callable[..., Trace]
 

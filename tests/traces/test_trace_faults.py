@@ -8,8 +8,8 @@ import pytest
 
 from refold import TraceExistsError, TraceLockedError, TraceWriteError
 from refold.traces import TraceWriter
-from refold.traces.lock import lock_holder
-from refold.traces.store import FileStore
+from refold.traces.file.lock import lock_holder
+from refold.traces.file.store import FileStore
 
 NO_SPACE = OSError(28, "No space left on device")
 EVENT = {"name": "x", "data": {}}

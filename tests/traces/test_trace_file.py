@@ -24,7 +24,7 @@ from refold.traces import (
     TraceWriteError,
     TraceWriter,
 )
-from refold.traces.store import FileStore
+from refold.traces.file.store import FileStore
 
 WriteRun = Callable[..., Trace]
 HEADER: dict[str, Any] = {"format": 1, "run_id": "r", "versions": {}}

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from refold.traces import Trace, blob_reference
-from refold.traces.bases import Bases
-from refold.traces.history import History
-from refold.traces.record import write_line
+from refold.traces.file.record import write_line
+from refold.traces.states.bases import Bases
+from refold.traces.states.history import History
 
 Doc = tuple[str, int, dict[str, Any]]
 

@@ -17,7 +17,7 @@ from refold.traces import (
     same_json,
     split_pointer,
 )
-from refold.traces.fold import fold_patches
+from refold.traces.states.fold import fold_patches
 
 KEYS = st.sampled_from(["a", "b", "", "~", "/", "~1", "0", "1", "-", "é", "\u2028"])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 0.0, 2.5, "x", "", "\u2028"])

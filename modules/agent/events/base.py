@@ -6,11 +6,11 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..calls import ToolCall
-from ..documents import usage_from
-from ..messages import Message
-from ..recorded_errors import error_text
-from ..usage import Usage
+from ..chat.json_forms import usage_from
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall
+from ..chat.usage import Usage
+from ..loop.errors import error_text
 from .fields import Document, Messages, Metrics, Moment, OptionalError, OptionalGenerator, StepUsage
 from .masking import MASK, masked_arguments
 from .sinks import Sink, write_document

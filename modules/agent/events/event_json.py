@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....errors import RefoldError
-from ..agent_warning import AgentWarning
+from ..warnings import AgentWarning
 from .base import AgentEvent
 
 

@@ -5,14 +5,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainValidator
 
-from ..calls import ToolCall
-from ..documents import call_from, message_to_dict, messages_from, plain_object, usage_from, usage_to_dict
+from ..chat.json_forms import call_from, message_to_dict, messages_from, plain_object, usage_from, usage_to_dict
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall
+from ..chat.usage import Usage
 from ..generators.protocol import Generator
-from ..messages import Message
+from ..loop.errors import ERROR_SHOWN, error_to_dict, told_error
 from ..reactions import Reaction, reaction_from_dict
-from ..recorded_errors import ERROR_SHOWN, error_to_dict, told_error
 from ..tools.truncation import cut_middle
-from ..usage import Usage
 from .metrics import MetricSeries
 from .model_name import generator_from
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..chat.messages import Message
 from ..generators.errors import FatalGeneratorError
 from ..generators.generation import Generation
 from ..generators.params import GenerateParams
-from ..messages import Message
 
 
 class NamedGenerator:

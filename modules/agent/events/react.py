@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..recorded_errors import error_text
+from ..loop.errors import error_text
 from .base import AgentStep
 from .fields import OptionalReaction
 

@@ -1,10 +1,8 @@
 """Models that answer: litellm for real ones; scripts, functions and cassettes for tests and demos."""
 
 from .answers import Answer
-from .asking import generation_number, listening
 from .backoff import Backoff, Retry, with_backoff
 from .cassette import CassetteGenerator
-from .effect import generate, generation_effect
 from .errors import (
     CassetteMissError,
     ContextOverflowError,
@@ -19,9 +17,11 @@ from .estimate import estimate_tokens
 from .function import FunctionGenerator
 from .generation import CallDelta, Delta, Generation
 from .identifiers import GeneratorNameError, get_generator, get_identifier, register_generator
+from .journaled import generate, generation_effect
 from .litellm_generator import LiteLLMGenerator
 from .params import GenerateParams
 from .protocol import Capabilities, DescribedGenerator, Generator, StreamingGenerator
+from .request_context import generation_number, listening
 from .scripted import ScriptedGenerator
 
 __all__ = [

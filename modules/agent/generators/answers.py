@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, TypeAlias
 
-from ..calls import ToolCall
-from ..messages import Message
-from ..usage import Usage
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall
+from ..chat.usage import Usage
 from .errors import KINDS
 from .generation import Generation
 

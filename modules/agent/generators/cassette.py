@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from ....engine import NoRunError, call_info
-from ..messages import Message
+from ..chat.messages import Message
 from .cassette_file import CassetteFile, Entry, difference
 from .errors import CassetteMissError, ContextOverflowError, GeneratorError
 from .generation import Delta, Generation
 from .params import GenerateParams
-from .pieces import pieces
 from .protocol import Capabilities, DescribedGenerator, Generator
+from .stream_chunks import pieces
 
 
 class CassetteGenerator:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ....engine import make_redactor
-from ..messages import Message
+from ..chat.messages import Message
 from .errors import KINDS, ContextOverflowError, GeneratorError
 from .generation import Generation
 from .params import GenerateParams

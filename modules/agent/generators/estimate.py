@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..messages import Message
+from ..chat.messages import Message
 from .params import GenerateParams
 
 CHARACTERS_A_TOKEN = 4

@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from anyio import to_thread
 
-from ..messages import Message
+from ..chat.messages import Message
 from .answers import Answer, as_generation
-from .asking import generation_number
 from .generation import Delta, Generation
 from .params import GenerateParams
-from .pieces import pieces
 from .protocol import Capabilities
+from .request_context import generation_number
+from .stream_chunks import pieces
 
 AnswerFunction: TypeAlias = Callable[[Sequence[Message], GenerateParams], Answer | Awaitable[Answer]]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ....engine import StateModel
-from ..messages import Message
-from ..usage import Usage
+from ..chat.messages import Message
+from ..chat.usage import Usage
 
 
 class Generation(StateModel):

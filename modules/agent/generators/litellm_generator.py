@@ -6,16 +6,16 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ..chats import sanitize_orphan_tool_messages
-from ..messages import Message
-from ..usage import Usage
-from .aside import Aside, aside
-from .assembling import Assembler
-from .caching import mark_for_caching
+from ..chat.messages import Message
+from ..chat.usage import Usage
+from ..chat.validation import sanitize_orphan_tool_messages
+from .assembler import Assembler
 from .errors import GeneratorError, TransientGeneratorError
 from .generation import Delta, Generation
 from .litellm_loading import litellm_version, load_litellm, openai_client, preload_litellm
+from .loop_thread import Aside, aside
 from .params import GenerateParams
+from .prompt_caching import mark_for_caching
 from .protocol import Capabilities
 from .provider_errors import provider_error_of
 from .wire import Wire, reading

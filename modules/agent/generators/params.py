@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from ....engine import StateModel
-from ..calls import ToolChoice, ToolDefinition
+from ..chat.tool_calls import ToolChoice, ToolDefinition
 
 
 class GenerateParams(StateModel):

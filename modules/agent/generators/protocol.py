@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from ....engine import StateModel
-from ..messages import Message
+from ..chat.messages import Message
 from .generation import Delta, Generation
 from .params import GenerateParams
 

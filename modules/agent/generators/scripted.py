@@ -6,15 +6,15 @@ from typing import Any
 
 from ....engine import NoRunError, call_info
 from ....tasks.safe_yaml import YAMLError, load_yaml
-from ..messages import Message
-from ..usage import Usage
+from ..chat.messages import Message
+from ..chat.usage import Usage
 from .answers import as_generation
-from .asking import generation_number
 from .errors import ScriptExhaustedError
 from .generation import Delta, Generation
 from .params import GenerateParams
-from .pieces import pieces
 from .protocol import Capabilities
+from .request_context import generation_number
+from .stream_chunks import pieces
 
 
 class ScriptedGenerator:

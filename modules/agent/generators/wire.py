@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from .assembling import Assembler
+from .assembler import Assembler
 from .errors import TransientGeneratorError
 from .generation import Delta
 from .provider_errors import provider_error_of

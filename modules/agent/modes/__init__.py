@@ -1,8 +1,8 @@
 """Tool modes: how tools are told to a model, how its calls are read, and how their results go back."""
 
-from .api import FALLBACK, choose_mode, mode_after_error
 from .conversation import TEXT_MODES, Answer, Prompt, feedback_on, prompt_for, read_answer
 from .mode import FoundCall, Problem, Reading, TextMode, ToolMode
+from .selection import FALLBACK, choose_mode, mode_after_error
 
 __all__ = [
     "FALLBACK",

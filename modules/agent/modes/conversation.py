@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from ..calls import ToolCall, ToolDefinition
-from ..content import Content, ContentText
-from ..messages import Message
+from ..chat.content import Content, ContentText
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall, ToolDefinition
 from .json_mode import JsonMode
 from .markup import escape_attribute
 from .mode import Problem, Reading, TextMode, ToolMode

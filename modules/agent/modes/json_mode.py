@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ..calls import ToolCall, ToolDefinition
+from ..chat.tool_calls import ToolCall, ToolDefinition
+from .cutting import cut
 from .jsontext import call_in, call_object, listed, names_of, objects
 from .mode import FoundCall, Problem, Reading
-from .spans import cut
 
 _KEYS = ("parameters", "arguments")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..calls import ToolCall, ToolDefinition
+from ..chat.tool_calls import ToolCall, ToolDefinition
 from .mode import FoundCall, Problem
 
 _DECODER = json.JSONDecoder(strict=False)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ..calls import ToolCall, ToolDefinition
+from ..chat.tool_calls import ToolCall, ToolDefinition
 
 ToolMode = Literal["auto", "api", "xml", "json", "json-in-xml", "json-with-tag", "pythonic"]
 """How a model is told of tools and how its calls are read.

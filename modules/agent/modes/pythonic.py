@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..calls import ToolCall, ToolDefinition
+from ..chat.tool_calls import ToolCall, ToolDefinition
+from .cutting import cut
 from .jsontext import arguments_json, dumped, listed
 from .mode import FoundCall, Problem, Reading
-from .spans import cut
 
 _NAME = re.compile(r"""\s*([^\s\[\](){}'",=#]+)\s*\(""")
 _GIVEN_BY_NAME = re.compile(r"\s*(?:\w+\s*=|\*\*)")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from ..calls import ToolCall, ToolDefinition
+from ..chat.tool_calls import ToolCall, ToolDefinition
+from .cutting import cut
 from .jsontext import arguments_json, call_in, call_object, decode, dumped, is_cut_off, listed, matching_brace
 from .markup import Tag, escape_attribute, tag_of, tag_pattern, unescape
 from .mode import FoundCall, Problem, Reading
-from .spans import cut
 
 _TAG = tag_pattern(r"tool[-_]call")
 _LAYOUT = re.compile(r"(?:\s|<!\[CDATA\[|```[\w-]*(?=\s))*")

@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..calls import ToolCall, ToolDefinition
+from ..chat.tool_calls import ToolCall, ToolDefinition
+from .cutting import cut
 from .elements import ENTRY, ITEM, TYPES, Element, element_of
 from .jsontext import arguments_json, dumped
 from .markup import Tag, escape, escape_attribute, numbered_breaks, tag_pattern, tags
 from .mode import FoundCall, Problem, Reading
 from .schema_values import allowed_types, as_json, object_value, resolved, type_of
-from .spans import cut
 
 _CALL = tag_pattern("rg-tool-call")
 _HALF_TAG = re.compile(r"<rg-tool-call\s+name\s*=[^<>]*\Z")

@@ -1,7 +1,7 @@
 """Tools: functions that a model can call, their schemas, their results, and how the engine runs them."""
 
 from .actions import action_for
-from .collecting import actions_of, as_tools, by_wire_name
+from .as_tools import actions_of, as_tools, by_wire_name
 from .context import (
     AgentInput,
     Config,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....engine import Action, DecisionError
-from ..calls import ToolCall
+from ..chat.tool_calls import ToolCall
 from .output import clean
 
 RAW_ARGUMENTS = "$arguments"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from ....errors import RefoldError
-from ..calls import ToolCall
+from ..chat.tool_calls import ToolCall
 from ..within import Within
 
 _NONE: Any = object()

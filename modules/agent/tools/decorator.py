@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import overload
 
-from .making import names_around
+from .from_function import names_around
 from .tool import Catch, P, R, Tool
 
 

@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from ....engine import now
 from ..cache import cache_folder
-from ..content import ContentText
+from ..chat.content import ContentText
 from .outcome import ToolOutcome
 from .truncation import cut_middle
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from ....engine import ActionResult
 from ....errors import RefoldError
-from ..content import Content, content_part
-from ..documents import usage_from, usage_to_dict
-from ..messages import Message
-from ..usage import Usage
+from ..chat.content import Content, content_part
+from ..chat.json_forms import usage_from, usage_to_dict
+from ..chat.messages import Message
+from ..chat.usage import Usage
 from .errors import ErrorModel
 from .truncation import cut_middle
 

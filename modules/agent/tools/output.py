@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from ..content import CONTENT_TYPES, ContentText
-from ..messages import Message
+from ..chat.content import CONTENT_TYPES, ContentText
+from ..chat.messages import Message
 from .errors import ErrorModel, ToolSignal
 from .outcome import ToolOutcome
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, ParamSpec, S
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr
 
 from ....engine import NoRunError, call_info, effect, perform
-from ..calls import FunctionDefinition, ToolCall, ToolDefinition
-from ..messages import Message
+from ..chat.messages import Message
+from ..chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from .actions import action_for, text_of_args
-from .calling import awaited, called, marks_of
 from .docstrings import description_of
 from .errors import catch_policy
-from .making import is_async, name_of, names_around, refuse_generators
+from .execution import awaited, called, marks_of
+from .from_function import is_async, name_of, names_around, refuse_generators
 from .names import wire_name
 from .outcome import ToolOutcome
 from .schema import Parameters, parameters_of, visible, with_context

@@ -9,7 +9,7 @@ from pydantic_core import PydanticUndefined
 
 from .context import Config
 from .method import ToolMethod
-from .reentry import Entry, make_reentrant
+from .reentrant_context import Entry, make_reentrant
 from .tool import Tool
 
 

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ...agent.calls import ToolCall
+from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import current_tool_call
 from ...tools.addresses import Address, meant_by
 from ...tools.fetching import use_fetch

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from ...agent.calls import ToolCall
-from ...agent.documents import plain
+from ...agent.chat.json_forms import plain
+from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for
 from .rule import Call, Rule, covers_line, is_command
 

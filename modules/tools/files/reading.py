@@ -5,7 +5,7 @@ import mimetypes
 from typing import Annotated, Any
 
 from ....engine import effect
-from ...agent.content import ContentImageUrl
+from ...agent.chat.content import ContentImageUrl
 from ...agent.tools import tool
 from .changing import Change, change_files, one_at_a_time
 from .listing import tree

@@ -4,7 +4,7 @@ from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
 from ....engine import NoRunError, call_info, effect, new_id
-from ...agent.calls import ToolCall
+from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for, current_tool_call, tool
 from .handlers import UserCancelled, put
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from .. import options as o
-from ..exits import CommandWithCodes
-from ..finding import RUNS
+from ..exit_codes import CommandWithCodes
+from ..input.finding import RUNS
 from . import options as a
 
 
@@ -49,11 +49,11 @@ def agent(
     Every run leaves a trace that can be replayed, verified, resumed and forked with no further options.
     """
     from ...modules.agent.generators import LiteLLMGenerator
-    from ..inputs import read_text_or_file
-    from ..running import Manner, hushed
-    from .continuing import conversation
+    from ..commands.run import Manner, hushed
+    from ..input.values import read_text_or_file
+    from .build import make
     from .goal import Limits, run_goal
-    from .making import make
+    from .history import conversation
 
     config = _config(locals(), text=read_text_or_file(instructions, "--instructions"))
     manner = Manner(quiet, json, traceback)
@@ -91,9 +91,9 @@ def tools(
     traceback: o.Traceback = False,
 ) -> int:
     """List the tools that an agent with these options would see: the names that its model knows, and what they take."""
-    from ..running import Manner, hushed
+    from ..commands.run import Manner, hushed
+    from .build import make
     from .listing import list_tools
-    from .making import make
 
     config = _config(locals())
     with hushed(Manner(as_json=json)):
@@ -109,7 +109,7 @@ def add_to(app: typer.Typer) -> None:
 
 def _config(given: dict[str, Any], text: str | None = None) -> Any:
     """The config of a command's options."""
-    from ..failures import InputError
+    from ..errors import InputError
     from .config import AgentConfig
     from .tools import standard_names
 

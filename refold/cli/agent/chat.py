@@ -9,17 +9,17 @@ from rich.text import Text
 
 from ...errors import RefoldError
 from ...modules.agent import Trajectory
-from ..exits import meaning, worst
-from ..failures import BAD_INPUT, one_line
-from ..out import console, say, write_json
-from ..panel import usage_text
-from ..running import Manner, folder, hushed
-from ..summary import Summary
-from ..text import brief, clean
-from ..wording import status_text
+from ..commands.run import Manner, folder, hushed
+from ..errors import BAD_INPUT, one_line
+from ..exit_codes import meaning, worst
+from ..render.output import console, say, write_json
+from ..render.panel import usage_text
+from ..render.summary import Summary
+from ..render.text import brief, clean
+from ..render.wording import status_text
+from .build import Made
 from .commands import COMMANDS, Chat, Leave
 from .goal import Limits, introduce, one_turn
-from .making import Made
 from .reading import Lines
 from .session import TERMINATED, Session, Turn
 

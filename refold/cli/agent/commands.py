@@ -8,15 +8,15 @@ from pathlib import Path
 
 from rich.text import Text
 
-from ..failures import InputError
-from ..out import console, say
-from ..running import Manner
-from ..text import brief, clean, count_text
-from .continuing import save
+from ..commands.run import Manner
+from ..errors import InputError
+from ..render.output import console, say
+from ..render.text import brief, clean, count_text
+from .build import policy_of
+from .continue_run import settled
 from .goal import Limits
-from .going_on import settled
+from .history import save
 from .listing import offered, tool_lines
-from .making import policy_of
 from .session import Session, Turn
 from .view import AgentView
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...modules.agent.events.masking import MASK, is_secret, masked
-from ..failures import InputError
+from ..errors import InputError
 
 KEY = "agent"
 """The member of a task's metadata that holds it."""

@@ -9,13 +9,13 @@ from rich.text import Text
 from ...modules.agent import Trajectory
 from ...tasks import Task
 from ...traces import Durability
-from ..failures import InputError
-from ..out import console, say, write_json
-from ..running import Manner, folder, hushed, tell
-from ..summary import Summary
-from ..text import clean
+from ..commands.run import Manner, folder, hushed, tell
+from ..errors import InputError
+from ..render.output import console, say, write_json
+from ..render.summary import Summary
+from ..render.text import clean
+from .build import Made
 from .config import KEY
-from .making import Made
 from .session import Session, Turn
 from .view import AgentView
 

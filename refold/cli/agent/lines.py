@@ -23,8 +23,8 @@ from ...modules.agent import (
     action_for,
 )
 from ...modules.agent.events.masking import masked_arguments
-from ...modules.agent.recorded_errors import error_type
-from ..text import brief, clean, cut, seconds_text, value_text
+from ...modules.agent.loop.errors import error_type
+from ..render.text import brief, clean, cut, seconds_text, value_text
 
 RESULT_LINES = 6
 """How many lines of a result are shown: the first, and of an error the last as well."""

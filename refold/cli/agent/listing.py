@@ -6,11 +6,11 @@ from typing import Any
 from rich.text import Text
 
 from ...modules.agent import Agent, Tool
-from ..out import console, say, write_json
-from ..running import Manner, hushed
-from ..schemas import described, fields
-from ..text import brief, clean, count_text
-from .making import Made
+from ..commands.run import Manner, hushed
+from ..input.schemas import described, fields
+from ..render.output import console, say, write_json
+from ..render.text import brief, clean, count_text
+from .build import Made
 from .session import Session
 
 

@@ -4,8 +4,8 @@ import contextlib
 import sys
 from collections.abc import Iterable
 
-from ..out import can_ask
-from ..text import clean
+from ..render.output import can_ask
+from ..render.text import clean
 
 PROMPT = "> "
 

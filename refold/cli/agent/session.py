@@ -19,11 +19,11 @@ from ...engine import RunResult, WaitRequest
 from ...modules.agent import Agent, Trajectory
 from ...modules.agent.generators import listening
 from ...traces import Trace
-from ..asking import ask_person
-from ..exits import exit_code
-from ..out import can_ask
-from ..summary import Summary
-from .making import Made
+from ..exit_codes import exit_code
+from ..input.questions import ask_person
+from ..render.output import can_ask
+from ..render.summary import Summary
+from .build import Made
 from .view import AgentView
 
 _TICK = 1.0

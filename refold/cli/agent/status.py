@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..text import brief
+from ..render.text import brief
 
 
 class StatusLine:

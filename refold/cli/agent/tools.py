@@ -18,8 +18,8 @@ from ...modules.agent.tools import (
     as_tools,
     discover_tools_on_obj,
 )
-from ..failures import InputError, one_line
-from ..importing import load_object, made
+from ..errors import InputError, one_line
+from ..input.importing import load_object, made
 
 if TYPE_CHECKING:
     from ...modules.capabilities import Capability

@@ -21,13 +21,13 @@ from ...modules.agent import (
     UserInputRequired,
 )
 from ...modules.agent.generators import Delta
-from ...modules.agent.projecting import Projector
 from ...modules.agent.reactions import DENIED
+from ...modules.agent.trajectory.projector import Projector
 from ...traces import Record
-from ...traces.record import BEAT
-from ..live import note
-from ..out import is_terminal, say
-from ..text import brief, clean
+from ...traces.file.record import BEAT
+from ..render.live import note
+from ..render.output import is_terminal, say
+from ..render.text import brief, clean
 from .lines import event_lines
 from .status import StatusLine
 from .words import rest_of, sure_words

@@ -25,9 +25,9 @@ from refold.modules.agent import (
     Trajectory,
     tool,
 )
+from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.subagent import SubAgentToolset
 from refold.modules.agent.tools import AgentInput
-from refold.modules.agent.usage import Usage
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "engine"))
 pausing: Any = import_module("pausing")

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from refold import Trace
-from refold.engine import state as states
+from refold.engine.state import model as states
 
 ROOT = Path(__file__).parents[3]
 

@@ -20,7 +20,7 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.chats import INTERRUPTED, chat_problems
+from refold.modules.agent.chat.validation import INTERRUPTED, chat_problems
 
 
 @tool

@@ -9,8 +9,9 @@ from pydantic import BaseModel
 from refold import Engine, ask_sync
 from refold.modules.agent import ScriptedGenerator, Stop, tool
 from refold.modules.agent.agent import Agent
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.chats import chat_problems
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     AgentError,
@@ -28,9 +29,8 @@ from refold.modules.agent.events import (
     ToolStep,
 )
 from refold.modules.agent.hooks import CountingHook, Hook, hook
-from refold.modules.agent.messages import Message
+from refold.modules.agent.hooks.stop_conditions import StopCondition
 from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
-from refold.modules.agent.stop_conditions import StopCondition
 from refold.modules.agent.trajectory import Trajectory
 
 pytestmark = pytest.mark.anyio

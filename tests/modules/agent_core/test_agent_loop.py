@@ -4,10 +4,10 @@ from typing import Any
 
 from refold import Engine, RunResult
 from refold.modules.agent import ScriptedGenerator, tool
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.chats import chat_problems
-from refold.modules.agent.module import AgentLoop
-from refold.modules.agent.setup import Setup
+from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.chat.validation import chat_problems
+from refold.modules.agent.loop.module import AgentLoop
+from refold.modules.agent.loop.setup import Setup
 
 
 @tool

@@ -22,8 +22,8 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.projecting import Projector, events_of
 from refold.modules.agent.tools import ToolOutcome
+from refold.modules.agent.trajectory.projector import Projector, events_of
 
 pytestmark = pytest.mark.anyio
 

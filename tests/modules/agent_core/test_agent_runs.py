@@ -20,7 +20,6 @@ from refold.modules.agent import (
     tool,
     tool_method,
 )
-from refold.modules.agent.engine_options import known_options
 from refold.modules.agent.events import (
     AgentEnd,
     AgentEvent,
@@ -36,8 +35,9 @@ from refold.modules.agent.events import (
     UserInputRequired,
 )
 from refold.modules.agent.generators import RateLimitedError
-from refold.modules.agent.projecting import KEPT
+from refold.modules.agent.options import known_options
 from refold.modules.agent.reactions import Continue, Reaction, RetryWithFeedback
+from refold.modules.agent.trajectory.projector import KEPT
 
 pytestmark = pytest.mark.anyio
 

@@ -23,12 +23,12 @@ from refold.modules.agent import (
     tool,
     tool_method,
 )
+from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.events import AgentEnd, GenerationStep, ToolEnd, ToolStart
 from refold.modules.agent.hooks import CountingHook, Hook, hook
 from refold.modules.agent.reactions import Reaction
 from refold.modules.agent.subagent import SUBAGENT_TYPES, SubAgentToolset, create_subagent_tool
 from refold.modules.agent.tools import AgentInput
-from refold.modules.agent.usage import Usage
 
 pytestmark = pytest.mark.anyio
 USED = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=0.01)

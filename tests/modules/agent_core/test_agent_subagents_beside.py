@@ -19,8 +19,8 @@ from refold.modules.agent import (
     Trajectory,
     tool,
 )
+from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.subagent import SubAgentToolset
-from refold.modules.agent.usage import Usage
 from refold.modules.policies import HeadlessSessionPolicy
 
 pytestmark = pytest.mark.anyio

@@ -39,7 +39,7 @@ from refold.modules.agent import (
 )
 from refold.modules.agent.events import AgentEnd, AgentEvent, AgentStart, GenerationStart, GenerationStep, ToolStart
 from refold.modules.agent.stopping import elapsed_time, no_new_tool_used, output, step_count, token_usage, tool_output
-from refold.modules.agent.tools.kept import keeping, kept
+from refold.modules.agent.tools.tool_state import keeping, kept
 
 pytestmark = pytest.mark.anyio
 USAGE = Usage(input_tokens=3, output_tokens=2, total_tokens=5, cost_usd=0.25)

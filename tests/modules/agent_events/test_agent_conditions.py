@@ -25,7 +25,7 @@ from refold.modules.agent.conditions import (
     tool_called,
 )
 from refold.modules.agent.events import AgentStart, GenerationError, MetricSeries
-from refold.modules.agent.recorded_errors import recorded_error
+from refold.modules.agent.loop.errors import recorded_error
 
 CALL = ToolCall.of("c1", "look", {"q": "a"})
 

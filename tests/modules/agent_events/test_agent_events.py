@@ -13,7 +13,6 @@ from event_strategies import Odd, events
 from hypothesis import given
 
 from refold.modules.agent import GenerateParams, Message, ScriptedGenerator, ToolCall, Usage
-from refold.modules.agent.agent_warning import AgentWarning
 from refold.modules.agent.events import (
     AgentEnd,
     AgentError,
@@ -42,8 +41,9 @@ from refold.modules.agent.events import (
     event_to_dict,
 )
 from refold.modules.agent.generators.errors import FatalGeneratorError
+from refold.modules.agent.loop.errors import RecordedError, recorded_error
 from refold.modules.agent.reactions import Fail, Finish, RetryWithFeedback
-from refold.modules.agent.recorded_errors import RecordedError, recorded_error
+from refold.modules.agent.warnings import AgentWarning
 
 GOLDEN = Path(__file__).parent / "golden" / "events.json"
 CALL = ToolCall.of("c1", "fetch", {"url": "http://x", "headers": {"Authorization": "Bearer abc"}, "api_key": "sk-1"})

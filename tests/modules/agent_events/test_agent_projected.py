@@ -25,9 +25,9 @@ from refold.modules.agent import (
 )
 from refold.modules.agent.events import AgentEvent, CompactionEvent, GenerationEnd, GenerationStart, GenerationStep
 from refold.modules.agent.generators import Backoff
-from refold.modules.agent.module import AgentLoop
+from refold.modules.agent.loop.module import AgentLoop
+from refold.modules.agent.loop.setup import Setup
 from refold.modules.agent.reactions import Continue, Fail, Finish, Retry, RetryWithFeedback
-from refold.modules.agent.setup import Setup
 
 
 @tool

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from refold.modules.agent.events import AgentStep, GenerationStep
-from refold.modules.agent.stop_conditions import always, and_, never, not_, or_
+from refold.modules.agent.hooks.stop_conditions import always, and_, never, not_, or_
 from refold.modules.agent.stopping import StopCondition, stop_condition
 
 STEPS = [GenerationStep(step=1), GenerationStep(step=2)]

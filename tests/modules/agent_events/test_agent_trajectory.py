@@ -22,7 +22,7 @@ from refold.modules.agent import (
     Usage,
     tool,
 )
-from refold.modules.agent.chats import chat_problems
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     AgentEvent,
@@ -38,9 +38,9 @@ from refold.modules.agent.events import (
     ToolStep,
 )
 from refold.modules.agent.hooks import hook
-from refold.modules.agent.module import AgentLoop
+from refold.modules.agent.loop.module import AgentLoop
+from refold.modules.agent.loop.setup import Setup
 from refold.modules.agent.reactions import Continue, Finish, Retry, RetryWithFeedback
-from refold.modules.agent.setup import Setup
 from refold.modules.agent.trajectory import Trajectory
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from refold import Action, AgentModule, Decision, Observation, StateSchema, emit
+from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.generators.backoff import Backoff, Retry
-from refold.modules.agent.generators.effect import generate
 from refold.modules.agent.generators.estimate import estimate_tokens
+from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.protocol import Generator
-from refold.modules.agent.messages import Message
 
 
 class Chat(StateSchema):

@@ -10,8 +10,8 @@ import pytest
 from chatting import Chatting
 
 from refold import Decision, Engine
+from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.generators.cassette import CassetteGenerator
-from refold.modules.agent.generators.effect import generate
 from refold.modules.agent.generators.errors import (
     CassetteMissError,
     ContextOverflowError,
@@ -19,10 +19,10 @@ from refold.modules.agent.generators.errors import (
     TransientGeneratorError,
 )
 from refold.modules.agent.generators.generation import Delta, Generation
+from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.protocol import Capabilities
 from refold.modules.agent.generators.scripted import ScriptedGenerator
-from refold.modules.agent.messages import Message
 
 
 def ask(generator: CassetteGenerator, *texts: str, **params: Any) -> Generation:

@@ -4,9 +4,9 @@ from chat_strategies import messages
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.chats import INTERRUPTED, chat_problems, sanitize_orphan_tool_messages
-from refold.modules.agent.messages import Message
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.chat.validation import INTERRUPTED, chat_problems, sanitize_orphan_tool_messages
 
 
 @given(st.lists(messages, max_size=8))

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import Decision, EffectError, Engine, RunResult, RunStatus, RuntimeBudget, StopReason, Trace
-from refold.modules.agent.chats import chat_problems
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.generators.answers import Answer
 from refold.modules.agent.generators.backoff import Backoff, Retry, with_backoff
-from refold.modules.agent.generators.effect import generate
 from refold.modules.agent.generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -30,9 +30,9 @@ from refold.modules.agent.generators.errors import (
 )
 from refold.modules.agent.generators.estimate import estimate_tokens, tokens_to_reserve
 from refold.modules.agent.generators.function import FunctionGenerator
+from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.scripted import ScriptedGenerator
-from refold.modules.agent.messages import Message
 from refold.testing import assert_replays
 
 QUICK = Backoff(base_factor=0.001)

@@ -17,13 +17,11 @@ from chatting import Chatting
 from model_server import Cuts, Fails, Hangs, ModelServer, Raw, Reply, Says
 
 from refold import Engine, RunStatus, RuntimeBudget, StopReason
-from refold.modules.agent.calls import FunctionDefinition, ToolCall, ToolDefinition
-from refold.modules.agent.content import ContentImageUrl
-from refold.modules.agent.generators.aside import aside
-from refold.modules.agent.generators.asking import listening
+from refold.modules.agent.chat.content import ContentImageUrl
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from refold.modules.agent.generators.backoff import Backoff
 from refold.modules.agent.generators.cassette import CassetteGenerator
-from refold.modules.agent.generators.effect import generate
 from refold.modules.agent.generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -34,9 +32,11 @@ from refold.modules.agent.generators.errors import (
 )
 from refold.modules.agent.generators.generation import Delta, Generation
 from refold.modules.agent.generators.identifiers import get_generator
+from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.litellm_generator import LiteLLMGenerator
+from refold.modules.agent.generators.loop_thread import aside
 from refold.modules.agent.generators.params import GenerateParams
-from refold.modules.agent.messages import Message
+from refold.modules.agent.generators.request_context import listening
 
 pytestmark = [
     pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]"),
@@ -409,8 +409,8 @@ def getaddrinfo(host, *args, **kwargs):
 socket.getaddrinfo = getaddrinfo
 import anyio
 from refold.modules.agent.generators.identifiers import get_generator
-from refold.modules.agent.generators.effect import generate
-from refold.modules.agent.messages import Message
+from refold.modules.agent.generators.journaled import generate
+from refold.modules.agent.chat.messages import Message
 assert "litellm" not in sys.modules and "trio" not in sys.modules
 async def main():
     ticks = 0

@@ -11,14 +11,14 @@ from chat_strategies import messages, parts
 from hypothesis import given
 
 from refold import Action, AgentModule, Decision, Engine, FrozenStateError, Observation, StateSchema, StateValueError
-from refold.modules.agent.calls import (
+from refold.modules.agent.chat.content import Content, ContentAudioInput, ContentImageUrl, ContentText, content_part
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import (
     FunctionCall,
     FunctionDefinition,
     ToolCall,
     ToolDefinition,
 )
-from refold.modules.agent.content import Content, ContentAudioInput, ContentImageUrl, ContentText, content_part
-from refold.modules.agent.messages import Message
 from refold.testing import assert_replays
 
 

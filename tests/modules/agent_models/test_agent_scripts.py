@@ -9,12 +9,12 @@ import pytest
 from chatting import Chatting
 
 from refold import Engine, RunStatus
-from refold.modules.agent.calls import FunctionDefinition, ToolCall, ToolDefinition
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
+from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.generators.answers import as_generation
-from refold.modules.agent.generators.asking import generation_number, listening, numbered
 from refold.modules.agent.generators.backoff import Backoff
 from refold.modules.agent.generators.cassette import CassetteGenerator
-from refold.modules.agent.generators.effect import generate
 from refold.modules.agent.generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -30,12 +30,12 @@ from refold.modules.agent.generators.identifiers import (
     get_identifier,
     register_generator,
 )
+from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.litellm_generator import LiteLLMGenerator
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.protocol import Generator, StreamingGenerator
+from refold.modules.agent.generators.request_context import generation_number, listening, numbered
 from refold.modules.agent.generators.scripted import ScriptedGenerator
-from refold.modules.agent.messages import Message
-from refold.modules.agent.usage import Usage
 
 HELLO = [Message("user", "hello")]
 

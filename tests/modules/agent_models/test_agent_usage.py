@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.modules.agent.usage import Usage
+from refold.modules.agent.chat.usage import Usage
 
 counts = st.integers(0, 10**6)
 usages = st.builds(

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import pytest
 
 from refold.modules.agent import tool
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.content import ContentImageUrl, ContentText
-from refold.modules.agent.messages import Message
+from refold.modules.agent.chat.content import ContentImageUrl, ContentText
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.modes import (
     TEXT_MODES,
     Problem,

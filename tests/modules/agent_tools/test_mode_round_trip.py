@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold.modules.agent.calls import FunctionDefinition, ToolCall, ToolDefinition
-from refold.modules.agent.messages import Message
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from refold.modules.agent.modes import TEXT_MODES, ToolMode, prompt_for, read_answer
 
 MODES = list(TEXT_MODES)

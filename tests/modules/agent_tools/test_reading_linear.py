@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from refold.cli.agent.words import sure_words
-from refold.engine.redact import TOKEN_SHAPES
-from refold.engine.unmarked import text_fits
-from refold.modules.agent import judging, summarizing, tool
+from refold.engine.effects.redaction import TOKEN_SHAPES
+from refold.engine.effects.unmarked import text_fits
+from refold.modules.agent import judge as judging
+from refold.modules.agent import tool
+from refold.modules.agent.chat import summarize as summarizing
 from refold.modules.agent.events.masking import masked_arguments
 from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.modes.xml_mode import with_end

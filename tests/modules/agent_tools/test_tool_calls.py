@@ -20,8 +20,8 @@ from refold.modules.agent import (
     current_tool_call,
     tool,
 )
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.messages import Message
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
 
 
 def call(name: str = "t", arguments: Any = None, id: str = "c1") -> ToolCall:

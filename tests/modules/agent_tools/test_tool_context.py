@@ -20,7 +20,7 @@ from refold.modules.agent import (
     tool_context,
     tool_method,
 )
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 
 
 @tool

@@ -22,8 +22,8 @@ from refold.modules.agent import (
     tool_context,
     tool_method,
 )
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.messages import Message
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.modes import TEXT_MODES, ToolMode, prompt_for, read_answer
 
 

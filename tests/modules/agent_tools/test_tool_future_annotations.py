@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel
 
 from refold.modules.agent import Toolset, tool, tool_method
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 
 
 class Outer(BaseModel):

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from refold.modules.agent.content import ContentImageUrl, ContentText
-from refold.modules.agent.messages import Message
+from refold.modules.agent.chat.content import ContentImageUrl, ContentText
+from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.tools.outcome import ToolOutcome
 from refold.modules.agent.tools.output import outcome_of, text_of
 

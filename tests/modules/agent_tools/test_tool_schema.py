@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from refold.modules.agent import Tool, ToolDefinitionError, tool
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 
 
 class Size(Enum):

@@ -8,7 +8,7 @@ import pytest
 from capability_folders import put
 
 from refold.modules.agent import Agent, ScriptedGenerator
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.capabilities import Capability, load_capability
 from refold.modules.mcp import Header, HttpServerConfig, MCPServers, OAuthConfig
 

@@ -10,7 +10,7 @@ import pytest
 from capability_folders import AGENT, LOOKUP, MANIFEST, SKILL, put
 
 from refold.modules.agent import Agent, ScriptedGenerator, ToolEnd, configure
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.capabilities import (
     Capability,
     CapabilityError,

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import HttpServerConfig, MCPClient, MCPConnectionError, MCPStatus, mcp
 
 SERVER = str(Path(__file__).parent / "http_server.py")

@@ -19,7 +19,7 @@ import pytest
 from mcp.shared.auth import OAuthToken
 
 from refold.modules.agent import configure
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import FileTokenStorage, MCPAuthRequiredError, MCPClient, MCPStatus, OAuthConfig, mcp
 from refold.modules.mcp.login_page import LoginPage
 

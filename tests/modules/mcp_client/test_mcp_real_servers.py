@@ -14,8 +14,8 @@ from mcp import Client, StdioServerParameters, types
 
 from refold import WaitRequest
 from refold.modules.agent import Agent, ScriptedGenerator
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.content import ContentImageUrl
+from refold.modules.agent.chat.content import ContentImageUrl
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import MCPClient, MCPServers, mcp
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import types
 
-from refold.modules.agent.content import ContentAudioInput, ContentImageUrl, ContentText
+from refold.modules.agent.chat.content import ContentAudioInput, ContentImageUrl, ContentText
 from refold.modules.mcp.results import outcome_of, result_of
 
 TEXT = types.TextContent(text="t")
@@ -96,7 +96,7 @@ def test_what_was_received_can_be_served_again_and_means_the_same(content: list[
 
 
 def test_a_picture_at_an_address_is_served_as_its_address() -> None:
-    from refold.modules.agent.messages import Message
+    from refold.modules.agent.chat.messages import Message
 
     served = result_of(Message("tool", [ContentImageUrl.from_url("https://h/a.png")], tool_call_id="c1"))
     assert served.content == [types.TextContent(text="https://h/a.png")]

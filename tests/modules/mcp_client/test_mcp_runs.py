@@ -12,7 +12,7 @@ import pytest
 
 from refold import Engine, WaitRequest
 from refold.modules.agent import Agent, ScriptedGenerator
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import MCPClient, MCPServers, mcp
 
 RAW = str(Path(__file__).parent / "raw_server.py")

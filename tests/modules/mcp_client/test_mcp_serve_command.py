@@ -19,10 +19,10 @@ import pytest
 from components import component
 from mcp import Client, StdioServerParameters, types
 
+from refold.cli.commands.mcp_serve import tools_at
 from refold.cli.entry import cli
-from refold.cli.mcp_serving import tools_at
 from refold.modules.agent import by_wire_name
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import mcp
 
 WORDS = '''

@@ -10,7 +10,7 @@ from mcp import Client, StdioServerParameters, types
 
 from refold import effect
 from refold.modules.agent import Stop, Tool, Toolset, WireNameError, tool, tool_method
-from refold.modules.agent.content import ContentImageUrl
+from refold.modules.agent.chat.content import ContentImageUrl
 from refold.modules.mcp import MCPClient, as_mcp, mcp
 
 SERVED = """

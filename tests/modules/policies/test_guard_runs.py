@@ -27,7 +27,7 @@ from refold.modules.agent import (
     Usage,
     tool,
 )
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.generators import listening
 from refold.modules.policies import (
     GuardSessionPolicy,

@@ -7,9 +7,9 @@ import pytest
 
 from refold import Engine
 from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, ScriptedGenerator, tool
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.current import CurrentTurn
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.generators.protocol import Capabilities
+from refold.modules.agent.loop.current_turn import CurrentTurn
 from refold.modules.policies import GuardSessionPolicy, ProcessJudge
 from refold.modules.policies.rubrics import BUNDLED, FLOOR
 from refold.modules.policies.summaries import UNAVAILABLE

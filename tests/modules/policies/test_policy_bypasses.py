@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bypasses import CODE, COPIES, LONG, SHORT, VARIABLES, WRAPPERS, lines, quoted
 
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.policies import ToolRules
 from refold.modules.policies.rules.known import PROGRAMS
 from refold.modules.policies.rules.options import Spec

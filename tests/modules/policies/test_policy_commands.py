@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools.actions import RAW_ARGUMENTS
 from refold.modules.policies import ToolRules
 from refold.modules.policies.rules.commands import line_of

@@ -21,7 +21,7 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.policies import (
     GuardSessionPolicy,
     HeadlessSessionPolicy,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, tool
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.subagent import create_subagent_tool
 from refold.modules.policies import GuardSessionPolicy, HeadlessSessionPolicy, SessionPolicy
 from refold.modules.tools.human import ask_user

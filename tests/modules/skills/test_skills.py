@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from refold import Engine
 from refold.modules.agent import Agent, ScriptedGenerator, tool
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.skills import (
     Skill,
     SkillFileError,

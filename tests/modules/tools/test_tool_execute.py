@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold.modules.agent import Agent, ScriptedGenerator, tool
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.tools import Finished, Limits, LocalSandbox, execute, use_sandbox, use_workspace
 from refold.modules.tools.executing import _Hiding
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.policies import HeadlessSessionPolicy, InteractiveSessionPolicy, ToolRules
 from refold.modules.tools import FetchError, connection, fetch, fetching, markdown, web_extract
 from refold.modules.tools.addresses import clean_host, clean_url

@@ -20,7 +20,7 @@ from refold import (
     WaitRequest,
 )
 from refold.modules.agent import ToolOutcome, action_for, actions_of, tool
-from refold.modules.agent.calls import ToolCall
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.tools import (
     HumanInputResponse,
     HumanPrompt,

@@ -7,8 +7,8 @@ import pytest
 
 from refold import Engine
 from refold.modules.agent import Agent, ScriptedGenerator
-from refold.modules.agent.calls import ToolCall
-from refold.modules.agent.messages import Message
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.tools import default_tools, use_workspace
 
 

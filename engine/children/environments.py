@@ -1,0 +1,49 @@
+"""The environments of an exploration: each child works in a fork of its own, and the chosen one's files are adopted."""
+
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from ...tasks import Environment
+from ..errors import EngineUsageError
+
+
+class Worlds:
+    """Environments by place, the run's own at ""; forks are closed when the exploration is over."""
+
+    def __init__(self, own: Environment | None, *, shared: bool) -> None:
+        self._at: dict[str, Environment | None] = {"": own}
+        self._shared = shared
+        self._forks = AsyncExitStack()
+
+    def check(self) -> None:
+        """Raises EngineUsageError where children would write over each other's files."""
+        own = self._at[""]
+        if own is not None and not self._shared and "fork" not in own.capabilities:
+            raise EngineUsageError(
+                f"the {own.type!r} environment cannot be forked, so candidates would write over each other's files; "
+                "use a scratch environment, or allow it with Engine(shared_env=True)"
+            )
+
+    async def fork(self, place: str, child: str) -> Environment | None:
+        """The environment for a child that starts at a place, and has its own place."""
+        environment = self._at[place]
+        if environment is not None and not self._shared:
+            environment = await environment.fork()
+            self._forks.push_async_callback(environment.close)
+        self._at[child] = environment
+        return environment
+
+    async def adopt(self, place: str) -> None:
+        """Takes over the files of a place into the run's own environment."""
+        own, environment = self._at[""], self._at[place]
+        if own is not None and environment is not None and environment is not own:
+            await own.adopt(environment)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._forks.__aexit__(kind, error, traceback)

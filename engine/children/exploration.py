@@ -1,0 +1,305 @@
+"""How a branch is decided in a live run: candidates are weighed, or run as child runs, and the choice is written down.
+
+The strategy chooses; this is the tree that it works with. A budget that ends while it explores is handled here: the
+children are ended, and the best of those that had finished is taken.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from inspect import isawaitable
+from itertools import groupby
+from random import Random
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+from orjson import dumps
+
+from ..concurrency.several import several, the_one_of
+from ..effects.budget import EndedFromAbove
+from ..effects.call import leave
+from ..effects.context import Frame
+from ..endings import StopReason
+from ..errors import BudgetExceeded, DecisionError
+from ..loop.decision import Decision
+from ..loop.loop import Adopted
+from ..purity import reset_frame, set_frame
+from ..run.finish import with_reason
+from ..run.runner import Limit
+from ..state.model import StateSchema
+from ..strategies.choice import checked_choice, in_order, verdict
+from ..strategies.protocol import BranchStrategy, Node, Score
+from .candidates import ChildRuns
+from .environments import Worlds
+from .parent import Birth, ChildEnd, Earlier, Stand, child_id
+from .scores import ask_scores
+
+if TYPE_CHECKING:
+    from .explorer import Explorer
+
+_GOES_ON = frozenset((StopReason.max_steps, StopReason.budget_steps))
+"""The ends of a child whose state can still go on: it had done its number of steps."""
+_LAST_SECONDS = 1.0
+"""How long the children that had finished may still be rated once the budget is used up."""
+
+
+class _Cut(Exception):
+    """The budget ended the exploration."""
+
+
+class Exploration:
+    """One branch being decided: the `Branch` that a strategy works with."""
+
+    def __init__(
+        self,
+        explorer: "Explorer",
+        state: StateSchema,
+        decision: Decision,
+        nest: int,
+        again: bool,
+        worlds: Worlds,
+    ) -> None:
+        assert not isinstance(decision.candidates, int)
+        self._engine, runner = explorer.engine, explorer.runner
+        self._run = run = runner.run
+        self._worlds = worlds
+        self._nest = f"-{nest}" if nest else ""
+        self._name = f"{run.first_step + run.step}{self._nest}"
+        self.root = Node("", state, decision.candidates, run_id=run.run_id, step=run.step)
+        self.rng = Random(int.from_bytes(Frame(run, run.step, "branch").derive(f"branch|{self._name}")))
+        weight = runner.snapshot_bytes + runner.patch_bytes
+        self._nodes: dict[str, Node] = {"": self.root}
+        stand = Stand(run.run_id, run.step, state, run.state_hash, run.path, weight, run.redactor, run.reuse)
+        self._stands = {"": stand}
+        self._weights: dict[str, float] = {}
+        self._growing: dict[str, anyio.Event] = {}
+        self._earlier = Earlier.of(run.writer.trace()) if again else Earlier()
+        self.children = ChildRuns(self._engine, runner, self._earlier, type(explorer))
+        self._room = anyio.Semaphore(self._engine.max_children, fast_acquire=True)
+        self._cut: StopReason | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._chosen = False
+
+    async def decide(self, strategy: BranchStrategy) -> int | Adopted:
+        """Lets the strategy choose, writes its choice and gives it."""
+        run = self._run
+        chosen: Any = None
+        cancel_work, run.cancel_work = run.cancel_work, lambda: run.waits.in_loop(self._cut_off)
+        frame = Frame(run, run.step, "branch", None, f"{self._name}|".encode())
+        token = set_frame(frame)
+        try:
+            with anyio.CancelScope() as self._scope:
+                choosing: Any = strategy.choose(self)
+                if not isawaitable(choosing):
+                    raise DecisionError(f"{type(strategy).__name__}.choose must be a coroutine: async def choose(…)")
+                chosen = await choosing
+                if run.stopping is not None:  # a score may have kept to itself that the budget has ended
+                    self._cut_off()
+        except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised on
+            error = the_one_of([raised])
+            if isinstance(error, BudgetExceeded) and not isinstance(error, EndedFromAbove):
+                run.stopping = error
+                self._cut_off()
+            elif not isinstance(error, _Cut):
+                raise error from error.__cause__
+        finally:
+            reset_frame(token)
+            leave(frame.span)
+            self._scope = None
+            self._chosen = self._cut is None
+            if self._cut is None:
+                run.cancel_work = cancel_work
+        if self._cut is not None:
+            try:
+                chosen = await self._best_finished(strategy)
+            finally:
+                run.cancel_work = cancel_work
+        return await self._carried_out(strategy, chosen)
+
+    # what strategies call
+
+    async def grow(
+        self,
+        *nodes: Node,
+        candidates: Iterable[int] | None = None,
+        steps: int | None = None,
+        to_next_branch: bool = True,
+    ) -> list[Node]:
+        """See Branch.grow."""
+        if steps is not None and (type(steps) is not int or steps < 1):
+            raise DecisionError(f"children run for a whole number of steps, at least 1, got {steps!r}")
+        if self._cut is not None:
+            raise _Cut
+        asked = None if candidates is None else list(candidates)
+        for node in nodes:
+            self._check_known(node)
+        wanted = [(node, n) for node in nodes for n in (range(len(node.candidates)) if asked is None else asked)]
+        for node, number in wanted:
+            if not 0 <= number < len(node.candidates):
+                raise DecisionError(f"the node at {node.place!r} has no candidate {number!r}")
+        fresh = {_below(node, n): (node, n) for node, n in wanted if _below(node, n) not in self._growing}
+        self._growing.update({place: anyio.Event() for place in fresh})
+        try:
+            if fresh:
+                await self._grow(list(fresh.values()), Limit(steps, to_next_branch))
+        finally:
+            for place in fresh:
+                self._growing[place].set()  # also where none was begun: nobody shall wait for it
+        places = [_below(node, number) for node, number in wanted]
+        for place in places:
+            if place not in self._nodes:
+                await self._growing[place].wait()  # somebody else grows it
+            if place not in self._nodes:
+                raise DecisionError(f"candidate {place} was left before it had come to its end")
+        return [self._nodes[place] for place in places]
+
+    async def rate(self, *nodes: Node, score: Score) -> list[float]:
+        """See Branch.rate."""
+        for node in nodes:
+            self._check_known(node)
+
+        def take(place: str, value: float) -> None:
+            self._nodes[place].score = value
+
+        asked = {node.place: (node.state,) for node in nodes if node.score is None and node.lost is None}
+        await ask_scores(self._run, self._name, score, list(asked.items()), take, self._engine.max_children)
+        return [node.score if node.score is not None else float("-inf") for node in nodes]
+
+    async def weigh(self, node: Node, score: Score) -> list[float]:
+        """See Branch.weigh."""
+        self._check_known(node)
+        asked = [(_below(node, n), (node.state, each)) for n, each in enumerate(node.candidates)]
+        take, at_once = self._weights.__setitem__, self._engine.max_children
+        await ask_scores(self._run, self._name, score, asked, take, at_once)
+        return [self._weights[place] for place, _ in asked]
+
+    def _check_known(self, node: Node) -> None:
+        if self._chosen:
+            raise DecisionError("this branch is decided; a strategy works with the one that choose() is given")
+        if not isinstance(cast(object, node), Node):
+            raise DecisionError(f"grow() and rate() take nodes of the branch, got {node!r:.100}")
+        if self._nodes.get(node.place) is not node:
+            raise DecisionError(f"the node at {node.place!r} is not one of this branch")
+
+    # children
+
+    async def _grow(self, fresh: list[tuple[Node, int]], limit: Limit) -> None:
+        self._worlds.check()
+        births = [(node, self._birth(node, number, limit)) for node, number in fresh]
+        for node, group in groupby(births, lambda each: each[0]):
+            ids = [birth.run_id for _, birth in group]
+            if not set(ids) <= self._earlier.opened:
+                opened = {"place": node.place, "run": node.run_id, "children": ids}
+                self._run.write("branch", self._run.step, {"opened": opened})
+        await several([partial(self._bring, node, birth) for node, birth in births], self._engine.max_children)
+        for node, birth in births:
+            self._follow(_below(node, birth.number), birth)
+        if self._cut is not None:
+            raise _Cut
+
+    def _birth(self, node: Node, number: int, limit: Limit) -> Birth:
+        """What a child of a node is to be."""
+        stand = self._stands[node.place]
+        nest = self._nest if node is self.root else ""
+        run_id = child_id(stand.run_id, f"{stand.step}{nest}.{number}")
+        path = f"{stand.path}/{stand.state.current_step}{nest}.{number}"
+        reuse, model = stand.reuse, None
+        if reuse is not None and not reuse.live:
+            model = child_id(reuse.run_id, f"{reuse.at + stand.step}{nest}.{number}")
+        return Birth(run_id, stand, node.candidates[number], number, path, limit, None, model)
+
+    def _follow(self, place: str, birth: Birth) -> None:
+        """Goes on live, with all that comes after, where a child that took another's outcomes did."""
+        run, stand = self._run, self._stands.get(place)
+        went = stand.reuse.live_from if stand is not None and stand.reuse is not None else None
+        if run.reuse is not None and went is not None:
+            args = {"place": place, **{name: went[name] for name in ("step", "phase", "name")}}
+            run.reuse.end(run.step, "branch", birth.run_id, dumps(args), went["why"])
+
+    async def _bring(self, node: Node, birth: Birth) -> None:
+        """Runs one child and puts its end into the tree."""
+        try:
+            async with self._room:
+                if self._cut is not None:
+                    return
+                world = await self._worlds.fork(node.place, _below(node, birth.number))
+                end = await self.children.bring(replace(birth, environment=world))
+            if end.cut is not None:
+                self._cut = self._cut or end.cut
+                return
+            self._take(node, birth, end)
+        finally:
+            self._growing[_below(node, birth.number)].set()
+
+    def _take(self, node: Node, birth: Birth, end: ChildEnd) -> None:
+        place, failed = _below(node, birth.number), end.error is not None
+        self._stands[place] = end.stand
+        self._nodes[place] = Node(
+            place,
+            node.state if failed else end.stand.state,
+            () if failed else end.candidates,
+            birth.candidate,
+            node,
+            birth.run_id,
+            end.stand.step,
+            None if failed or end.reason in _GOES_ON else end.reason,
+            end.error,
+        )
+
+    # a budget that ends
+
+    def _cut_off(self) -> None:
+        """Ends the exploration for a budget: the children are ended, and the strategy is left."""
+        run = self._run
+        if self._scope is None or isinstance(run.stopping, EndedFromAbove):
+            return
+        self._cut = StopReason(run.stopping.reason) if run.stopping is not None else StopReason.budget_time
+        run.stopping = None
+        self.children.stop(EndedFromAbove(self._cut, f"the run that explores has used up its budget ({self._cut})"))
+        self._scope.cancel()
+
+    async def _best_finished(self, strategy: BranchStrategy) -> Node:
+        """The best of the children that had finished when the budget ended the exploration, the first of equals."""
+        assert self._cut is not None
+        finished = [node for node in in_order(self._nodes.values()) if node is not self.root and node.lost is None]
+        score = getattr(strategy, "score", None)
+        if score is not None:
+            with anyio.move_on_after(_LAST_SECONDS), suppress(BudgetExceeded):
+                await self.rate(*finished, score=score)
+            if not isinstance(self._run.stopping, EndedFromAbove):
+                self._run.stopping = None
+        if not finished:
+            why = f"no candidate had finished when the budget ({self._cut}) was"
+            self._run.stopping = BudgetExceeded(self._cut, why)
+            raise self._run.stopping
+        return max(finished, key=lambda node: node.score if node.score is not None else float("-inf"))
+
+    # the choice
+
+    async def _carried_out(self, strategy: BranchStrategy, chosen: Any) -> int | Adopted:
+        """Writes the choice, and carries it out."""
+        choice = checked_choice(strategy, chosen, self._nodes)
+        members = verdict(strategy, choice, self._nodes.values(), self._weights, self._cut)
+        if waited := self._run.waits.waited():
+            members["waited"] = waited
+        self._run.write("branch", self._run.step, members)
+        if isinstance(chosen, int):
+            return chosen
+        await self._worlds.adopt(chosen.place)
+        learnt, known = self._stands[chosen.place].redactor, self._run.redactor
+        if known is None:
+            self._run.redactor = learnt
+        elif learnt is not None:
+            known.learn(learnt)
+        return adopted(chosen.state, chosen.stop_reason)
+
+
+def _below(node: Node, number: int) -> str:
+    """The place of what a node's candidate leads to."""
+    return f"{node.place}.{number}" if node.place else str(number)
+
+
+def adopted(state: StateSchema, reason: str | None) -> Adopted:
+    """The state to adopt: one that ended its run ends the run that adopts it, for the same reason."""
+    return Adopted(state if reason is None else with_reason(state, StopReason(reason)))

@@ -1,0 +1,65 @@
+"""Asks a strategy's score, in a place of its own, so that what it performs is found again in any order."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from ..concurrency.several import several
+from ..effects.call import leave
+from ..effects.context import Frame
+from ..errors import DecisionError
+from ..purity import reset_frame, set_frame
+from ..run.live_run import LiveRun
+from ..strategies.protocol import Score
+
+
+async def ask_scores(
+    run: LiveRun,
+    branch: str,
+    score: Score,
+    asked: Sequence[tuple[str, tuple[Any, ...]]],
+    take: Callable[[str, float], None],
+    at_once: int,
+) -> None:
+    """Asks `score(*args)` for each (place, args) of a branch, and gives `take` each place's number as it comes.
+
+    Async scores are asked several at a time, others one after another. Raises DecisionError for what is no finite
+    number.
+    """
+
+    async def ask(place: str, args: tuple[Any, ...]) -> None:
+        frame = Frame(run, run.step, "branch", None, f"{branch}|{place}|".encode())
+        token = set_frame(frame)
+        try:
+            value: Any = score(*args)
+            if inspect.isawaitable(value):
+                value = await value
+        finally:
+            reset_frame(token)
+            leave(frame.span)
+        take(place, _finite(value, score, place))
+
+    if _is_async(score):
+        await several([lambda place=place, args=args: ask(place, args) for place, args in asked], at_once)  # type: ignore[misc]
+    else:
+        for place, args in asked:
+            await ask(place, args)
+
+
+def _is_async(score: Score) -> bool:
+    return inspect.iscoroutinefunction(score) or inspect.iscoroutinefunction(getattr(score, "__call__", None))  # noqa: B004
+
+
+def _finite(value: Any, score: Score, place: str) -> float:
+    if not isinstance(value, bool) and isinstance(value, Real):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("inf")
+        if isfinite(number):
+            return number
+    name = getattr(score, "__name__", type(score).__name__)
+    what = f"candidate {place}" if place else "the run's own state"
+    raise DecisionError(f"the score of {what} must be a finite number, {name} gave {value!r:.80}")

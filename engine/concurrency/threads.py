@@ -1,0 +1,286 @@
+"""Runs sync hooks, tools and effects in daemon threads that a deadline can leave behind.
+
+At most `MOST` are at work at a time, in all runs of the process; what comes then waits its turn. A thread that was left
+behind, or that waits for a person's answer, does not count.
+"""
+
+import asyncio
+import os
+import threading
+from asyncio import events
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+from ..errors import NoThreadError
+from .forks import end_child, forks
+
+try:
+    from sniffio import current_async_library_cvar as _loop_name
+except ImportError:  # then anyio looks for a running loop instead
+    _loop_name = None  # type: ignore[assignment]
+
+RUNNING: dict[int, Context] = {}
+"""The context of the job that each worker thread is doing, by the thread's ident."""
+MOST = 500
+"""How many jobs are at work at a time: each is a thread, and some thousand are more than many systems give."""
+_AGAIN_SECONDS = 0.01
+"""How long a job waits for a thread, on trio, before it tries again to start one."""
+
+
+_IDLE_SECONDS = 20.0
+"""How long a worker waits for its next job before it ends."""
+
+
+class _Job:
+    """One call handed to a worker, and the future that waits for it."""
+
+    __slots__ = ("context", "counts", "fn", "future", "kwargs", "left", "loop", "over", "queued")
+
+    def __init__(
+        self, fn: Callable[..., Any], kwargs: dict[str, Any], context: Context, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.fn = fn
+        self.kwargs = kwargs
+        self.context = context
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.counts = True
+        self.left = self.over = self.queued = False
+
+    def deliver(self, value: Any, error: BaseException | None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(value)
+        elif isinstance(error, StopIteration):
+            self.future.set_exception(RuntimeError("StopIteration left a sync function"))
+        else:
+            self.future.set_exception(error)
+
+
+class _Worker(threading.Thread):
+    """A daemon thread that does one job after another and goes back to the idle ones in between."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True, name="refold worker")
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
+
+    def run(self) -> None:
+        job: _Job | None = None
+        while True:
+            try:
+                job = self.jobs.get(timeout=_IDLE_SECONDS) if job is None else job
+            except Empty:
+                if _pool.retired(self):
+                    return
+                continue  # somebody has just taken this worker: its job is on the way
+            done, (value, error) = job, _done(job)
+            job = _pool.next(done, self)  # before the loop hears of it: then this thread has nothing more to do
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+                done.loop.call_soon_threadsafe(done.deliver, value, error)
+            del done, value, error
+
+
+def _done(job: _Job) -> tuple[Any, BaseException | None]:
+    value, error, began, ident = None, None, forks(), threading.get_ident()
+    RUNNING[ident] = job.context
+    try:
+        value = job.context.run(job.fn, **job.kwargs)
+    except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
+        error = raised
+    if forks() != began:
+        end_child(error)
+    RUNNING.pop(ident, None)
+    return value, error
+
+
+class _Pool:
+    """The workers of this process, and the jobs that wait for one."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all: a forked child has none of the threads."""
+        self._lock = threading.Lock()
+        self._idle: deque[_Worker] = deque()
+        self._waiting: deque[_Job] = deque()
+        self._at_work = 0
+
+    def give(self, job: _Job) -> None:
+        """Have a job done, now or once there is room. Raises NoThreadError where there never will be."""
+        with self._lock:
+            if job.counts:
+                if self._at_work >= MOST:
+                    self._queue(job)
+                    return
+                self._at_work += 1
+            worker = self._idle.pop() if self._idle else None
+        if worker is None:
+            worker = _Worker()
+            try:
+                worker.start()
+            except RuntimeError as error:  # can't start new thread
+                self._put_off(job, error)
+                return
+        worker.jobs.put(job)
+
+    def _put_off(self, job: _Job, error: RuntimeError) -> None:
+        with self._lock:
+            if job.counts:
+                self._at_work -= 1
+            if self._at_work < 1:
+                raise NoThreadError(f"this process can start no thread for sync code: {error}") from error
+            job.counts = True
+            self._queue(job)
+
+    def _queue(self, job: _Job) -> None:
+        job.queued = True
+        self._waiting.append(job)
+
+    def next(self, done: _Job, worker: _Worker) -> _Job | None:
+        """The job that a worker does after another; with none, it is idle."""
+        with self._lock:
+            done.over = True
+            if done.counts and not done.left:
+                self._at_work -= 1
+            found = self._taken()
+            if found is None:
+                self._idle.append(worker)
+            return found
+
+    def _taken(self) -> _Job | None:
+        while self._waiting and self._at_work < MOST:
+            job = self._waiting.popleft()
+            job.queued = False
+            if not job.left:
+                self._at_work += 1
+                return job
+        return None
+
+    def leave(self, job: _Job) -> None:
+        """Nobody waits for a job any more: it counts no longer, and is not begun where it was not."""
+        with self._lock:
+            if job.left or job.over:
+                return
+            job.left = True
+            if not job.counts or job.queued:
+                return
+        self._make_room()
+
+    def _make_room(self) -> None:
+        with self._lock:
+            self._at_work -= 1
+            job = self._taken()
+            if job is None:
+                return
+            self._at_work -= 1  # it is counted when it is given
+        self.give(job)
+
+    def retired(self, worker: _Worker) -> bool:
+        """Whether an idle worker was taken off; not where it was given a job meanwhile."""
+        with self._lock:
+            try:
+                self._idle.remove(worker)
+            except ValueError:
+                return False
+            return True
+
+    @contextmanager
+    def waits(self) -> "Iterator[None]":
+        """The thread that runs this waits for somebody else: others may be at work in its place."""
+        if threading.get_ident() not in RUNNING or not _is_worker():
+            yield
+            return
+        self._make_room()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_work += 1
+
+
+def _is_worker() -> bool:
+    return isinstance(threading.current_thread(), _Worker)
+
+
+_pool = _Pool()
+waits_in_thread = _pool.waits
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.clear)
+
+
+async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Runs `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, leaves the thread to itself.
+
+    Raises NoThreadError where the process can start no thread, and has none that it could wait for.
+    """
+    if events._get_running_loop() is None:
+        return await _in_thread_of_trio(fn, kwargs)
+    job = _Job(fn, kwargs, _context(), asyncio.get_running_loop())
+    job.counts = not _is_worker()  # a worker that waits for this one has its place
+    _pool.give(job)
+    try:
+        return await job.future
+    finally:
+        if job.future.cancelled():
+            _pool.leave(job)
+
+
+def _context() -> Context:
+    """A copy of the context for a thread: no event loop runs there, so that one can be started."""
+    context = copy_context()
+    if _loop_name is not None:
+        context.run(_loop_name.set, None)
+    return context
+
+
+_room: RunVar[anyio.Semaphore] = RunVar("refold_room")
+
+
+async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    context, began = _context(), list[bool]()
+
+    def work() -> tuple[Any]:  # in a tuple, since trio refuses a bare coroutine
+        began.append(True)
+        return (_tracked(context, fn, kwargs),)
+
+    try:
+        room = _room.get()
+    except LookupError:
+        room = anyio.Semaphore(MOST)
+        _room.set(room)
+    async with room:
+        while True:
+            try:
+                limiter = anyio.CapacityLimiter(1)
+                return (await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter))[0]
+            except RuntimeError as error:
+                if began:
+                    raise
+                if room.value == MOST - 1:
+                    raise NoThreadError(f"this process can start no thread for sync code: {error}") from error
+            await anyio.sleep(_AGAIN_SECONDS)
+
+
+def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    ident, before = threading.get_ident(), forks()
+    RUNNING[ident] = context
+    try:
+        value = context.run(fn, **kwargs)
+    except BaseException as error:
+        if forks() != before:
+            end_child(error)
+        raise
+    finally:
+        RUNNING.pop(ident, None)
+    if forks() != before:
+        end_child(None)
+    return value

@@ -1,0 +1,56 @@
+"""`bind`: carries a run along into a thread, each call of what is bound in a lane of its own."""
+
+import threading
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any, ParamSpec, TypeVar
+
+from ..errors import StateValueError
+from ..state.digest import value_digest
+from .lanes import Lane, frame_here, lane_in, set_lane
+from .state_refs import json_form
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def bind(fn: Callable[P, R]) -> Callable[P, R]:
+    """Carries the current run along into a thread: `Thread(target=bind(work))`.
+
+    What is bound may be called several times at once, as by `pool.map(bind(work), items)`. Calls with other arguments
+    are told apart by these, whichever comes first; of calls with equal ones, the effects belong to the first, the
+    second and so on. Bind each of them by itself where it matters which is which.
+    """
+    context = copy_context()
+    frame = frame_here()
+    lanes = None if frame is None else _Lanes(lane_in(frame).child(frame))
+
+    def bound(*args: P.args, **kwargs: P.kwargs) -> R:
+        own: Context = context.copy()
+        if lanes is not None:
+            own.run(set_lane, lanes.of(args, kwargs))
+        return own.run(fn, *args, **kwargs)
+
+    return bound
+
+
+class _Lanes:
+    """The lanes of the calls of one bound function."""
+
+    def __init__(self, first: Lane) -> None:
+        self._first = first
+        self._calls: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lane:
+        """The lane of one more call, with these arguments."""
+        name = self._first.name
+        if args or kwargs:
+            try:
+                form = json_form({"args": args, "kwargs": kwargs}, lambda name, value: None)
+                name += f":{value_digest(form)[:8].decode()}"
+            except StateValueError:
+                pass  # an argument that contains itself: the calls count as equal
+        with self._lock:
+            number = self._calls[name] = self._calls.get(name, -1) + 1
+        return Lane(self._first.frame, f"{name}+{number}" if number else name)

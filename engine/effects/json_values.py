@@ -1,0 +1,93 @@
+"""The JSON form of a result: what a module, and a replay, will see of what an effect or a tool gave."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from ...traces import is_blob
+from ..errors import CircularValueError, StateValueError
+from ..loop.decision import ActionResult, Observation
+from ..state.model import StateModel, json_value
+from .redaction import Redactor
+
+_TEXTUAL = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
+
+
+def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any:
+    """The value in frozen JSON form, by its declared type where it has one.
+
+    Raises StateValueError with the path of what JSON cannot carry: NaN, sets, bytes, objects, lone surrogates, ….
+    """
+    if returns is not None:
+        try:
+            value = returns.dump_python(value, mode="json", warnings="error")
+        except PydanticSerializationError as error:
+            reason = " ".join(str(error).split())
+            raise StateValueError(f"{label} is not of its declared type: {reason}") from None
+        return json_value(value, label)
+    kind = type(value)
+    if kind is str or kind is dict or kind is list:
+        try:
+            return json_value(value, label)
+        except CircularValueError:
+            raise
+        except StateValueError:
+            pass
+    try:
+        return json_value(_plain(value), label)
+    except RecursionError:
+        raise StateValueError(f"{label} nests too deep, or contains itself") from None
+
+
+def own_observation(value: Any, redactor: Redactor | None) -> Observation:
+    """What an `act` of the module's own gave, after its trip through JSON: what its replay will see.
+
+    Results that `super().act` gave have made the trip already. Raises StateValueError for what JSON cannot carry.
+    """
+    if not isinstance(value, Observation):
+        return Observation((), _clean(json_result(value, None, "the observation"), redactor))
+    for result in value.results:
+        if not isinstance(result, ActionResult):
+            raise StateValueError(f"Observation.results holds ActionResults, not {type(result).__name__}")
+    results = tuple(r if r._outcome is not None else _own_result(r, redactor) for r in value.results)
+    return Observation(results, _clean(json_result(value.value, None, "Observation.value"), redactor))
+
+
+def _own_result(result: ActionResult, redactor: Redactor | None) -> ActionResult:
+    form = json_result(
+        [result.id, result.name, result.output, result.error, result.error_type], None, f"the result of {result.name!r}"
+    )
+    if is_blob(form[2]):
+        raise StateValueError(f"the output of {result.name!r} has the form of a trace's reference to a blob; wrap it")
+    return ActionResult(*_clean(form, redactor))
+
+
+def _clean(value: Any, redactor: Redactor | None) -> Any:
+    cleaned = value if redactor is None else redactor.value(value)
+    return value if cleaned is value else json_value(cleaned, "the observation")
+
+
+def _plain(value: Any) -> Any:
+    """Models, dataclasses, dates and the like by their JSON forms; whatever else is left for the check to refuse."""
+    convert: Callable[[Any], Any] = _plain
+    if isinstance(value, StateModel):
+        return value.to_dict()
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: convert(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {k: convert(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [convert(v) for v in value]
+    if isinstance(value, Enum):
+        return convert(value.value)
+    return to_jsonable_python(value) if isinstance(value, _TEXTUAL) else value

@@ -1,0 +1,339 @@
+"""What hooks and tools call to touch the world: each effect is journaled, and served from the journal on replay."""
+
+import asyncio
+import functools
+import inspect
+import random
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from ...traces import Follower
+from ..concurrency.cancellation import cancel_requests, is_cancelled, stray, withdraw
+from ..concurrency.forks import end_child, forks
+from ..concurrency.threads import in_thread, waits_in_thread
+from ..errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
+from ..purity import frame_variable, reset_frame, set_frame
+from .call import Call, CallInfo, replayed, typed
+from .context import OUTSIDE, Frame, frame_or_none, in_event_loop
+from .lanes import lane_in
+from .spec import EffectSpec, Marks, effect, is_async, spec_as, spec_of
+from .usage import Usage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_POLL_SECONDS = 0.005
+_CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
+_VERSION_8 = 8 << 76 | 2 << 62
+_NOT_VERSION = ~(15 << 76 | 3 << 62)
+
+
+@overload
+async def perform(fn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+@overload
+async def perform(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Runs `fn(*args, **kwargs)` once and journals it; on replay and resume gives what was recorded.
+
+    A sync `fn` runs in a worker thread. The value returned is of the function's declared return type, made from the
+    JSON form of the result (plain JSON values where none is declared). With no run in context the function just runs.
+
+    Raises:
+        EffectError: the function raised, or its result has no exact JSON form; the original is `__cause__`, live only.
+        EffectNotAllowed, NoRunError, RunClosed: this is no place for an effect.
+    """
+    frame = frame_or_none()
+    if frame is None:
+        return await fn(*args, **kwargs) if is_async(fn) else await in_thread(functools.partial(fn, *args), kwargs)
+    spec = spec_of(fn)
+    return await _performed(frame, spec, spec.named(args, kwargs), fn, args, kwargs)
+
+
+async def perform_as(
+    name: str,
+    request: Mapping[str, Any],
+    body: Callable[[], Any],
+    *,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    usage: Callable[[Any], Any] | None = None,
+    tokens: int = 0,
+    returns: Any = Any,
+) -> Any:
+    """Runs `body()` once and journals it as an effect called `name` that was asked for by `request`.
+
+    For whoever wraps another library's calls: what identifies the effect, and stands in the trace, is the name and the
+    request alone; how it is done, with what clients and callbacks, is the body's own. See `perform`, and `effect` for
+    the marks. `returns` is the type of the result; with `Any` it is plain JSON values.
+
+    Raises:
+        EngineUsageError: the name is none, or is one of refold's own, or the request is no mapping of names.
+        EffectError, EffectNotAllowed, NoRunError, RunClosed: as `perform` does.
+    """
+    if not isinstance(name, str) or not name or name.startswith("refold."):
+        raise EngineUsageError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
+    if not isinstance(request, Mapping) or not all(isinstance(key, str) for key in request):
+        raise EngineUsageError(f"the request of effect {name!r} must be a dict with text keys, got {request!r:.80}")
+    frame = frame_or_none()
+    if frame is None:
+        value = body() if is_async(body) else await in_thread(body, {})
+        return await value if inspect.isawaitable(value) else value
+    spec = spec_as(name, Marks(idempotent, timeout, usage, tokens), is_async(body), returns)
+    return await _performed(frame, spec, dict(request), body, (), {})
+
+
+def in_run() -> bool:
+    """Whether a run is in context here, so that effects are journaled; also inside `reduce`, which may perform none."""
+    return frame_variable.get() not in (None, OUTSIDE)
+
+
+async def _performed(
+    frame: Frame, spec: EffectSpec, named: dict[str, Any], fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    call = frame.host.begin(frame, spec, named)
+    if call.recorded is not None:
+        await frame.host.turn(call)
+        return typed(spec, replayed(call)[1])
+    if call.order is not None:
+        await call.order.all()
+    if not started(call, args, kwargs):
+        await reserve(call, args, kwargs)
+    held, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
+    return typed(spec, data, held)
+
+
+def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """`perform` for sync code: runs `fn` in this thread. See `perform`."""
+    spec = spec_of(fn)
+    if spec.is_async:
+        raise EngineUsageError(f"{spec.name} is async; use `await perform({spec.name}, ...)`")
+    frame = frame_or_none()
+    if frame is None:
+        return fn(*args, **kwargs)
+    call = frame.host.begin(frame, spec, spec.named(args, kwargs))
+    if call.recorded is not None:
+        if not in_event_loop():  # there it came at once, and nothing in between
+            with waits_in_thread():
+                frame.host.turn_in_thread(call)
+        return cast(R, typed(spec, replayed(call)[1]))
+    if call.order is not None and not in_event_loop():
+        with waits_in_thread():
+            call.order.all_in_thread()
+    while not started(call, args, kwargs):
+        time.sleep(_POLL_SECONDS)
+    token = set_frame(call.inner_frame())
+    try:
+        value = _called_here(fn, args, kwargs)
+    except Exception as error:
+        if _is_cut_off(error):
+            call.cancelled(_CUT_OFF)
+            raise
+        call.fail(error)
+    except BaseException:
+        call.cancelled("the call was interrupted")
+        raise
+    finally:
+        reset_frame(token)
+    held, data, _ = call.finish(value)
+    return cast(R, typed(spec, data, held))
+
+
+def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a function; a child that it has forked ends where it ends."""
+    before = forks()
+    try:
+        value = fn(*args, **kwargs)
+    except BaseException as error:
+        if forks() != before:
+            end_child(error)
+        raise
+    if forks() != before:
+        end_child(None)
+    return value
+
+
+def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many tokens a call reserves before it starts, by its mark; none inside a call that has reserved some."""
+    tokens = spec.marks.tokens
+    frame = frame_or_none()
+    outer = frame.call if frame is not None else None
+    while outer is not None:
+        if outer.reserved:
+            return 0
+        outer = outer.frame.call
+    return tokens(*args, **kwargs) if callable(tokens) else tokens
+
+
+def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Reserves the call's tokens and writes its intent; False while other calls hold what is left."""
+    run = call.run
+    assert run is not None
+    if run.is_limited and not run.reserve(call, tokens_needed(call.spec, args, kwargs)):
+        return False
+    run.open(call)
+    return True
+
+
+async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Waits until the call can start; see `started`."""
+    while not started(call, args, kwargs):
+        await anyio.sleep(_POLL_SECONDS)
+
+
+async def carry_out(
+    call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, own_task: bool = False
+) -> tuple[Any, bytes, int]:
+    """Runs an opened call to its outcome: in this task, or in a thread; within its timeout, if it has one.
+
+    `own_task` says that nobody but the call can be meant by a cancellation of this task that no scope asks for.
+    """
+    token, before, process = set_frame(call.inner_frame()), cancel_requests(), forks()
+    try:
+        try:
+            if call.spec.marks.timeout is not None:
+                with anyio.fail_after(call.spec.marks.timeout):
+                    value = await _start(call, fn, kwargs)
+            else:
+                value = await _start(call, fn, kwargs)
+        except BaseException as error:
+            if forks() != process:
+                end_child(error)
+            raise
+        if forks() != process:
+            end_child(None)
+    except (Exception, SystemExit) as error:
+        if _is_cut_off(error):
+            call.cancelled(_CUT_OFF)
+            raise
+        if is_cancelled() or (not own_task and cancel_requests() > before):
+            call.cancelled(_CUT_OFF)  # what a call raises once it is cancelled says nothing of how far it came
+            await checkpoint_if_cancelled()
+            raise
+        if isinstance(error, SystemExit):
+            error = RuntimeError(f"SystemExit: {error.code}")
+        if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
+            error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
+        call.fail(error)
+    except asyncio.CancelledError as error:
+        if not is_cancelled() and (own_task or cancel_requests() <= before):
+            call.fail(stray(call.spec.name, error))
+        call.cancelled(_CUT_OFF)
+        raise
+    except BaseException:
+        call.cancelled(_CUT_OFF)
+        raise
+    finally:
+        reset_frame(token)
+        if own_task and cancel_requests() > before and not is_cancelled():
+            await withdraw(before)
+    return call.finish(value)
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """Whether a call was ended by its run and not by itself; task groups wrap what says so."""
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup((BudgetExceeded, RunClosed)) is not None
+    return isinstance(error, BudgetExceeded | RunClosed)
+
+
+def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
+    """The call as something to await; a coroutine is kept, so that the processes it waits for can be found."""
+    if not call.spec.is_async:
+        return in_thread(fn, kwargs)
+    work: Awaitable[Any] = fn(**kwargs)
+    call.coroutine = work
+    return work
+
+
+def now() -> datetime:
+    """The time, in UTC; journaled, so that a replay sees the same."""
+    return perform_sync(_read_clock)
+
+
+@effect(idempotent=True, name="now")
+def _read_clock() -> datetime:
+    frame = frame_or_none()
+    return datetime.now(UTC) if frame is None else datetime.fromtimestamp(frame.host.wall_time(), UTC)
+
+
+def rng(name: str = "") -> random.Random:
+    """Random numbers that depend on the run's seed, this place and `name`.
+
+    There is one stream within one hook or call, and one for each task and thread that it starts.
+    """
+    frame = frame_or_none()
+    if frame is None:
+        return random.Random()
+    lane = lane_in(frame).name
+    stream = frame.rngs.get((lane, name))
+    if stream is None:
+        place = f"rng|{name}" if lane == frame.name else f"rng|{name}|{lane}"
+        stream = frame.rngs[lane, name] = random.Random(int.from_bytes(frame.derive(place)))
+    return stream
+
+
+def new_id() -> str:
+    """An id in the form of a UUID (version 8, RFC 9562) that depends on the run's seed and this place alone."""
+    frame = frame_or_none()
+    if frame is None:
+        return str(uuid.uuid4())
+    number = int.from_bytes(frame.derive(f"id|{lane_in(frame).number('id')}"))
+    return str(uuid.UUID(int=number & _NOT_VERSION | _VERSION_8))
+
+
+def emit(name: str, **data: Any) -> None:
+    """Writes an event to the trace; with no run in context, does nothing."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"an event needs a name, got {name!r}")
+    frame = frame_or_none()
+    if frame is not None:
+        frame.host.emit(frame, name, data)
+
+
+def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *, estimated: bool = False) -> None:
+    """Books usage on the running effect or tool, where it cannot be read off the result.
+
+    `estimated` says that the tokens are an estimate, as nobody has told them: budgets count them, on their own.
+
+    Raises NoRunError outside of an effect: only what is in an outcome can be counted again on resume.
+    """
+    usage = Usage(tokens_in, tokens_out, cost, estimated)
+    frame = frame_or_none()
+    if frame is None:
+        return
+    if frame.call is None:
+        raise NoRunError(
+            "charge() belongs inside a function that is performed, or a tool; wrap the model call in perform()"
+        )
+    frame.call.charge(usage)
+
+
+def follow_run(known: Follower | None = None) -> Follower:
+    """A reader of the trace of the run in context, which is at its beginning; `known`, where that reads it already.
+
+    What a run has recorded is known to modules by this alone, for what is shown to others: a decision rests on the
+    state. Raises NoRunError where no run is live.
+    """
+    frame = frame_or_none()
+    writer = None if frame is None else frame.host.writer
+    if writer is None:
+        raise NoRunError("a trace can be followed while its run is live, and from inside of it")
+    return known if known is not None and known.follows(writer) else Follower(writer)
+
+
+def call_info() -> CallInfo:
+    """What the running effect or tool can know of itself: its idempotency key above all.
+
+    Raises NoRunError outside of an effect or a tool.
+    """
+    frame: Frame | None = frame_or_none()
+    if frame is None or frame.call is None:
+        raise NoRunError("call_info() is known inside an effect or a tool only")
+    info: CallInfo = frame.call.info()
+    return info

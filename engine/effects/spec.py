@@ -1,0 +1,204 @@
+"""Marks on functions: how an effect or tool is named, repeated, timed and paid for, and what its result is."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar, get_origin, get_type_hints, overload
+from weakref import WeakKeyDictionary
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+
+from ..state.model import StateModel
+from .usage import Usage
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NATIVE = (Any, object, str, int, float, bool, type(None), None, dict, list, dict[str, Any], list[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What `@effect` says of a function."""
+
+    idempotent: bool = False
+    timeout: float | None = None
+    usage: Callable[[Any], Any] | None = None
+    tokens: int | Callable[..., int] = 0
+    name: str | None = None
+    brief: bool = False
+
+
+_UNMARKED = Marks()
+
+
+@overload
+def effect(fn: F) -> F: ...
+@overload
+def effect(
+    *,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    usage: Callable[[Any], Any] | None = None,
+    tokens: int | Callable[..., int] = 0,
+    name: str | None = None,
+    brief: bool = False,
+) -> Callable[[F], F]: ...
+
+
+def effect(
+    fn: F | None = None,
+    *,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    usage: Callable[[Any], Any] | None = None,
+    tokens: int | Callable[..., int] = 0,
+    name: str | None = None,
+    brief: bool = False,
+) -> F | Callable[[F], F]:
+    """Marks a function for `perform`, or as a tool.
+
+    `idempotent`: it may be run again when a crash left its fate unknown. `timeout`: seconds it may take. `usage`:
+    gives what a result has cost (anything that `Usage.of` takes). `tokens`: how many to reserve from the token budget
+    before it starts, a number or a function of the call's arguments. `name`: its name in the trace, if not the
+    function's. `brief`: its result, of a state's model, is journaled without the fields that are at their defaults.
+    A replay fills them in: they may then never change, nor may a union be told apart by one of them.
+    """
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    marks = Marks(idempotent, timeout, usage, tokens, name, brief)
+
+    def mark(function: F) -> F:
+        function.__refold_marks__ = marks  # type: ignore[attr-defined]
+        return function
+
+    return mark(fn) if fn is not None else mark
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSpec:
+    """A function as the engine calls it: its name and marks, its parameters' names, and the type of its result."""
+
+    name: str
+    marks: Marks
+    is_async: bool
+    positional: tuple[str, ...]
+    returns: TypeAdapter[Any] | None
+    native: type | None = None
+    """The declared type of the result, where it is one of JSON's own and needs no adapter."""
+    model: type[StateModel] | None = None
+    """The declared type of the result, where it is one whose instances are what their JSON form gives."""
+
+    def mistyped(self, value: Any) -> str | None:
+        """What is wrong with a result that is not of its declared native type."""
+        native = self.native
+        if native is None or type(value) is native or (native is float and type(value) is int):
+            return None
+        if isinstance(value, native) and type(value) is not bool:
+            return None
+        got = f"{type(value).__name__} {value!r:.60}"
+        return f"the result is not of its declared type: expected {native.__name__}, got {got}"
+
+    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, as an intent carries them."""
+        if not args:
+            return kwargs
+        named = dict(zip(self.positional, args, strict=False))
+        if len(args) > len(self.positional):
+            named["*args"] = list(args[len(self.positional) :])
+        return {**named, **kwargs}
+
+
+_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDictionary()
+_method_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDictionary()
+
+
+def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
+    """The function as an effect, or as the tool of that name; kept for functions and methods while these are there."""
+    if inspect.ismethod(fn):
+        key, known = fn.__func__, _method_specs
+    elif inspect.isfunction(fn):
+        key, known = fn, _specs
+    else:
+        return _read(fn, name)
+    by_name = known.get(key)
+    if by_name is None:
+        by_name = known[key] = {}
+    spec = by_name.get(name)
+    if spec is None:
+        spec = by_name[name] = _read(fn, name)
+    return spec
+
+
+def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec:
+    """An effect of its own name, whose function is told from what was asked for."""
+    return EffectSpec(name, marks, is_async, (), *_result_of(returns))
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to await; raises TypeError for what cannot be called."""
+    plain = _plain(fn)
+    return inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
+
+
+def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function inside of partials."""
+    if not callable(fn):
+        raise TypeError(f"perform() takes a function and its arguments, got {type(fn).__name__}; pass fn, not fn(...)")
+    while hasattr(fn, "func") and hasattr(fn, "keywords"):
+        fn = fn.func
+    return fn
+
+
+def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
+    plain = _plain(fn)
+    marks: Marks = getattr(fn, "__refold_marks__", getattr(plain, "__refold_marks__", _UNMARKED))
+    name = tool or marks.name or getattr(plain, "__qualname__", type(plain).__name__).replace("<locals>.", "")
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+        positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    except (ValueError, TypeError):
+        positional = ()
+    return EffectSpec(name, marks, is_async(fn), positional, *_result_of(_declared(plain)))
+
+
+def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, type[StateModel] | None]:
+    """How a result of the declared type is read and checked; see EffectSpec."""
+    returns = _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
+    native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
+    native = native if returns is None and isinstance(native, type) else None
+    model = declared if isinstance(declared, type) and issubclass(declared, StateModel) else None
+    return returns, native, model
+
+
+def _declared(fn: Callable[..., Any]) -> Any:
+    """The declared type of a function's result; Any where none is, or where it cannot be found."""
+    target = fn if inspect.isroutine(fn) else type(fn).__call__
+    try:
+        return get_type_hints(target, include_extras=True).get("return", Any)
+    except (NameError, TypeError):
+        return Any
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=512)
+def _adapter(declared: Any) -> TypeAdapter[Any] | None:
+    try:
+        return TypeAdapter(declared)
+    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
+        return None
+
+
+def usage_of(spec: EffectSpec, result: Any) -> Usage | None:
+    """What a call's result says it has cost: by its `usage` mark, else by an OpenAI-shaped `.usage` of the result."""
+    if spec.marks.usage is not None:
+        return Usage.of(spec.marks.usage(result))
+    found = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)
+    return Usage.of(found) if found is not None and not callable(found) else None

@@ -1,0 +1,267 @@
+"""The arguments of an effect as JSON: how they are written in the trace, and what the request is known by."""
+
+from base64 import b64encode
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from hashlib import blake2b
+from math import isfinite
+from numbers import Integral, Real
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, SecretBytes, SecretStr
+from pydantic_core import to_jsonable_python
+
+from ...traces import split_pointer
+from ...traces.json_patch.make import key_token
+from ..errors import StateValueError
+from ..state.containers import INT_MAX, INT_MIN
+from ..state.digest import member_name, members_form
+from ..state.frozen import FrozenDict, FrozenList
+from ..state.held import Held
+from ..state.model import StateModel
+from ..state.serialization import PLAIN, dump
+from .redaction import Redactor
+
+_INDEX_LIMIT = 2_000
+_MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
+Learn = Callable[[str, str], None]
+"""Takes the name and the value of a secret that was met."""
+
+
+class StateRefs:
+    """Finds the JSON Pointer of a part of one committed state, by identity; lists are not entered.
+
+    A part that stands in several places has several pointers. Any of them will do: what an effect is known by is the
+    value, and not where it stood.
+    """
+
+    def __init__(self, held: Held) -> None:
+        self._held = held
+        self._pointers: dict[int, str] | None = None
+
+    @property
+    def state(self) -> Any:
+        """The state that is looked in."""
+        return self._held.state
+
+    def pointer(self, part: Any) -> str | None:
+        """Where the object stands in the state, or None if it does not; a field of the state's own goes first."""
+        state = self._held.state
+        if state is None:
+            return None
+        for name, value in state.__dict__.items():
+            if value is part:
+                return f"/{key_token(name)}"
+        if self._pointers is None:
+            self._pointers = {}
+            self._index(state, "")
+        return self._pointers.get(id(part))
+
+    def _index(self, node: Any, path: str) -> None:
+        assert self._pointers is not None
+        members = node.__dict__ if isinstance(node, StateModel) else node
+        self._pointers[id(node)] = path
+        if not isinstance(members, dict):
+            return
+        for name, value in members.items():
+            if len(self._pointers) >= _INDEX_LIMIT:
+                return
+            if isinstance(value, FrozenList | FrozenDict | StateModel) and id(value) not in self._pointers:
+                self._index(value, f"{path}/{key_token(name)}")
+
+
+def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
+    """The arguments as JSON values, in which frozen parts stand as they are; the same for equal arguments.
+
+    Raises StateValueError for an argument that contains itself.
+    """
+    try:
+        return {name: _form(value, learn, name) for name, value in args.items()}
+    except RecursionError:
+        raise StateValueError("an argument nests too deep, or contains itself") from None
+
+
+def shown_form(form: Mapping[str, Any], refs: StateRefs) -> Mapping[str, Any]:
+    """The form as it is written: a part of the committed state becomes `{"$state": pointer}`."""
+    if PLAIN.issuperset(map(type, form.values())):
+        return form
+    return {name: _shown(value, refs) for name, value in form.items()}
+
+
+def _shown(value: Any, refs: StateRefs) -> Any:
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if kind is FrozenList or kind is FrozenDict or isinstance(value, StateModel):
+        pointer = refs.pointer(value)
+        return value if pointer is None else {"$state": pointer}
+    if kind is _Object:
+        return value
+    if kind is dict:
+        form = {name: _shown(each, refs) for name, each in value.items()}
+        return {"$literal": form} if _MARKS & form.keys() else form
+    return [_shown(each, refs) for each in value]
+
+
+def read_form(shown: Any, state: Any) -> Any:
+    """What a written form stands for: parts of the state in place of their pointers."""
+    if isinstance(shown, list):
+        return [read_form(each, state) for each in shown]
+    if not isinstance(shown, dict):
+        return shown
+    if len(shown) == 1:
+        ((name, value),) = shown.items()
+        if name == "$state":
+            return part_at(state, value)
+        if name == "$literal":
+            shown = value
+    return {name: read_form(value, state) for name, value in shown.items()}
+
+
+def part_at(state: Any, pointer: str) -> Any:
+    """What stands at a pointer in a state, None if nothing does."""
+    node = state
+    for token in split_pointer(pointer):
+        if isinstance(node, StateModel):
+            node = node.__dict__
+        if not isinstance(node, dict):
+            return None
+        node = node.get(token) if token in node else _named(node, token)
+    return node
+
+
+def _named(members: Mapping[Any, Any], token: str) -> Any:
+    """The member whose key is not text but has this text in JSON."""
+    return next((value for key, value in members.items() if str(getattr(key, "value", key)) == token), None)
+
+
+def pointers(shown: Any) -> Iterator[str]:
+    """Which parts of the state a written form refers to."""
+    if isinstance(shown, dict):
+        if list(shown) == ["$state"]:
+            yield shown["$state"]
+            return
+        shown = list((shown["$literal"] if list(shown) == ["$literal"] else shown).values())
+    if isinstance(shown, list):
+        for each in shown:
+            yield from pointers(each)
+
+
+class _Object(dict[str, str]):
+    """Stands for an argument without a JSON form; a dict that looks like it is a value like any other."""
+
+
+def _form(value: Any, learn: Learn, name: str) -> Any:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return value if kind is not str or value.isascii() else value.encode("utf-8", "replace").decode()
+    if kind is int:
+        return value if INT_MIN <= value <= INT_MAX else str(value)
+    if kind is float:
+        return value if isfinite(value) else str(value)
+    if kind is FrozenList or kind is FrozenDict or isinstance(value, StateModel):
+        return value
+    if isinstance(value, Mapping):
+        named = [(_key(key, learn), each) for key, each in value.items()]
+        return {key: _form(each, learn, key) for key, each in named}
+    if isinstance(value, list | tuple):
+        return [_form(each, learn, name) for each in value]
+    if isinstance(value, SecretStr | SecretBytes):
+        plain = value.get_secret_value()
+        learn(name, plain if isinstance(plain, str) else plain.decode("utf-8", "replace"))
+        return f"<redacted:{name}>"
+    return _rest(value, learn, name)
+
+
+def _key(key: Any, learn: Learn) -> str:
+    """The name that a dict's key has in JSON; of a key that JSON has no name for, its JSON form."""
+    if isinstance(key, str):
+        return str.__str__(key).encode("utf-8", "replace").decode()
+    try:
+        return member_name(key)
+    except TypeError:
+        return dump(_form(key, learn, "")).decode()
+
+
+def _rest(value: Any, learn: Learn, name: str) -> Any:
+    if isinstance(value, Enum):
+        return _form(value.value, learn, name)
+    if isinstance(value, BaseModel):
+        return _form({**value.__dict__, **(value.__pydantic_extra__ or {})}, learn, name)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _form(getattr(value, f.name, None), learn, f.name) for f in fields(value)}
+    if isinstance(value, str):
+        return str.__str__(value).encode("utf-8", "replace").decode()
+    if isinstance(value, set | frozenset):
+        return sorted((_form(each, learn, name) for each in value), key=_sorted_dump)
+    if isinstance(value, range | deque):
+        return [_form(each, learn, name) for each in value]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _text_of(bytes(value))
+    if isinstance(value, type | FunctionType | BuiltinFunctionType | MethodType):
+        return _Object({"$object": f"{value.__module__}.{value.__qualname__}"})
+    if not isinstance(value, Iterator):  # which writing it down would use up
+        try:
+            return to_jsonable_python(value)
+        except ValueError:
+            if isinstance(value, Integral):
+                return _form(int(value), learn, name)
+            if isinstance(value, Real):
+                return _form(float(value), learn, name)
+    return _Object({"$object": f"{type(value).__module__}.{type(value).__qualname__}"})
+
+
+def _sorted_dump(form: Any) -> bytes:
+    return members_form({"": form})
+
+
+def _text_of(value: bytes) -> str:
+    """Bytes as text; as base64 where they are none."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"base64:{b64encode(value).decode()}"
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request as the journal knows it: its arguments as they are written, and the digest of their value.
+
+    Where secrets were taken out, `clear` is the digest that the arguments would have if nobody knew the secrets, and
+    `form` their value with the secrets in it: an earlier attempt may have known others. Neither is ever written.
+    """
+
+    name: str
+    data: bytes
+    digest: str
+    clear: str
+    form: Mapping[str, Any]
+
+
+def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
+    """What is asked for by an action: its decision stands in the trace, without secrets."""
+    digest = request_digest(prefix, name, args)
+    return Asked(name, b"", digest, digest, args)
+
+
+def asked_for(
+    name: str, args: Mapping[str, Any], prefix: bytes, refs: StateRefs, redactor: Redactor | None, learn: Learn
+) -> Asked:
+    """What is asked for by a call of `name`; `prefix` is what identifies the call that it is made in."""
+    form = json_form(args, learn)
+    data = clean = dump(shown_form(form, refs))
+    clear = request_digest(prefix, name, form)
+    digest = clear
+    if redactor is not None and (clean := redactor.json(data)) is not data:
+        shown = orjson.loads(clean)
+        digest = request_digest(prefix, name, {key: read_form(value, refs.state) for key, value in shown.items()})
+    return Asked(name, clean, digest, clear, form)
+
+
+def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:
+    """What tells a request from others: the call it is made in, the function's name, and the arguments' value."""
+    return blake2b(b"%b%b\0%b" % (prefix, name.encode(), members_form(args)), digest_size=8).hexdigest()

@@ -1,0 +1,65 @@
+"""How a run's first state comes to be, live and when verified: what init_state gives, with the engine's own fields."""
+
+import inspect
+from collections.abc import Callable
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any
+
+from ..tasks import Task, TaskValidationIssue
+from .concurrency.threads import in_thread
+from .effects.budget import RuntimeBudget
+from .errors import ModuleDefinitionError
+from .module import AgentModule
+from .state.model import StateSchema, assemble
+
+
+async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a hook: async ones on the loop, sync ones in a worker thread."""
+    value = hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)
+    return await value if inspect.isawaitable(value) else value
+
+
+def input_issues(module: AgentModule[Any], task: Task) -> list[TaskValidationIssue]:
+    """What is wrong with the task's inputs for this module: those init_state does not take, and those it misses."""
+    takes_all, known, required = _parameters(type(module).init_state)
+    where = f"{type(module).__name__}.init_state"
+    issues = []
+    for name in task.inputs:
+        if name == "task" or not (takes_all or name in known):
+            message = f"{name!r} is not a parameter of {where}; its parameters are {', '.join(known) or 'none'}"
+            issues.append(TaskValidationIssue(code="TASK_INPUT_UNKNOWN", message=message, field=f"inputs.{name}"))
+    for name in required:
+        if name not in task.inputs:
+            message = f"{where} needs the input {name!r}; give it in the task's inputs"
+            issues.append(TaskValidationIssue(code="TASK_INPUT_MISSING", message=message, field=f"inputs.{name}"))
+    return issues
+
+
+@lru_cache(maxsize=256)
+def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
+    """Whether init_state takes any input, which it names, and which of those it needs."""
+    parameters = [p for p in inspect.signature(init_state).parameters.values() if p.name not in ("self", "task")]
+    named = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return takes_all, tuple(p.name for p in named), tuple(p.name for p in named if p.default is p.empty)
+
+
+async def first_state(module: AgentModule[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
+    """The state that a run of this task begins with.
+
+    The engine writes `task`, `current_step`, `max_steps`, and under `metadata` the task's metadata and constraints.
+    Raises ModuleDefinitionError where init_state returns no state.
+    """
+    state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})
+    if not isinstance(state, module.state_class):
+        raise ModuleDefinitionError(
+            f"{type(module).__name__}.init_state returned {type(state).__name__}; "
+            f"it must return a {module.state_class.__name__}"
+        )
+    metadata = {**task.metadata, **state.metadata}
+    if task.constraints:
+        metadata["constraints"] = task.constraints
+    fields = {"task": task.objective, "current_step": 0, "max_steps": budget.max_steps, "metadata": metadata}
+    made: StateSchema = assemble(type(state), {**state.__dict__, **fields}, tuple(fields))
+    return made

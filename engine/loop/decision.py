@@ -1,0 +1,314 @@
+"""What a module decides to do next, what came of it, and their JSON forms."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from pydantic import PydanticUserError, TypeAdapter
+
+from ..errors import DecisionError, StateValueError
+from ..state.model import json_value
+from .json_schema import check_schema
+
+T = TypeVar("T")
+Mode = Literal["act", "final", "wait", "branch"]
+_NONE: Mapping[str, Any] = json_value({}, "Action.args")
+
+
+def made(cls: type[T], members: dict[str, Any]) -> T:
+    """An instance of a frozen dataclass that takes over members known to be good; those left out have their defaults.
+
+    A frozen dataclass sets member by member through `object.__setattr__`; a step makes enough of them for that to tell.
+    """
+    instance = object.__new__(cls)
+    object.__setattr__(instance, "__dict__", members)
+    return instance
+
+
+def _json(value: Any, label: str) -> Any:
+    try:
+        return json_value(value, label)
+    except StateValueError as error:
+        raise DecisionError(f"{label}{error.path}: {error.why}") from None
+
+
+@dataclass(frozen=True)
+class Action:
+    """A call that a decision asks for: a tool's name and its arguments as JSON values.
+
+    `id` names the action within its run; one that is not given is derived from the step and its place. The arguments
+    are frozen. Raises DecisionError for an empty name and for arguments that are not JSON.
+    """
+
+    name: str
+    args: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise DecisionError(f"an action needs the name of a tool, got {self.name!r}")
+        if self.id is not None and (not isinstance(self.id, str) or not self.id):
+            raise DecisionError(f"the id of action {self.name!r} must be text, got {self.id!r}")
+        if self.args is not _NONE:
+            if type(self.args) is not dict and not isinstance(self.args, Mapping):
+                raise DecisionError(f"the args of action {self.name!r} must be a dict, got {type(self.args).__name__}")
+            args = self.args if type(self.args) is dict else dict(self.args)
+            object.__setattr__(self, "args", _json(args, f"Action({self.name!r}).args"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: `id`, `name`, `args`."""
+        return {"id": self.id, "name": self.name, "args": self.args}
+
+
+@dataclass(frozen=True)
+class ActionResult:
+    """What came of one action: its `output` as a frozen JSON value, or an `error` and its `error_type`."""
+
+    id: str
+    name: str
+    output: Any = None
+    error: str | None = None
+    error_type: str | None = None
+    _outcome: int | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call ended without an error."""
+        return self.error is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: `id`, `name`, and either `output` or `error` with `error_type`."""
+        if self.error is None:
+            return {"id": self.id, "name": self.name, "output": self.output}
+        return {"id": self.id, "name": self.name, "error": self.error, "error_type": self.error_type}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a step saw: one result an action, in the actions' order, and a `value` after a wait or an `act` of one's
+    own.
+
+    `results` is empty after a final decision.
+    """
+
+    results: tuple[ActionResult, ...] = ()
+    value: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as a commit record carries it: results by the number of their outcome where they have one."""
+        doc: dict[str, Any] = {}
+        if self.results:
+            doc["results"] = [r.to_dict() if r._outcome is None else r._outcome for r in self.results]
+        if self.value is not None or not self.results:
+            doc["value"] = self.value
+        return doc
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "Observation":
+        """The observation of a JSON form whose results are resolved (as `Step.observation` has it)."""
+        results = tuple(
+            ActionResult(
+                r["id"],
+                r["name"],
+                json_value(r.get("output"), "ActionResult.output"),
+                r["error_type"] if r.get("error") == "" else r.get("error"),
+                r.get("error_type"),
+            )
+            for r in doc.get("results", ())
+        )
+        return cls(results, json_value(doc.get("value"), "Observation.value"))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One decision: act, final, wait or branch. Make it with the factory of its mode; each says what it needs.
+
+    Frozen, and with JSON values only. Raises DecisionError, whichever way it is made, for what could not be carried
+    out.
+    """
+
+    mode: Mode
+    actions: tuple[Action, ...] = ()
+    answer: str | None = None
+    prompt: str | None = None
+    schema: Mapping[str, Any] | None = None
+    seconds: float | None = None
+    candidates: "tuple[Decision, ...] | int" = ()
+    rationale: str | None = None
+    meta: Mapping[str, Any] | None = None
+    parallel: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mode == "act":
+            _check_actions(self.actions)
+        elif self.mode == "final":
+            _check_answer(self.answer)
+        elif self.mode == "wait":
+            check_wait(self.prompt, self.seconds)
+        elif self.mode == "branch":
+            _check_candidates(self.candidates)
+        else:
+            raise DecisionError(f"{self.mode!r} is not a mode; the modes are act, final, wait and branch")
+        if self.rationale is not None and not isinstance(self.rationale, str):
+            raise DecisionError(f"rationale must be text, got {type(self.rationale).__name__}")
+        if self.meta is not None:
+            if not isinstance(self.meta, Mapping):
+                raise DecisionError(f"meta must be a dict, got {type(self.meta).__name__}")
+            object.__setattr__(self, "meta", _json(dict(self.meta), "Decision.meta"))
+
+    @classmethod
+    def act(
+        cls,
+        actions: "Action | Iterable[Action]",
+        *,
+        rationale: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        parallel: bool = True,
+    ) -> "Decision":
+        """Calls tools: one or more actions, at the same time unless `parallel` is false; results keep their order."""
+        given = (actions,) if isinstance(actions, Action) else actions
+        plain = type(given) is tuple or type(given) is list  # asking an abstract class takes as long as all the rest
+        if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
+            raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
+        members = {"mode": "act", "actions": tuple(given), "rationale": rationale, "meta": meta, "parallel": parallel}
+        decision = made(cls, members)
+        decision.__post_init__()
+        return decision
+
+    @classmethod
+    def final(cls, answer: str, *, rationale: str | None = None, meta: Mapping[str, Any] | None = None) -> "Decision":
+        """Ends the run with an answer, a text that is not empty."""
+        return cls("final", answer=answer, rationale=rationale, meta=meta)
+
+    @classmethod
+    def wait(
+        cls,
+        rationale: str | None = None,
+        *,
+        prompt: str | None = None,
+        schema: Any = None,
+        seconds: float | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> "Decision":
+        """Waits for an answer to `prompt` that fits `schema` (a JSON Schema or a type), or for `seconds` to pass."""
+        return cls("wait", prompt=prompt, schema=json_schema(schema), seconds=seconds, rationale=rationale, meta=meta)
+
+    @classmethod
+    def branch(
+        cls,
+        candidates: "Sequence[Decision] | int",
+        *,
+        rationale: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> "Decision":
+        """Tries several decisions; a number asks `decide` that many times."""
+        if isinstance(candidates, Iterable):
+            candidates = tuple(candidates)
+        return cls("branch", candidates=candidates, rationale=rationale, meta=meta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, without what is not set."""
+        doc: dict[str, Any] = {"mode": self.mode}
+        if self.mode == "act":
+            doc["actions"] = [{"id": each.id, "name": each.name, "args": each.args} for each in self.actions]
+            if not self.parallel:
+                doc["parallel"] = False
+        elif self.mode == "final":
+            doc["answer"] = self.answer
+        elif self.mode == "wait":
+            doc |= {k: v for k in ("prompt", "schema", "seconds") if (v := getattr(self, k)) is not None}
+        else:
+            several = self.candidates
+            doc["candidates"] = several if isinstance(several, int) else [c.to_dict() for c in several]
+        if self.rationale is not None:
+            doc["rationale"] = self.rationale
+        if self.meta is not None:
+            doc["meta"] = self.meta
+        return doc
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "Decision":
+        """The decision of a JSON form; raises DecisionError where it is none."""
+        known = {
+            k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc
+        }
+        try:
+            actions = tuple(Action(a["name"], a.get("args") or {}, a.get("id")) for a in doc.get("actions") or ())
+            several = doc.get("candidates") or ()
+            candidates = several if isinstance(several, int) else tuple(cls.from_dict(c) for c in several)
+            return cls(doc["mode"], actions=actions, candidates=candidates, **known)
+        except KeyError as error:
+            raise DecisionError(f"not a decision: {error.args[0]!r} is missing") from None
+
+    def with_ids(self, step: int) -> "Decision":
+        """The same decision with an id for each action: the one given, or `s<step>a<place>`."""
+        actions = self.actions
+        if len(actions) == 1 and (one := actions[0]).id is None:  # as in most steps
+            only = made(Action, {"name": one.name, "args": one.args, "id": f"s{step}a0"})
+            return made(Decision, {**self.__dict__, "actions": (only,)})
+        if None not in [action.id for action in actions]:
+            return self
+        named = [
+            action
+            if action.id is not None
+            else made(Action, {"name": action.name, "args": action.args, "id": f"s{step}a{i}"})
+            for i, action in enumerate(actions)
+        ]
+        return made(Decision, {**self.__dict__, "actions": tuple(named)})
+
+
+def _check_actions(actions: tuple[Action, ...]) -> None:
+    if not actions:
+        raise DecisionError("act() needs at least one action; to do nothing, wait, or end with final()")
+    ids: set[str] = set()
+    for action in actions:
+        if not isinstance(action, Action):
+            raise DecisionError(f"act() takes actions, got {type(action).__name__}; write Action(name, args)")
+        if action.id is not None:
+            if action.id in ids:
+                raise DecisionError(f"two actions of one decision have the id {action.id!r}; ids must differ")
+            ids.add(action.id)
+
+
+def _check_answer(answer: Any) -> None:
+    if not isinstance(answer, str):
+        raise DecisionError(f"final() takes the answer as text, got {type(answer).__name__}; write it as text or JSON")
+    if not answer:
+        raise DecisionError("final() needs an answer that is not empty")
+    _json(answer, "Decision.answer")
+
+
+def check_wait(prompt: Any, seconds: Any) -> None:
+    """Raises DecisionError for what is no prompt, or no time to wait."""
+    if prompt is not None and not isinstance(prompt, str):
+        raise DecisionError(f"prompt must be text, got {type(prompt).__name__}")
+    if seconds is not None and (
+        isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e12
+    ):
+        raise DecisionError(f"seconds must be a number of seconds, from 0 to 1e12, got {seconds!r}")
+
+
+def _check_candidates(candidates: Any) -> None:
+    if isinstance(candidates, int) and not isinstance(candidates, bool):
+        if candidates < 1:
+            raise DecisionError(f"branch() needs at least one candidate, got {candidates}")
+        return
+    if not isinstance(candidates, tuple) or not candidates:
+        raise DecisionError("branch() needs candidates: one or more decisions, or how often to ask decide()")
+    for candidate in candidates:
+        if not isinstance(candidate, Decision):
+            raise DecisionError(f"a candidate must be a Decision, got {type(candidate).__name__}")
+
+
+def json_schema(schema: Any) -> dict[str, Any] | None:
+    """The JSON Schema that a request asks for: the one given, checked, or that of a type."""
+    if schema is None:
+        return None
+    if isinstance(schema, Mapping):
+        form = dict(_json(dict(schema), "schema"))
+        check_schema(form)
+        return form
+    try:
+        return TypeAdapter(schema).json_schema()
+    except PydanticUserError as error:
+        raise DecisionError(f"schema must be a JSON Schema or a type that has one: {error.message}") from None

@@ -1,0 +1,73 @@
+"""Whether an answer fits the JSON Schema of the request it is for."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from ..errors import DecisionError
+
+
+def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
+    """What is wrong with `value` under a JSON Schema (draft 2020-12), the place first; None where it fits."""
+    if schema is None:
+        return None
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    problems = Draft202012Validator(schema, format_checker=_formats()).iter_errors(value)
+    worst = best_match(problems)
+    if worst is None:
+        return None
+    place = "".join(f"/{token}" for token in worst.absolute_path)
+    return f"at {place}: {worst.message}" if place else str(worst.message)
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Raises DecisionError for what is no JSON Schema, or one that refers to what it does not have, or to itself."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise DecisionError(f"schema is no JSON Schema: {error.message}") from None
+    for reference in (references := _references(schema)):
+        if not reference.startswith("#"):
+            raise DecisionError(f"schema refers to {reference!r}; put what it needs under $defs: nothing is fetched")
+    try:
+        if references:
+            root = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema)).resolver()
+            for reference in references:
+                root.lookup(reference)
+            Draft202012Validator(schema).is_valid(None)
+    except Unresolvable as error:
+        raise DecisionError(f"schema refers to {error.ref!r}, which it does not have") from None
+    except RecursionError:
+        raise DecisionError("schema refers to itself without end") from None
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, Mapping):
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [found for value in node.values() for found in _references(value)]
+    if isinstance(node, list | tuple):
+        return [found for value in node for found in _references(value)]
+    return []
+
+
+@lru_cache(maxsize=1)
+def _formats() -> Any:
+    from jsonschema import Draft202012Validator, FormatChecker
+
+    formats = FormatChecker()
+    formats.checkers = dict(Draft202012Validator.FORMAT_CHECKER.checkers)
+
+    @formats.checks("date-time", raises=ValueError)
+    def _(value: Any) -> bool:
+        return not isinstance(value, str) or bool(datetime.fromisoformat(value))
+
+    return formats

@@ -1,0 +1,88 @@
+"""A recorded run as host: its effects are not done again but served, in their recorded order."""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import orjson
+
+from ...errors import RefoldError
+from ...traces import Effect
+from ..effects.call import Call
+from ..effects.context import Frame
+from ..effects.journal import Journal, Request
+from ..effects.spec import EffectSpec
+from ..effects.state_refs import Learn, StateRefs, asked_for
+from ..effects.tool_arguments import Signature
+from ..state.held import Held
+from ..state.model import StateSchema
+
+
+class UnrecordedEffectError(RefoldError, RuntimeError):
+    """The code asked for an effect that the trace does not have; `request` is what it asked for."""
+
+    def __init__(self, phase: str, name: str, args: Any) -> None:
+        super().__init__(f"{name} was not asked for in {phase} when this trace was written")
+        self.request = {"effect": name, "args": args}
+
+
+class ServedRun:
+    """Serves one trace's outcomes to the hooks that are run again."""
+
+    writer = None
+    """Nothing is written here; see Host."""
+
+    def __init__(self, run_id: str, seed: int, path: str, first_step: int, learn: Learn) -> None:
+        self.run_id = run_id
+        self.seed = seed
+        self.path = path
+        self.first_step = first_step
+        self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
+        self.journal = Journal(())
+        self.missing: UnrecordedEffectError | None = None
+        self.learn = learn
+        """Takes the secrets that are found out: those of arguments, and those that were taken out of the trace."""
+        self._refs = StateRefs(Held())
+
+    def enter(
+        self, effects: tuple[Effect, ...], events: list[dict[str, Any]], state: StateSchema | None, value: Any
+    ) -> None:
+        """Serves the effects of one step from here on."""
+        self.journal = Journal(effects, events, complete=True, value=value)
+        self._refs = StateRefs(Held(state))
+        self.missing = None
+
+    def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
+        """See Host.begin: finds the recorded outcome, or notes that there is none."""
+        asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, None, self.learn)
+        request = Request.of(frame, asked, self._refs.state)
+        entry = self.journal.find(request, self.learn)
+        if entry is None or (entry.recorded.outcome is None and not entry.effect.cancelled):
+            self.missing = self.missing or UnrecordedEffectError(frame.phase, spec.name, orjson.loads(asked.data))
+            raise self.missing
+        call = Call(None, frame, spec, request.taken_as(entry.match), "")
+        call.take(self.journal.outcome(entry) or entry.recorded, entry.give, entry)
+        return call
+
+    async def turn(self, call: Call) -> None:
+        """See Host.turn; a call that was cancelled when the trace was written waits to be cancelled again."""
+        order = call.entry.order
+        if call.entry.recorded.outcome is None and not await order.cut_off():
+            self._not_cut_off(call)
+        await order.turn(call.entry)
+
+    def turn_in_thread(self, call: Call) -> None:
+        """See Host.turn_in_thread."""
+        if call.entry.recorded.outcome is None:
+            self._not_cut_off(call)
+        call.entry.order.turn_in_thread(call.entry)
+
+    def _not_cut_off(self, call: Call) -> NoReturn:
+        self.missing = self.missing or UnrecordedEffectError(call.frame.phase, call.spec.name, call.entry.effect.args)
+        raise self.missing
+
+    def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
+        """See Host.emit: events are in the trace already."""
+
+    def wall_time(self) -> float:
+        """Not asked for: the clock is served like any effect."""
+        raise UnrecordedEffectError("", "now", {})

@@ -1,0 +1,89 @@
+"""What a trace has of one step, for a run that may ask for the same: outcomes, answers, and what had not ended."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...traces import Effect, Step
+from ..effects.call import LAST, Recorded
+from ..effects.journal import ASK, Journal, is_entered_again
+from .unknown_effects import fate_id
+
+NOT_ANSWERED = "nobody had answered it there"
+NOT_ENDED = "it had not ended there"
+
+
+@dataclass
+class Settled:
+    """What a person told of a run's unfinished step when it was forked: answers by request, outcomes by intent."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    outcomes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def write(self, kind: str, members: Mapping[str, Any]) -> None:
+        """Takes what `Answers` would write in a trace that is resumed."""
+        if kind == "input":
+            self.answers |= members["answers"]
+        else:
+            self.outcomes[members["intent"]] = members
+
+
+class RecordedStep:
+    """What a trace has of one step, for whoever asks for the same."""
+
+    def __init__(self, run_id: str, step: Step | None, settled: Settled, value: Callable[[Any], Any]) -> None:
+        effects = step.effects if step is not None else ()
+        self.committed = step is not None and step.committed
+        self.journal = Journal(effects, value=value)
+        self.settled: dict[int, Recorded] = {}
+        """What is known to have come of calls without an outcome, by their intents."""
+        self.open: dict[int, str] = {}
+        """Why other calls that were begun have nothing to take; nothing is said of those that wait for another."""
+        self.waits: list[tuple[Mapping[str, Any], tuple[Any] | None]] = []
+        """Wait decisions and their answers, if they have one."""
+        self.answers = {**_answers(step), **{name: (None, answer) for name, answer in settled.answers.items()}}
+        """What was answered, by request, with the number of the record where there is one."""
+        for effect in _walk(effects):
+            if step is not None and (effect.open or effect.cancelled):
+                told = settled.outcomes.get(effect.seq) or self._fate(fate_id(run_id, step.index, effect))
+                self._unfinished(effect, told)
+        for record in step.records if step is not None else ():
+            for request in record["requests"] if record.kind == "wait" else ():
+                if request["kind"] == "wait" and "run" not in request["details"]:
+                    answer = self.answers.get(request["id"])
+                    self.waits.append((request, None if answer is None else (answer[1],)))
+
+    def _fate(self, request: str) -> Mapping[str, Any] | None:
+        """What a person told of a call that has no outcome yet."""
+        _, answer = self.answers.get(request, (None, None))
+        if not isinstance(answer, Mapping) or "retry" in answer:
+            return None
+        return (
+            {"result": answer["ran"]} if "ran" in answer else {"error": {"type": "Failed", "message": answer["failed"]}}
+        )
+
+    def _unfinished(self, effect: Effect, told: Mapping[str, Any] | None) -> None:
+        key, answers = effect.seq, self.answers
+        if told is not None:
+            self.settled[key] = Recorded(effect.seq, None, told.get("result"), told.get("error"), LAST)
+        elif effect.name == ASK and effect.key[:16] in answers:
+            seq, answer = answers[effect.key[:16]]
+            self.settled[key] = Recorded(effect.seq, seq, answer, None, LAST)
+        elif effect.name == ASK:
+            self.open[key] = NOT_ANSWERED
+        else:
+            self.open[key] = "" if is_entered_again(effect) else NOT_ENDED
+
+
+def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
+    for effect in effects:
+        yield from effect.walk()
+
+
+def _answers(step: Step | None) -> dict[str, tuple[int | None, Any]]:
+    """What was answered in a step, by request, each with the number of its record."""
+    found: dict[str, tuple[int | None, Any]] = {}
+    for record in step.records if step is not None else ():
+        if record.kind == "input":
+            found |= {name: (record.seq, answer) for name, answer in record["answers"].items()}
+    return found

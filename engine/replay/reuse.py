@@ -1,0 +1,205 @@
+"""Counterfactual replay: a fork takes what another run recorded, for as long as it asks for the same."""
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ...traces import SUFFIX, Trace, TraceError, TraceNotFoundError, branches_folder
+from ..effects.call import Recorded
+from ..effects.journal import Entry, Request
+from ..effects.state_refs import part_at, pointers
+from ..effects.unmarked import fits
+from ..result import WaitRequest, told_live
+from ..state.digest import value_digest
+from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
+
+Tell = Callable[[int, str, str, bytes, str, bool], None]
+"""Writes what is live: step, phase, what was asked for, its arguments as JSON, why, and whether all after it is."""
+_NOT_ASKED = "it was not asked for there"
+
+
+def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
+    """Tells nobody."""
+
+
+def link_to(source: Trace | None, run_id: str, step: int, home: Path | None) -> dict[str, Any]:
+    """State `step` of a run, as the header of a trace at `home` names it: with its file, where it is not near."""
+    link: dict[str, Any] = {"run": run_id, "step": step}
+    if source is not None and source.path is not None:
+        folder = branches_folder(source.path.resolve()).parent
+        if home is None or branches_folder(home.resolve()).parent != folder:
+            link["file"] = str(source.path.resolve())
+    return link
+
+
+def linked(link: Mapping[str, Any], near: Trace) -> Trace:
+    """The trace that a header links to: looked for among the relatives of `near`, then where it was.
+
+    Raises TraceNotFoundError where it is neither here nor there.
+    """
+    run = link["run"]
+    try:
+        return near.relative(run)
+    except TraceNotFoundError:
+        place = Path(link.get("file", ""))
+        if place.name == run + SUFFIX and (found := Trace.load(place)).run_id == run:
+            return found
+        raise
+
+
+class Reuse:
+    """The recorded outcomes and answers of `source` from step `at` on.
+
+    The first request that is not as recorded ends it: from there the run is live, and `tell` is told so. What the
+    source's last step had asked for without an end is made live too, but ends nothing, as what else is recorded there
+    went on beside it; a call that was waiting for an answer is entered again, and takes what is recorded inside it.
+    """
+
+    def __init__(
+        self,
+        source: Trace | None,
+        run_id: str,
+        at: int,
+        tell: Tell,
+        settled: Settled | None = None,
+        missing: str = "",
+    ) -> None:
+        """Takes from `source`; None where its trace cannot be had, as `missing` says: then every request is new."""
+        self.run_id = run_id
+        self.at = at
+        self.source = source
+        self._tell = tell
+        self._settled = settled or Settled()
+        self._missing = missing
+        self._step = -1
+        self._recorded = RecordedStep("", None, Settled(), lambda value: value)
+        self._lock = threading.RLock()
+        self.live_from: dict[str, Any] | None = None
+        """What was live first: `step`, `phase`, `name`, `why`."""
+        self.live = False
+        """Whether it has ended."""
+
+    @classmethod
+    def of(cls, trace: Trace, tell: Tell = _untold) -> "Reuse | None":
+        """What a run takes from another as its header says it, up to where its trace has come."""
+        link = (trace.header["parent"] or {}).get("reuse_effects")
+        if link is None:
+            return None
+        try:
+            reuse = cls(linked(link, trace), link["run"], link["step"], tell)
+        except TraceError as error:
+            reuse = cls(None, link["run"], link["step"], tell, missing=str(error))
+        told = list(told_live(trace))
+        reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
+        return reuse
+
+    def link(self, home: Path | None) -> dict[str, Any]:
+        """What the header of a trace at `home` says of it."""
+        return link_to(self.source, self.run_id, self.at, home)
+
+    def take(self, step: int, request: Request, learn: Callable[[str, str], None]) -> tuple[Entry, Recorded] | None:
+        """The recorded call that is this request, and its outcome; None where the request is to be made."""
+        with self._lock:
+            if self.live:
+                return None
+            try:
+                found, why, ends = self._found(step, request, learn)
+            except TraceError as error:
+                found, why, ends = None, str(error), True
+            if why:
+                args = request.asked.data or orjson.dumps(request.asked.form)
+                self._say(step, request.phase, request.asked.name, args, why, ends)
+            return found
+
+    def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
+        """The recorded answer to a wait decision that asked the same."""
+        with self._lock:
+            if self.live:
+                return None
+            try:
+                found, why, ends = self._answered(step, request)
+            except TraceError as error:
+                found, why, ends = None, str(error), True
+            if why:
+                self._say(step, "wait", "wait", orjson.dumps({"prompt": request.prompt}), why, ends)
+            return found
+
+    def answers(self, step: int) -> dict[str, Any]:
+        """What was answered in a step, by request, those of child runs included."""
+        with self._lock, suppress(TraceError):
+            self._enter(step)
+            return {name: answer for name, (_, answer) in self._recorded.answers.items()}
+        return {}
+
+    def child(self, run_id: str, answers: dict[str, Any], tell: Tell) -> "Reuse":
+        """What a child run takes: the recorded outcomes of the child that explored the same place there.
+
+        `answers` are those that the run which explores was given.
+        """
+        if self.source is None:
+            return Reuse(None, run_id, 0, tell, missing=self._missing)
+        try:
+            return Reuse(self.source.relative(run_id), run_id, 0, tell, Settled(answers))
+        except TraceError as error:
+            return Reuse(None, run_id, 0, tell, missing=f"this candidate was not explored there: {error}")
+
+    def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
+        """From here on the run is live; said once."""
+        with self._lock:
+            if not self.live:
+                self._say(step, phase, name, args, why, True)
+
+    def _say(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
+        if ends or self.live_from is None:
+            self._tell(step, phase, name, args, why, ends)
+        self.live = self.live or ends
+        self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
+
+    def _found(
+        self, step: int, request: Request, learn: Callable[[str, str], None]
+    ) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
+        """What is recorded of a request; why there is nothing to take, if so, and whether that ends it."""
+        self._enter(step)
+        recorded = self._recorded
+        entry = recorded.journal.find(request, learn)
+        if entry is None:
+            return None, self._missing or self._other_state(request) or _NOT_ASKED, True
+        entry.recorded = recorded.settled.get(entry.effect.seq, entry.recorded)
+        found = recorded.journal.outcome(entry)
+        if found is not None:
+            return (entry, found), "", False
+        return None, recorded.open[entry.effect.seq] or (NOT_ENDED if recorded.committed else ""), recorded.committed
+
+    def _other_state(self, request: Request) -> str:
+        """Says which part of the state was another one, where the same was asked but for that."""
+        if self.source is None or b'"$state"' not in request.asked.data:
+            return ""
+        args = orjson.loads(request.asked.data)
+        was = self.source.shared_state(self.at + self._step)
+        for effect in self._recorded.journal.alike(request):
+            if self.source.value(effect.args) == args:
+                for path in pointers(args):
+                    if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
+                        return f"{path or 'the state'} was another one there"
+        return ""
+
+    def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:
+        self._enter(step)
+        for asked, answer in self._recorded.waits:
+            if fits([asked["prompt"], asked["schema"]], [request.prompt, request.schema]):
+                return answer, "" if answer is not None else NOT_ANSWERED, self._recorded.committed
+        return None, self._missing or _NOT_ASKED, True
+
+    def _enter(self, step: int) -> None:
+        source = self.source
+        if step == self._step or source is None:
+            return
+        count, index = source.step_count, self.at + step
+        recorded = source.steps[index] if index < count else source.unfinished if index == count else None
+        settled = self._settled if index == count else Settled()
+        self._recorded = RecordedStep(self.run_id, recorded, settled, source.value)
+        self._step = step

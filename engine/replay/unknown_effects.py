@@ -1,0 +1,230 @@
+"""What a trace waits for: answers to what it asked, and the fates of calls that a crash left without an outcome."""
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pydantic import ValidationError
+
+from ...traces import Effect, Step, Trace, is_blob
+from ..effects.journal import unknown
+from ..effects.json_values import json_result
+from ..effects.redaction import Redactor
+from ..effects.spec import spec_of
+from ..errors import StateValueError, WaitAnsweredError
+from ..loop.json_schema import schema_problem
+from ..result import WaitRequest
+from ..state.frozen import thaw
+from ..state.scalars import first_problem
+
+if TYPE_CHECKING:
+    from ..module import AgentModule
+
+NOTHING_SAID = ...
+UNKNOWN_EFFECT = "unknown_effect"
+"""The kind of a request that asks after a call's fate."""
+FATE_SCHEMA: dict[str, Any] = {
+    "oneOf": [
+        {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"failed": {"type": "string"}},
+            "required": ["failed"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"retry": {"const": True}},
+            "required": ["retry"],
+            "additionalProperties": False,
+        },
+    ]
+}
+"""What answers the question after a call's fate."""
+
+
+class Answers:
+    """The open questions of a trace's unfinished step; `write(kind, members)` puts down what is learnt."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        write: Callable[[str, dict[str, Any]], None],
+        redactor: Redactor | None,
+        module: "AgentModule[Any]",
+        now: float,
+    ) -> None:
+        self.trace = trace
+        self._module = module
+        self._write = write
+        self._redactor = redactor
+        self._now = now
+        self.requests: list[WaitRequest] = []
+        """What was asked in the step; the fates of its own calls aside, those of its children's included."""
+        self.answers: dict[str, Any] = {}
+        """What was answered in the step, by request."""
+
+    def take(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
+        """Takes what is given as answers; gives the intents to run again, and the fates still to be told."""
+        step = self.trace.unfinished
+        effects = step.effects if step is not None else ()
+        answers = self.answers = _answers_so_far(step)
+        self.requests = _asked(step)
+        questions = self._questions(effects, self._retried(effects, answers))
+        open_now = {r.id: r for r in [*questions, *self.requests] if r.id not in answers}
+        given = self._clean(_given(value, request, open_now, self.trace.run_id))
+        given = {name: self._checked(open_now[name], answer) for name, answer in given.items()}
+        if given:
+            self._write("input", {"answers": given})
+            answers |= given
+        for effect in _walk(effects):
+            answer = answers.get(self._request(effect).id)
+            if answer is None or not (effect.open or effect.cancelled) or "retry" in answer:
+                continue
+            members: dict[str, Any] = {"intent": effect.seq}
+            if "ran" in answer:
+                members["result"] = answer["ran"]
+            else:
+                members["error"] = {"type": "Failed", "message": answer["failed"]}
+            self._write("outcome", members)
+        again = self._retried(effects, answers)
+        left = [r for r in self._questions(effects, again) if r.id not in answers]
+        return again, left
+
+    def _clean(self, given: dict[str, Any]) -> dict[str, Any]:
+        try:
+            exact = {name: json_result(answer, None, "the answer") for name, answer in given.items()}
+        except StateValueError as error:
+            raise WaitAnsweredError(f"the answer cannot be written as JSON: {error}") from None
+        cleaned: dict[str, Any] = thaw(exact if self._redactor is None else self._redactor.value(exact))
+        return cleaned
+
+    def check(self, request: WaitRequest, answer: Any) -> None:
+        """Raises WaitAnsweredError for an answer that `take` would refuse."""
+        self._checked(request, self._clean({request.id: answer})[request.id])
+
+    def _checked(self, request: WaitRequest, answer: Any) -> Any:
+        """The answer as it is recorded; raises WaitAnsweredError for one that does not fit, or comes too late."""
+        if request.kind == UNKNOWN_EFFECT:
+            return self._checked_fate(request, answer)
+        if request.deadline is not None and request.deadline <= self._now:
+            raise WaitAnsweredError(f"the time to answer {request.id!r} has passed; resume without a value to go on")
+        problem = schema_problem(request.schema, answer)
+        if problem is not None:
+            raise WaitAnsweredError(f"{answer!r:.200} is no answer to {request.id!r} ({request.prompt!r}): {problem}")
+        return answer
+
+    def _checked_fate(self, request: WaitRequest, answer: Any) -> Any:
+        """The fate with the result as the tool records it; refuses what tells none, or what it could not have given."""
+        keys = set(answer) if isinstance(answer, Mapping) else set()
+        fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
+        if not fits and not (keys == {"retry"} and answer["retry"] is True):
+            raise WaitAnsweredError(
+                f'the answer to {request.id!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
+                f"got {answer!r}"
+            )
+        details = request.details
+        own = details["phase"] == "act" and "child" not in details
+        fn = self._module.tools.get(details["name"]) if own else None
+        if is_blob(answer.get("ran")):
+            raise WaitAnsweredError("the result has the form of a reference to a blob; it cannot be an answer")
+        if "ran" not in answer or fn is None:
+            return answer
+        spec = spec_of(fn, details["name"])
+        result = answer["ran"]
+        try:
+            result = self._module.told_result(details["name"], result)
+            problem = spec.mistyped(result)
+            if spec.returns is not None:
+                spec.returns.validate_json(orjson.dumps(result))
+        except ValidationError as error:
+            problem = first_problem(error)
+        except ValueError as error:
+            problem = str(error)
+        if problem is not None:
+            raise WaitAnsweredError(f"{spec.name} could not have given {answer['ran']!r:.80}: {problem}")
+        return {"ran": result}
+
+    def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
+        return frozenset(e.seq for e in _walk(effects) if _says_retry(answers.get(self._request(e).id)))
+
+    def _questions(self, effects: tuple[Effect, ...], again: frozenset[int]) -> list[WaitRequest]:
+        return [self._request(effect) for effect in unknown(effects, again)]
+
+    def _request(self, effect: Effect) -> WaitRequest:
+        shown = {
+            "name": effect.name,
+            "args": effect.args,
+            "key": effect.key,
+            "intent": effect.seq,
+            "phase": effect.phase,
+        }
+        return WaitRequest(
+            id=fate_id(self.trace.run_id, self.trace.step_count, effect),
+            prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
+            'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
+            schema=FATE_SCHEMA,
+            kind=UNKNOWN_EFFECT,
+            details=shown,
+        )
+
+
+def fate_id(run_id: str, step: int, effect: Effect) -> str:
+    """The id of the question what became of a call."""
+    place = f"{run_id}|{step}|{UNKNOWN_EFFECT}|{effect.seq}|{effect.key}"
+    return blake2b(place.encode(), digest_size=8).hexdigest()
+
+
+def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
+    """The answers in `value`, by request; raises WaitAnsweredError for what nobody asked or what does not fit."""
+    if value is NOTHING_SAID:
+        return {}
+    if not open_now:
+        raise WaitAnsweredError(f"run {run_id} waits for no answer")
+    if request is not None:
+        given = {request: value}
+    elif isinstance(value, Mapping) and value and set(value) <= set(open_now):
+        given = dict(value)
+    elif len(open_now) == 1:
+        given = {next(iter(open_now)): value}
+    else:
+        raise WaitAnsweredError(
+            f"run {run_id} waits for {len(open_now)} answers; say which with request= (--request on the command line), "
+            f"one of {', '.join(open_now)}"
+        )
+    for name in given:
+        if name not in open_now:
+            raise WaitAnsweredError(f"no request {name!r} is open in run {run_id}; open: {', '.join(open_now)}")
+    return given
+
+
+def _says_retry(answer: Any) -> bool:
+    return isinstance(answer, Mapping) and "retry" in answer
+
+
+def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
+    for effect in effects:
+        yield from effect.walk()
+
+
+def _answers_so_far(step: Step | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for record in step.records if step is not None else ():
+        if record.kind == "input":
+            found |= record["answers"]
+    return found
+
+
+def _asked(step: Step | None) -> list[WaitRequest]:
+    found: dict[str, WaitRequest] = {}
+    for record in step.records if step is not None else ():
+        if record.kind == "wait":
+            requests = [WaitRequest.from_dict(each) for each in record["requests"]]
+            found |= {each.id: each for each in requests if each.id not in found and not _is_own_fate(each)}
+    return list(found.values())
+
+
+def _is_own_fate(request: WaitRequest) -> bool:
+    """Whether it is after a call of the trace itself, and not of a child run: those are known from the calls."""
+    return request.kind == UNKNOWN_EFFECT and "run" not in request.details

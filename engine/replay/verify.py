@@ -1,0 +1,242 @@
+"""Runs a trace's hooks again with recorded outcomes, and tells where they do something else."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import orjson
+
+from ...errors import RefoldError
+from ...tasks import Task
+from ...traces import Record, Step, Trace, TraceError
+from ...traces.json_patch.make import make_patch
+from ..effects.budget import RuntimeBudget
+from ..effects.context import Frame
+from ..effects.lanes import named_lanes
+from ..effects.state_refs import Learn
+from ..effects.unmarked import fits
+from ..errors import StateValueError
+from ..first_state import call_hook, first_state
+from ..loop.decision import Decision, Observation
+from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
+from ..module import AgentModule
+from ..purity import reset_frame, set_frame
+from ..state.held import Held
+from ..state.model import StateSchema, dump
+from .divergence import Divergence
+from .recorded_host import ServedRun, UnrecordedEffectError
+
+
+def _untold(name: str, value: str) -> None:
+    """Learns no secret."""
+
+
+async def verify(trace: Trace, module: AgentModule[Any], learn: Learn = _untold) -> list[Divergence]:
+    """Runs `init_state`, `decide` and `reduce` of every step again, served from the trace; `act` is left alone.
+
+    Gives each place where they do not do what was recorded, [] when all is as it was. After a divergence it goes on
+    from what was recorded. `learn` is told the secrets that the hooks are seen to use, each with its name.
+
+    Raises TraceCorruptError for a trace that was damaged.
+    """
+    trace.check()
+    verification = _Verification(trace, module, learn)
+    leave_lanes = named_lanes()
+    try:
+        await verification.run()
+    except _StateLost as lost:
+        verification.found.append(lost.divergence)
+    finally:
+        leave_lanes()
+    return verification.found
+
+
+class _StateLost(Exception):
+    """The module's state class no longer takes a recorded state: nothing after it can be run again."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        super().__init__(str(divergence))
+        self.divergence = divergence
+
+
+class _Verification:
+    """One pass over one trace: the supplier of the loop that serves what was recorded."""
+
+    def __init__(self, trace: Trace, module: AgentModule[Any], learn: Learn) -> None:
+        self.trace = trace
+        self.module = module
+        self.parent = trace.header.get("parent")
+        self.host = ServedRun(trace.run_id, trace.header["seed"], (self.parent or {}).get("path", ""), 0, learn)
+        self.found: list[Divergence] = []
+        self.version = module.state_class.model_fields["schema_version"].default
+
+    async def run(self) -> None:
+        """Goes through the trace once, noting in `found` where it differs."""
+        if self.trace.first_state is None:
+            return
+        if self.parent is None or "call" in self.parent:
+            await self._init()
+        self.host.first_step = self.trace.first_state.get("current_step", 0)
+        state = self._load(0)
+        k = 0
+        total = len(self.trace.steps)
+        resumed = {r.step for r in self.trace.records if r.kind == "resume" and r.get("patch")}
+        while k < total:
+            step = self.trace.steps[k]
+            if state is None or k in resumed:
+                state = self._load(k)
+            if state is not None:
+                state = await self._step(step, state)
+            k += 1
+        unfinished = self.trace.unfinished
+        if unfinished is not None and unfinished.decision is not None:
+            state = self._load(total)
+            if state is not None:
+                await self._decide(unfinished, state)
+
+    def _load(self, k: int) -> StateSchema | None:
+        """State k as the module's class; None where it was written under another schema version."""
+        document = self.trace.shared_state(k)
+        if document.get("schema_version", 1) != self.version:
+            return None
+        try:
+            return self.module.state_class.from_dict(document)
+        except StateValueError as error:
+            raise _StateLost(Divergence(k, "reduce" if k else "init", document, str(error))) from None
+
+    async def _init(self) -> None:
+        recorded = self.trace.first_state
+        assert recorded is not None
+        if recorded.get("schema_version", 1) != self.version:
+            return
+        task = Task.from_dict(self.trace.header["task"])
+        budget = RuntimeBudget.from_dict(self.trace.header["budget"])
+        self._enter(self.trace.steps[0] if len(self.trace.steps) else self.trace.unfinished, None)
+
+        async def init() -> dict[str, Any]:
+            state = await first_state(self.module, task, budget)
+            return state.to_dict()
+
+        await self._compare(0, "init", recorded, init)
+
+    async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
+        """Runs one step again; gives the state after it, None where the recorded one has to be taken."""
+        machine = fold(self.module, Held(state))
+        reply: Any = None
+        chosen = iter(step.branches)
+        decided = iter([r for r in step.records if r.kind == "decide"][1:])
+        nest = 0
+        while True:
+            try:
+                want = machine.send(reply)
+            except (RefoldError, Exception) as error:  # noqa: BLE001 - what a hook raises now is the divergence
+                self._differs(step.index, "reduce", step.patch, f"{type(error).__name__}: {error}")
+                return None
+            if type(want) is Check:
+                reply = None
+            elif type(want) is Decide:
+                reply = await self._decide(step, want.state)
+            elif type(want) is Choose:
+                reply = await self._choose(step, want, nest, chosen, decided)
+                nest += 1
+            elif type(want) is Act or type(want) is Wait:
+                reply = Observation.from_dict(step.observation or {})
+            elif type(want) is Commit:
+                return self._committed(step, want)
+
+    async def _decide(self, step: Step, state: StateSchema) -> Decision:
+        self._enter(step, state)
+        recorded = step.decided
+        if recorded is None:  # a child run begins with a candidate of its parent's
+            if step.decision is None:
+                raise TraceError(f"step {step.index} was committed, and the trace has no decision of it")
+            return Decision.from_dict(next(r["decision"] for r in step.records if r.kind == "decide"))
+        last = not any(r.kind == "decide" and isinstance(r["decision"].get("candidates"), int) for r in step.records)
+
+        async def decide() -> Any:
+            decision = await self._asked(state, None)
+            return _form(decision.with_ids(step.index)) if isinstance(decision, Decision) else decision
+
+        await self._compare(step.index, "decide", recorded, decide, last=last)
+        return Decision.from_dict(recorded)
+
+    async def _asked(self, state: StateSchema, candidate: int | None) -> Any:
+        offered = {"state": state, "candidate": candidate}
+        kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
+        decision = await call_hook(self.module.decide, kwargs)
+        return decision if isinstance(decision, Decision) else f"decide returned {type(decision).__name__}"
+
+    async def _choose(
+        self, step: Step, want: Choose, nest: int, chosen: Iterator[Any], decided: Iterator[Record]
+    ) -> Decision | Adopted:
+        """What was chosen: nothing is explored, and no score is asked, again."""
+        if isinstance(want.decision.candidates, int):
+            recorded = next(decided)
+            last = not any(r.kind == "decide" and "asked" in r and r.seq > recorded.seq for r in step.records)
+            await self._candidates(step, want.state, nest, recorded["decision"]["candidates"], last)
+        if "candidate" in next(chosen)["chosen"]:
+            return Decision.from_dict(next(decided)["decision"])
+        return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
+
+    async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
+        """Asks `decide` for each candidate again; `last` says that it is asked nothing more in this step."""
+        for number, expected in enumerate(recorded):
+
+            async def decide(number: int = number) -> Any:
+                decision = await self._asked(state, number)
+                return _form(decision) if isinstance(decision, Decision) else decision
+
+            prefix, ends = f"candidate {nest}.{number}|".encode(), last and number == len(recorded) - 1
+            await self._compare(step.index, "decide", expected, decide, prefix, last=ends)
+
+    def _committed(self, step: Step, want: Commit) -> StateSchema | None:
+        if orjson.dumps(want.patch) == orjson.dumps(step.patch):
+            return want.state
+        expected, actual = step.state, want.state.to_dict()
+        difference = make_patch(expected, actual)
+        if not difference:
+            return want.state
+        self.found.append(
+            Divergence(step.index, "reduce", step.patch, orjson.loads(orjson.dumps(want.patch)), difference)
+        )
+        return None
+
+    async def _compare(
+        self,
+        step: int,
+        phase: str,
+        recorded: Any,
+        work: Callable[[], Awaitable[Any]],
+        prefix: bytes = b"",
+        *,
+        last: bool = True,
+    ) -> None:
+        """Runs one hook again and notes where its result, or what it asked for, is not as recorded."""
+        token = set_frame(Frame(self.host, step, phase, None, prefix))
+        try:
+            actual = await work()
+        except UnrecordedEffectError as error:
+            actual = error.request
+        except Exception as error:  # noqa: BLE001 - what a hook raises now is the divergence
+            actual = f"{type(error).__name__}: {error}"
+        finally:
+            reset_frame(token)
+        if self.host.missing is not None:
+            actual = self.host.missing.request
+        elif last and fits(recorded, actual) and (left := self.host.journal.left(phase)):
+            asked = [{"effect": effect.name, "args": effect.args} for effect in left]
+            self.found.append(Divergence(step, phase, asked, "no such effect was asked for"))
+            return
+        if not fits(recorded, actual):
+            self._differs(step, phase, recorded, actual)
+
+    def _differs(self, step: int, phase: str, expected: Any, actual: Any) -> None:
+        patch = make_patch(expected, actual) if isinstance(actual, dict) and isinstance(expected, dict) else []
+        self.found.append(Divergence(step, phase, expected, actual, patch))
+
+    def _enter(self, step: Step | None, state: StateSchema | None) -> None:
+        effects = step.effects if step is not None else ()
+        self.host.enter(effects, step.events if step is not None else [], state, self.trace.value)
+
+
+def _form(decision: Decision) -> Any:
+    return orjson.loads(dump(decision.to_dict()))

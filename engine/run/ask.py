@@ -1,0 +1,255 @@
+"""`ask`: how decide, act and tools wait for a person; what was answered is in the journal like any outcome."""
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar, cast, overload
+
+import anyio
+from pydantic import TypeAdapter, ValidationError
+
+from ..concurrency.scheduler import spawn
+from ..concurrency.threads import waits_in_thread
+from ..effects.call import Call, replayed, typed
+from ..effects.context import Frame, frame_or_none
+from ..effects.journal import ASK
+from ..effects.json_values import json_result
+from ..effects.perform import started
+from ..effects.spec import EffectSpec, Marks
+from ..errors import CallClosed, DecisionError, NoRunError, RunClosed
+from ..loop.decision import check_wait, json_schema
+from ..result import WaitRequest
+from ..state.model import dump
+from ..state.scalars import first_problem
+from .live_run import LiveRun
+from .waits import OnWait
+
+T = TypeVar("T")
+_LOOK_SECONDS = 1.0
+"""How often a thread that waits looks whether its run has ended."""
+_MARKS = Marks(idempotent=True, usage=lambda answer: None)
+
+
+@overload
+async def ask(
+    prompt: str, schema: type[T], seconds: None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> T: ...
+@overload
+async def ask(
+    prompt: str, schema: type[T], seconds: float, *, details: Any = None, on_wait: OnWait | None = None
+) -> T | None: ...
+@overload
+async def ask(
+    prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> Any: ...
+async def ask(
+    prompt: str,
+    schema: Any = None,
+    seconds: float | None = None,
+    *,
+    details: Any = None,
+    on_wait: OnWait | None = None,
+) -> Any:
+    """Waits for the answer to `prompt`: from the engine's `on_wait`, else the run is suspended until it is resumed.
+
+    Callable in `decide`, `act` and tools. Resuming enters the hook or tool again from its beginning: effects and
+    answers that it had come from the journal, whatever else stands before the `ask` is done again.
+
+    An answer that fits the JSON Schema of a type, and that the type refuses nevertheless (a validator of its own does),
+    is asked for again, with what was wrong in the request's `details`.
+
+    Args:
+        prompt: what is asked.
+        schema: what the answer must be: a JSON Schema, or a type, of which the answer then is. None takes any JSON.
+        seconds: how long to wait at most; then the answer is None.
+        details: JSON to show with the question, such as the exact call that is to be approved; the answer holds for
+            these details alone.
+        on_wait: who is asked before the engine's `on_wait`, in the same way: it may leave the request open.
+
+    Raises:
+        NoRunError: outside of a run.
+        DecisionError: `prompt` is no text, `schema` no schema, or `seconds` no time.
+    """
+    question = _Question(prompt, schema, seconds, details)
+    while True:
+        answer = question.typed(await _asked(question, on_wait))
+        if answer is not ...:
+            return answer
+
+
+async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
+    """What is answered when it is asked once more."""
+    call = question.frame.host.begin(question.frame, _SPEC, question.named)
+    if call.recorded is not None:
+        await question.frame.host.turn(call)
+        return typed(_SPEC, replayed(call)[1])
+    if call.order is not None:
+        await call.order.all()
+    while not started(call, (), {}):
+        await anyio.sleep(0.005)
+    waits = _live(call).waits
+    try:
+        with anyio.CancelScope() as scope:
+            call.when_left = partial(waits.in_loop, scope.cancel)
+            value = await waits.answer(question.request(call), call, first=on_wait, refusal=question.refusal)
+            call.finish(value)
+            return value
+    except BaseException:
+        if not call.frame.span.over:
+            call.cancelled("the run ended before there was an answer")
+        raise
+    raise _left(call)
+
+
+@overload
+def ask_sync(
+    prompt: str, schema: type[T], seconds: None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> T: ...
+@overload
+def ask_sync(
+    prompt: str, schema: type[T], seconds: float, *, details: Any = None, on_wait: OnWait | None = None
+) -> T | None: ...
+@overload
+def ask_sync(
+    prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None, on_wait: OnWait | None = None
+) -> Any: ...
+def ask_sync(
+    prompt: str,
+    schema: Any = None,
+    seconds: float | None = None,
+    *,
+    details: Any = None,
+    on_wait: OnWait | None = None,
+) -> Any:
+    """`ask` for sync code, which the engine runs in a worker thread. See `ask`."""
+    question = _Question(prompt, schema, seconds, details)
+    while True:
+        answer = question.typed(_asked_sync(question, on_wait))
+        if answer is not ...:
+            return answer
+
+
+def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
+    call = question.frame.host.begin(question.frame, _SPEC, question.named)
+    if call.recorded is not None:
+        question.frame.host.turn_in_thread(call)
+        return typed(_SPEC, replayed(call)[1])
+    if call.order is not None:
+        call.order.all_in_thread()
+    while not started(call, (), {}):
+        threading.Event().wait(0.005)
+    run, answered, given = _live(call), threading.Event(), list[Any]()
+    request = question.request(call)
+
+    async def wait() -> None:
+        try:
+            given.append(await run.waits.answer(request, call, first=on_wait, refusal=question.refusal))
+        except Exception as error:  # noqa: BLE001 - raised on in the thread that asked
+            given.append(error)
+        finally:
+            run.background.remove(cancel[0])
+            answered.set()
+
+    def start() -> None:
+        cancel.append(spawn(wait))
+        run.background.append(cancel[0])
+
+    cancel = list[Callable[[], Any]]()
+
+    def give_up() -> None:
+        answered.set()
+        for each in cancel:
+            run.waits.in_loop(each)
+
+    call.when_left = give_up
+    run.waits.in_loop(start)
+    with waits_in_thread():
+        while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):
+            pass  # a task that is cancelled before it starts sets nothing
+    if not given and call.frame.span.over and not (run.closed or run.suspended):
+        raise _left(call)
+    if not given:
+        call.cancelled("the run ended before there was an answer")
+        if run.suspended:
+            raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {request.prompt!r}")
+        raise RunClosed(f"run {run.run_id} has ended; nobody answers {request.prompt!r} any more")
+    if isinstance(given[0], Exception):
+        call.fail(given[0])
+    call.finish(given[0])
+    return given[0]
+
+
+def _left(call: Call) -> CallClosed:
+    return CallClosed("the hook or call that has asked is over; nobody is asked any more, and no answer is given")
+
+
+class _SuspendedError(BaseException):
+    """Ends a thread that asked, when its run is suspended: like a cancellation, no `except Exception` stops it."""
+
+
+class _Question:
+    """What is asked, checked; and what was wrong with the answer to it, if it was asked before."""
+
+    def __init__(self, prompt: str, schema: Any, seconds: float | None, details: Any) -> None:
+        frame = frame_or_none()
+        if frame is None:
+            raise NoRunError(
+                "ask() waits for somebody on behalf of a run; call it in decide(), act() or a tool of a run"
+            )
+        if not isinstance(cast(object, prompt), str):
+            raise DecisionError(f"ask() needs the question as text, got {type(prompt).__name__}")
+        check_wait(prompt, seconds)
+        form = json_schema(schema)
+        self.frame: Frame = frame
+        self._adapter = TypeAdapter(schema) if schema is not None and not isinstance(schema, Mapping) else None
+        named: dict[str, Any] = {"prompt": prompt}
+        named |= {name: value for name, value in (("schema", form), ("seconds", seconds)) if value is not None}
+        if details is not None:
+            named["details"] = json_result(details, None, "the details")
+        self.named = named
+        self._refused: str | None = None
+
+    def request(self, call: Call) -> WaitRequest:
+        """The request to show; a person who answers sees where it was asked, and what the asker gave to be shown."""
+        outer, seconds = call.frame.call, self.named.get("seconds")
+        shown = {"in": call.frame.phase if outer is None else outer.spec.name}
+        if "details" in self.named:
+            shown["details"] = self.named["details"]
+        if self._refused is not None:
+            shown["refused"] = self._refused
+        return WaitRequest(
+            id=call.key[:16],
+            prompt=self.named["prompt"],
+            schema=self.named.get("schema"),
+            deadline=None if seconds is None else _live(call).clock.time() + seconds,
+            kind="ask",
+            details=shown,
+        )
+
+    def refusal(self, value: Any) -> str | None:
+        """Why the type refuses an answer that fits its schema."""
+        try:
+            self._validated(value)
+        except ValidationError as error:
+            return first_problem(error)
+        return None
+
+    def typed(self, value: Any) -> Any:
+        """The answer as the type makes it, None where the time has passed; `...` where the type refuses it."""
+        if value is None and "seconds" in self.named:
+            return None
+        try:
+            return self._validated(value)
+        except ValidationError as error:
+            self._refused = first_problem(error)
+            return ...
+
+    def _validated(self, value: Any) -> Any:
+        return value if self._adapter is None else self._adapter.validate_json(dump(value))
+
+
+_SPEC = EffectSpec(ASK, _MARKS, True, (), None)
+
+
+def _live(call: Call) -> LiveRun:
+    return cast(LiveRun, call.run)

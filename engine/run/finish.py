@@ -1,0 +1,199 @@
+"""How a run ends: the books are closed, the task is evaluated, and the `end` record is written, whatever happened."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from ...tasks import CriterionResult, Environment, RunView, Task, TaskResult, evaluate_task
+from ...traces import TraceWriteError
+from ..endings import RunStatus, StopReason
+from ..result import RunError, RunResult
+from ..state.model import StateSchema, assemble
+from .live_run import LiveRun
+
+_LEAST_SECONDS = 1.0
+"""What criteria may take even where the run has used up its time."""
+
+
+@dataclass
+class Outcome:
+    """How a run ended, before it is written."""
+
+    reason: StopReason
+    status: RunStatus
+    error: RunError | None = None
+    raised: BaseException | None = None
+    """What must be raised on once the end is written: a cancellation, or Ctrl-C."""
+
+    def or_failed(self, failed: TraceWriteError, run: LiveRun) -> "Outcome":
+        """The same, unless a write has failed: then the run has failed, for its first error."""
+        error = self.error or RunError.of(failed, run.step, run.phase)
+        return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
+
+
+async def finish(
+    run: LiveRun,
+    task: Task,
+    state: StateSchema | None,
+    outcome: Outcome,
+    environment: Environment | None,
+    *,
+    evaluate: bool = True,
+) -> RunResult:
+    """Closes the books, evaluates the task and writes the end, shielded from cancellation; gives the result."""
+    with anyio.CancelScope(shield=True):
+        return await _finish(run, task, state, outcome, environment, evaluate)
+    raise AssertionError("a shielded scope is not cancelled")
+
+
+async def _finish(
+    run: LiveRun,
+    task: Task,
+    state: StateSchema | None,
+    outcome: Outcome,
+    environment: Environment | None,
+    evaluate: bool,
+) -> RunResult:
+    if outcome.status is RunStatus.waiting:
+        return suspended(run, task, state)
+    patch: list[dict[str, Any]] = []
+    try:
+        _close_calls(run, outcome)
+    except TraceWriteError as failed:
+        outcome = outcome.or_failed(failed, run)
+    if state is not None:
+        state, patch = _ended(state, outcome.reason)
+    run.closed = True
+    outcome = _told(outcome, run)
+    if evaluate:
+        task_result = await _evaluated(run, task, state, outcome, environment)
+    else:
+        final = state.final_result if state is not None else None
+        task_result = _not_evaluated(task, outcome.reason, final, "the run is an explored candidate")
+    usage = run.usage()
+    members: dict[str, Any] = {
+        "status": outcome.status,
+        "stop_reason": outcome.reason,
+        "final_result": task_result.final_result,
+        "usage": usage.to_dict(),
+        "task_result": task_result.model_dump(mode="json") if evaluate else None,
+        "error": outcome.error.to_dict() if outcome.error else None,
+    }
+    if run.redactor is not None:
+        for name in ("final_result", "task_result"):
+            members[name] = run.redactor.value(members[name])
+        if evaluate:
+            task_result = TaskResult(**members["task_result"])
+    if patch:
+        members["patch"] = patch
+    try:
+        run.write("end", run.step, members)
+        trace = run.writer.trace()
+    except TraceWriteError as failed:
+        outcome = outcome.or_failed(failed, run)
+        lost = {"success": False, "reason": f"the end could not be written: {failed}"}
+        task_result = task_result.model_copy(update=lost)
+        trace = run.writer.trace()
+    return RunResult(
+        outcome.status,
+        outcome.reason,
+        task_result.final_result,
+        state,
+        run.step,
+        usage,
+        task_result,
+        trace,
+        outcome.error,
+    )
+
+
+def suspended(run: LiveRun, task: Task, state: StateSchema | None) -> RunResult:
+    """Writes that the run is suspended, its calls left open; gives the result, with the requests that are open."""
+    run.closed = True
+    for call in run.open_calls.values():
+        call.let_go()
+    usage = run.usage()
+    members = {"status": RunStatus.waiting, "stop_reason": StopReason.waiting, "final_result": None}
+    run.write("end", run.step, {**members, "usage": usage.to_dict(), "task_result": None, "error": None})
+    return RunResult(
+        RunStatus.waiting,
+        StopReason.waiting,
+        None,
+        state,
+        run.step,
+        usage,
+        unfinished(task.id),
+        run.writer.trace(),
+        waiting=run.waits.open_requests(),
+    )
+
+
+def unfinished(task_id: str) -> TaskResult:
+    """The task's result while its run waits."""
+    return TaskResult(
+        task_id=task_id,
+        success=False,
+        stop_reason=str(StopReason.waiting),
+        final_result=None,
+        reason="the run waits for an answer",
+    )
+
+
+def _told(outcome: Outcome, run: LiveRun) -> Outcome:
+    """The outcome with an error that holds no secrets, as the trace and the result will tell it."""
+    if outcome.error is None or run.redactor is None:
+        return outcome
+    error = RunError.from_dict(run.redactor.value(outcome.error.to_dict()))
+    return Outcome(outcome.reason, outcome.status, error, outcome.raised)
+
+
+def _close_calls(run: LiveRun, outcome: Outcome) -> None:
+    """Gives each call that is still open its outcome, and ends the processes that it waits for."""
+    if run.open_calls or outcome.raised is not None:
+        run.kill_children()
+    out_of_time = outcome.reason is StopReason.budget_time
+    why = "the run's time was used up before the call ended" if out_of_time else "the run ended before the call did"
+    for call in list(run.open_calls.values()):
+        call.cancelled(why)
+
+
+def _ended(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:
+    """The last state with its stop reason, and the patch that the end record carries."""
+    if state.stop_reason == reason:
+        return state, []
+    return with_reason(state, reason), [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]
+
+
+def with_reason(state: StateSchema, reason: StopReason) -> StateSchema:
+    """The state with a stop reason."""
+    ended: StateSchema = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
+    return ended
+
+
+async def _evaluated(
+    run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+) -> TaskResult:
+    final = state.final_result if state is not None else None
+    if outcome.raised is None:
+        view = RunView(task, str(outcome.status), str(outcome.reason), final, state, environment)
+        left = run.account.budget.max_runtime_seconds
+        with anyio.move_on_after(None if left is None else max(left - run.elapsed, _LEAST_SECONDS)):
+            return await evaluate_task(view)
+        evidence = "not evaluated: the run's time was used up"
+    else:
+        evidence = "not evaluated: the run was cancelled"
+    return _not_evaluated(task, outcome.reason, final, evidence.partition(": ")[2])
+
+
+def _not_evaluated(task: Task, reason: StopReason, final: str | None, why: str) -> TaskResult:
+    evidence = f"not evaluated: {why}"
+    criteria = [CriterionResult(criterion=text, passed=None, evidence=evidence) for text in task.success_criteria]
+    return TaskResult(
+        task_id=task.id,
+        success=False,
+        stop_reason=str(reason),
+        final_result=final,
+        criteria=criteria,
+        reason=f"its criteria were {evidence}",
+    )

@@ -1,0 +1,198 @@
+"""Where a fork begins: a state of another run, edited, and the link that says so."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ...tasks import Task
+from ...traces import PatchError, Trace, TraceError, patched, split_pointer
+from ...traces.json_patch.make import make_patch
+from ..effects.budget import RuntimeBudget
+from ..effects.json_values import json_result
+from ..effects.redaction import Redactor
+from ..errors import EngineOwnedFieldError, EngineUsageError, ReduceError, StateValueError
+from ..purity import NOWHERE, reset_frame, set_frame
+from ..replay.recorded_step import Settled
+from ..replay.reuse import Reuse, Tell, link_to, linked
+from ..state.commit import fold_step
+from ..state.model import StateSchema, assemble, dump
+
+Edit = Callable[[Any], Any] | Mapping[str, Any]
+"""Changes the draft of a state, as `reduce` does; or values to set, by their JSON Pointers."""
+Patch = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run begins that forks another: at `state`, whose JSON is `data`; `parent` is its header's link."""
+
+    source: Trace
+    at: int
+    state: StateSchema
+    data: bytes
+    task: Task
+    budget: RuntimeBudget
+    seed: int
+    parent: dict[str, Any]
+    settled: Settled = field(default_factory=Settled)
+    """What was told of the source's unfinished step by whoever forks it."""
+
+    def reuse(self, tell: Tell) -> Reuse | None:
+        """What the fork takes from its source, if it does."""
+        if "reuse_effects" not in self.parent:
+            return None
+        return Reuse(self.source, self.source.run_id, self.at, tell, self.settled)
+
+
+def origin_of(
+    source: Trace,
+    at: int | None,
+    edit: Edit | None,
+    cls: type[StateSchema],
+    budget: RuntimeBudget | None,
+    redactor: Redactor | None,
+    home: Path | None,
+    *,
+    reuse_effects: bool = False,
+    settled: Settled | None = None,
+) -> Origin:
+    """State `at` of a run (by default the last one), edited, as the first state of another; `cls` is its class.
+
+    The trace of that other run goes to the folder `home`, or to none.
+
+    Raises EngineUsageError for a state or an edit that there cannot be, EngineOwnedFieldError for a field that the
+    engine alone writes, StateValueError for a state that does not fit its class, StateMigrationError for one of a
+    schema version that no migration leads from.
+    """
+    header = source.header
+    index = _index(source, at)
+    try:
+        document = source.state(index)
+        record = source.state_record(index)
+    except TraceError as error:
+        raise EngineUsageError(f"run {source.run_id} cannot be forked: {error}") from error
+    state, patch = _edited(cls, document, edit)
+    budget = budget or RuntimeBudget.from_dict(source.budget)
+    limit = max(budget.max_steps, state.current_step, 1)
+    if state.max_steps != limit:
+        state = assemble(cls, {**state.__dict__, "max_steps": limit}, ("max_steps",))
+        patch.append({"op": "replace", "path": "/max_steps", "value": limit})
+    data = dump(state)
+    if redactor is not None and (cleaned := redactor.json(data)) is not data:
+        state, data = cls.from_dict(orjson.loads(cleaned)), cleaned
+    link = link_to(source, source.run_id, index, home / "fork" if home is not None else None)
+    parent: dict[str, Any] = {**link, "hash": record.hash}
+    if (change := _proven(patch, document, data, redactor)) or edit is not None:
+        parent["edit"] = change
+    parent["path"] = (header.get("parent") or {}).get("path", "")
+    if reuse_effects:
+        parent["reuse_effects"] = link
+    task = Task.from_dict(header["task"])
+    return Origin(source, index, state, data, task, budget, int(header["seed"]), parent, settled or Settled())
+
+
+def _index(source: Trace, at: int | None) -> int:
+    steps = source.step_count
+    if at is None:
+        return steps
+    if isinstance(at, bool) or not isinstance(at, int):
+        raise EngineUsageError(f"at is the number of a state, 0 to {steps} or negative from the end, got {at!r}")
+    index = at + steps + 1 if at < 0 else at
+    if not 0 <= index <= steps:
+        raise EngineUsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
+    return index
+
+
+def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None) -> tuple[StateSchema, Patch]:
+    """The state of a document, edited, and what was done to it."""
+    if isinstance(edit, Mapping):
+        patch = _operations(cls, edit)
+        changed = cls.migrate(document)
+        for op in patch:
+            try:
+                op["op"] = _operation(changed, split_pointer(op["path"]))
+                changed = patched(changed, [op])
+            except PatchError as error:
+                raise EngineUsageError(f"{op['path']} cannot be set: {error.reason}") from None
+        return cls.from_dict(changed), patch
+    state = cls.from_dict(document)
+    if edit is None:
+        return state, []
+    if not callable(edit) or inspect.iscoroutinefunction(edit):
+        given = "an async function" if callable(edit) else type(edit).__name__
+        raise EngineUsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {given}")
+    token = set_frame(NOWHERE)
+    try:
+        edited, patch = fold_step(state, edit, {})
+    except ReduceError as error:
+        raise EngineUsageError(str(error).replace("reduce()", "edit")) from None
+    finally:
+        reset_frame(token)
+    return edited, patch
+
+
+def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
+    """The values to set as operations, whose kinds are still to be found."""
+    found: Patch = []
+    for path, value in edit.items():
+        try:
+            tokens = split_pointer(path)
+        except (PatchError, AttributeError):
+            raise EngineUsageError(
+                f"{path!r} is no path of the state; a path begins with '/', such as /notes/0"
+            ) from None
+        if not tokens or tokens == [""]:
+            raise EngineUsageError("an edit sets parts of the state: name one by its path, such as /notes/0")
+        if tokens[0] in cls.__refold_engine_fields__:
+            raise EngineOwnedFieldError(tokens[0])
+        try:
+            exact = orjson.loads(dump(json_result(value, None, "the value")))
+        except StateValueError as error:
+            raise EngineUsageError(f"{path} cannot be set: {error}") from None
+        found.append({"op": "add", "path": path, "value": exact})
+    return found
+
+
+def _operation(document: Any, tokens: Sequence[str]) -> str:
+    """Items of lists are replaced (new ones are added at "-"), members are set."""
+    for token in tokens[:-1]:
+        if isinstance(document, dict):
+            document = document.get(token)
+        elif isinstance(document, list) and token.isdecimal() and int(token) < len(document):
+            document = document[int(token)]
+    return "replace" if isinstance(document, list) and tokens[-1] != "-" else "add"
+
+
+def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redactor | None) -> Patch:
+    """The patch that leads from a state's document to the JSON that the fork begins with: this one if it does."""
+    form = dump(patch)
+    if redactor is None or redactor.json(form) is form:
+        try:
+            patch = orjson.loads(form)
+            if orjson.dumps(patched(document, patch)) == data:
+                return patch
+        except PatchError:
+            pass
+    return make_patch(document, orjson.loads(data))
+
+
+def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
+    """The first state of a fork that was cut off before it had written it; None for a run that is no fork.
+
+    Raises EngineUsageError where the run it forks is not there any more.
+    """
+    link = trace.header.get("parent")
+    if link is None or "candidate" in link or "call" in link:
+        return None
+    try:
+        source = linked(link, trace).until(link.get("hash") or "")
+        return cls.from_dict(patched(source.state(link["step"]), link.get("edit", [])))
+    except TraceError as error:
+        raise EngineUsageError(
+            f"the process ended before run {trace.run_id} had its first state, state {link['step']} of run "
+            f"{link['run']}, and {error}; fork it again"
+        ) from error

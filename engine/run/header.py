@@ -1,0 +1,52 @@
+"""The header of a trace: what a run was, so that another process can take it up again."""
+
+import json
+import platform
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+from ...traces import FORMAT
+from ..effects.budget import RuntimeBudget
+from ..module import AgentModule, import_path
+from ..state.model import StateSchema
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """The versions that a run's behaviour rests on."""
+    return {
+        "refold": metadata.version("refold"),
+        "python": platform.python_version(),
+        "pydantic": metadata.version("pydantic"),
+    }
+
+
+@lru_cache(maxsize=256)
+def _schema(cls: type[StateSchema]) -> Any:
+    return json.loads(json.dumps(cls.model_json_schema(by_alias=False)))
+
+
+def header_of(
+    run_id: str,
+    module: AgentModule[Any],
+    task: dict[str, Any],
+    budget: RuntimeBudget,
+    seed: int,
+    parent: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The members of a header record; `task` is the task's document."""
+    state = module.state_class
+    return {
+        "format": FORMAT,
+        "run_id": run_id,
+        "parent": parent,
+        "versions": versions(),
+        "module": import_path(type(module)),
+        "state": import_path(state),
+        "schema": _schema(state),
+        "schema_version": state.model_fields["schema_version"].default,
+        "task": task,
+        "budget": budget.to_dict(),
+        "seed": seed,
+    }

@@ -1,0 +1,450 @@
+"""A run while it is live: the one host whose effects are done and written down."""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from functools import partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from ...traces import Effect, Record, TraceWriter, is_blob
+from ..concurrency.threads import RUNNING
+from ..effects.budget import WARN_AT, Account, EndedFromAbove
+from ..effects.call import BLOB_FROM, Call, Recorded
+from ..effects.context import Frame
+from ..effects.journal import Entry, Journal, Match, Request
+from ..effects.lanes import lane_in
+from ..effects.redaction import Redactor
+from ..effects.spec import EffectSpec
+from ..effects.state_refs import Asked, StateRefs, action_asked, asked_for
+from ..effects.tool_arguments import Signature
+from ..effects.usage import RunUsage, Usage
+from ..endings import StopReason
+from ..errors import BudgetExceeded, CallClosed, DivergenceError, EffectError, RunClosed, message_of
+from ..purity import frame_variable
+from ..replay.divergence import Divergence
+from ..replay.reuse import Reuse
+from ..state.held import Held
+from ..state.model import json_default, json_value
+from .clock import Clock
+from .waits import OnWait, Waits
+
+if TYPE_CHECKING:
+    from ..children.background import Besides
+    from ..engine import Engine
+
+Observer = Callable[[Record], Any]
+log = logging.getLogger("refold")
+
+INLINE_ARGS = 2 * 1024
+"""Arguments from this many bytes on are journaled by content hash."""
+STATES = frozenset(("commit", "snapshot", "resume"))
+"""The records that a state comes with."""
+
+
+class LiveRun:
+    """Everything that belongs to one run and to no other. Written to from the loop and from worker threads."""
+
+    def __init__(
+        self,
+        run_id: str,
+        seed: int,
+        writer: TraceWriter,
+        account: Account,
+        clock: Clock,
+        redactor: Redactor | None,
+        observers: Sequence[Observer],
+        on_wait: OnWait | None = None,
+        path: str = "",
+    ) -> None:
+        self.run_id = run_id
+        self.seed = seed
+        self.path = path
+        self.first_step = 0
+        self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
+        self.writer = writer
+        self.account = account
+        self.clock = clock
+        self.redactor = redactor
+        self.observers = list(observers)
+        self.journal: Journal | None = None
+        self.step = 0
+        self.phase = "init"
+        self.closed = False
+        self.stopping: BudgetExceeded | None = None
+        self.diverged: DivergenceError | None = None
+        """Why a resumed step cannot go on: it asks for something else than was recorded."""
+        self.cancel_work: Callable[[], Any] = lambda: None
+        self.work: Any = None
+        """The coroutine that does the run's work."""
+        self.open_calls: dict[int, Call] = {}
+        self.waits = Waits(self, on_wait)
+        self.reuse: Reuse | None = None
+        """The outcomes of the run that this one was forked from, while it asks for the same."""
+        self.engine: Engine | None = None
+        """The engine that runs it."""
+        self.context = Context()
+        """The context variables that it began with: those of whoever runs it, and not of its hooks and tools."""
+        self.loop: Any = None
+        """The event loop that it runs on."""
+        self.children: set[LiveRun] = set()
+        """The child runs that its calls have begun and that are at work."""
+        self.besides: Besides | None = None
+        """Its child runs that go on beside the steps, if there are any."""
+        self.on_divergence: Literal["fail", "ignore"] = "fail"
+        """What is done where the code no longer does what a child's trace recorded."""
+        self.begun_children: set[str] = set()
+        """The child runs of the step under way that an earlier attempt's trace knows of."""
+        self.suspended = False
+        """Whether it has stopped here to be taken up again: open calls stay open."""
+        self.state_hash: str | None = None
+        """The hash of the record that the state in force came with."""
+        self.background: list[Callable[[], Any]] = []
+        """What cancels the tasks that wait on behalf of threads."""
+        self.earlier_seconds = 0.0
+        self._began = clock.monotonic()
+        self._refs = StateRefs(Held())
+
+    # the meter that stop criteria read
+
+    @property
+    def steps(self) -> int:
+        """Committed steps, those that led to its first state included."""
+        return self.first_step + self.step
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of work, earlier attempts included; waits do not count."""
+        return self.earlier_seconds + self.clock.monotonic() - self._began - self.waits.blocked_seconds
+
+    @property
+    def tokens(self) -> int:
+        """Tokens used, in and out."""
+        return self.account.tokens
+
+    @property
+    def cost(self) -> float:
+        """US dollars spent on calls with a known price."""
+        return self.account.cost
+
+    def usage(self) -> RunUsage:
+        """All that the run has used so far."""
+        a = self.account
+        used = (a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced, a.estimated)
+        return RunUsage(self.step, round(self.elapsed, 6), *used)
+
+    # writing
+
+    def wall_time(self) -> float:
+        """Seconds since the epoch."""
+        return self.clock.time()
+
+    def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
+        """Appends a record and shows it to the observers; gives its number."""
+        at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), at a fifth of its price
+        seq, raw, digest = self.writer.append_line(kind, step, at, members, json_default)
+        if kind in STATES:
+            self.state_hash = digest
+        if self.observers:
+            self.show(Record(raw, kind, seq, step, at, digest))
+        return seq
+
+    def show(self, record: Record) -> None:
+        """Shows a record to the observers; one that raises is reported and dropped."""
+        for observer in tuple(self.observers):
+            try:
+                observer(record)
+            except Exception as error:  # noqa: BLE001 - a stranger's observer must not end the run; it is reported
+                self.observers.remove(observer)
+                name = getattr(observer, "__qualname__", repr(observer))
+                log.warning("observer %s raised %r and is dropped", name, error)
+                self.write(
+                    "event", self.step, {"name": "observer_dropped", "data": {"observer": name, "error": repr(error)}}
+                )
+
+    def hold(self, held: Held) -> None:
+        """Takes a newly committed state as the one that arguments are looked up in."""
+        self._refs = StateRefs(held)
+
+    # the host of frames
+
+    def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
+        """See Host.begin; `open` writes the intent of a call that is not recorded."""
+        if (frame.within or frame).over or self.closed or self.suspended:
+            self._refuse_late(frame, spec.name)
+        members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
+        if action is not None:
+            asked = action_asked(spec.name, action.args, frame.prefix)
+            members["action"] = action.id
+        else:
+            asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, self.redactor, self.learn_secret)
+        if self.journal is None and self.reuse is None:  # as in most steps: there is nothing to look for
+            lane = lane_in(frame)
+            match = asked.digest, lane.number(asked.digest)
+            call = Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
+            if asked.clear != asked.digest:
+                lane.number(asked.clear)
+            found = None
+        else:
+            call, found = self._looked_up(frame, spec, asked, action)
+            if call.recorded is not None:
+                return call
+        if action is None:
+            large = len(asked.data) >= INLINE_ARGS
+            members["args"] = self.writer.put_blob(asked.data) if large else orjson.Fragment(asked.data)
+        members["digest"], n = call.match
+        if n:
+            members["n"] = n
+        if found is None:
+            members["key"] = call.key
+        if frame.parent is not None:
+            members["parent"] = frame.parent
+        if spec.marks.idempotent or found is not None:
+            members["idempotent"] = True
+        if found is not None:
+            return self._reused(call, members, *found)
+        call.pending = members
+        return call
+
+    def _call(self, frame: Frame, spec: EffectSpec, match: Match) -> Call:
+        return Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
+
+    def _looked_up(
+        self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any
+    ) -> tuple[Call, tuple[Entry, Recorded] | None]:
+        """The call as an earlier attempt recorded it, or as the run did that this one takes outcomes from."""
+        journal, request = self.journal, Request.of(frame, asked, self._refs.state)
+        entry = journal.find(request, self.learn_secret) if journal is not None else None
+        if entry is None and journal is not None and action is None and self.on_divergence == "fail":
+            self._look_for_divergence(journal, request)
+        call = self._call(frame, spec, request.match if entry is None else request.taken_as(entry.match))
+        if entry is not None and journal is not None and (recorded := journal.outcome(entry)) is not None:
+            call.take(recorded, entry.give, entry)
+            return call, None
+        if journal is not None and action is None:
+            call.order = journal.order(request)
+        return call, self.reuse.take(frame.step, request, self.learn_secret) if self.reuse is not None else None
+
+    def _look_for_divergence(self, journal: Journal, request: Request) -> None:
+        """Ends the run where a resumed step asks for what is not recorded, in place of what is."""
+        if self.diverged is None and journal.left_in_lane(request):
+            shown = orjson.loads(request.asked.data)
+            self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
+        if self.diverged is not None:
+            raise self.diverged
+
+    def all_asked_for(self, phase: str) -> None:
+        """Ends the run where a resumed hook has returned without asking for what is recorded."""
+        if self.journal is not None and self.on_divergence == "fail" and (left := self.journal.left(phase)):
+            self._diverge(left, phase, None)
+        if self.diverged is not None:
+            raise self.diverged
+
+    def _diverge(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
+        expected = [{"effect": effect.name, "args": effect.args} for effect in left]
+        actual = "no such effect was asked for" if asked is None else {"effect": asked[0], "args": asked[1]}
+        self.diverged = DivergenceError([Divergence(self.step, phase, expected, actual)])
+        self.cancel_work()
+
+    def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
+        """Writes the intent of a call that another run made, for its outcome to be given as this run's.
+
+        Nothing was begun here, so that whoever finds no outcome may make the call: it is marked idempotent.
+        """
+        intent = self.write("intent", call.frame.step, {**members, "reused": recorded.intent})
+        call.take(recorded, partial(self._deliver, call, found, recorded), found)
+        call.intent = intent
+        return call
+
+    def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
+        """Writes the outcome of a call that another run made."""
+        if self.closed or self.suspended:
+            raise RunClosed(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
+        outcome: dict[str, Any] = {"intent": call.intent}
+        if recorded.error is not None:
+            outcome["error"] = recorded.error
+        else:
+            data = orjson.dumps(recorded.result)
+            large = len(data) >= BLOB_FROM or is_blob(recorded.result)
+            outcome["result"] = self.writer.put_blob(data) if large else recorded.result
+        call.outcome = self.write("outcome", call.frame.step, {**outcome, "reused": recorded.outcome})
+        call.recorded = Recorded(recorded.intent, call.outcome, recorded.result, recorded.error, recorded.order)
+        found.give()
+
+    def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
+        """Writes where a run that took another's outcomes goes on by itself; see `reuse.Tell`."""
+        shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
+        data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
+        self.write("event", step, {"name": "live_from", "data": data, "reused": ends})
+
+    async def turn(self, call: Call) -> None:
+        """See Host.turn."""
+        await call.entry.order.turn(call.entry)
+
+    def turn_in_thread(self, call: Call) -> None:
+        """See Host.turn_in_thread."""
+        call.entry.order.turn_in_thread(call.entry)
+
+    def open(self, call: Call) -> None:
+        """Writes the intent; from here on the call's fate must be told."""
+        if self.stopping is not None:
+            raise self.stopping
+        if self.diverged is not None:
+            raise self.diverged
+        frame = call.frame
+        span = frame.within or frame
+        if span.over or self.closed or self.suspended:
+            self._refuse_late(frame, call.spec.name)
+        call.intent = self.write("intent", call.frame.step, call.pending)
+        self.open_calls[call.intent] = call
+        if span.open is None:
+            span.open = set()
+        span.open.add(call)
+        if span.over:  # meanwhile, in another thread
+            call.cancelled("the hook or call that has made it ended before it did")
+            self._refuse_late(call.frame, call.spec.name)
+        self.waits.changed()
+
+    def close(self, call: Call) -> bool:
+        """Takes a call off the open ones; False where the run has given up on it, or is suspended in it."""
+        if self.suspended or self.open_calls.pop(call.intent, None) is None:
+            return False
+        siblings = (call.frame.within or call.frame).open
+        assert siblings is not None
+        siblings.discard(call)
+        self.waits.changed()
+        return True
+
+    def _refuse_late(self, frame: Frame, what: str) -> None:
+        """Raises RunClosed after the run's end, and CallClosed after that of the hook or call a frame belongs to."""
+        if self.closed or self.suspended:
+            raise RunClosed(f"run {self.run_id} has ended; {what} is not started")
+        if frame.span.over:
+            where = f"the call of {frame.call.spec.name}" if frame.call is not None else f"the {frame.phase} hook"
+            raise CallClosed(
+                f"{where} of step {frame.step} is over; {what} is not started: it comes from a thread or task that was "
+                "left behind (by a timeout, or since nobody awaited it)"
+            )
+
+    def reserve(self, call: Call, tokens: int) -> bool:
+        """Reserves what a call may use; False while other calls hold the rest. Ends the run when nothing is left."""
+        try:
+            if not self.account.reserve(tokens):
+                return False
+        except BudgetExceeded as error:
+            self.stop(error)
+            raise
+        call.reserved = tokens
+        return True
+
+    def charge(self, call: Call, usage: Usage) -> None:
+        """Counts what a running call is charged; ends the run where running calls had used up the budget before it."""
+        reason = self.account.used_up() if call.charged is not None else None
+        if reason is not None:
+            self.stop(BudgetExceeded(reason, f"what running calls were charged has used up the budget ({reason})"))
+            assert self.stopping is not None
+            raise self.stopping
+        if call.intent in self.open_calls and not self.suspended:
+            self.account.charge(call, usage, call.reserved)
+        elif not self.suspended:
+            self._refuse_late(call.inner_frame(), "the charge")
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether tokens or money are limited: calls whose tokens nobody tells are counted then."""
+        return self.account.is_limited
+
+    def priced(self, usage: Usage | None) -> Usage | None:
+        """What a call has used, with the price that the budget assumes where none is known."""
+        return self.account.priced(usage)
+
+    def settle(self, reserved: int, usage: Usage | None, call: Call | None = None) -> None:
+        """Books what a call has used."""
+        self.account.settle(reserved, usage, call)
+
+    def stop(self, why: BudgetExceeded) -> None:
+        """Ends the run for a budget: no further call starts, and running work is cancelled."""
+        if self.stopping is None:
+            self.stopping = why
+            self.end_work()
+
+    def end_work(self) -> None:
+        """Cancels what runs for this run, and kills the processes that it waits for, from any thread."""
+        for child in tuple(self.children):
+            reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
+            child.stop(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
+        self.kill_children()
+        self.cancel_work()
+
+    def kill_children(self) -> None:
+        """Kills the processes that open calls, and threads left behind, have started and wait for."""
+        from ..concurrency.processes import kill_trees, processes_of_coroutine, processes_of_thread
+
+        pids = [*processes_of_coroutine(self.work)]
+        for call in list(self.open_calls.values()):
+            pids += processes_of_coroutine(call.coroutine)
+        for ident, context in list(RUNNING.items()):
+            if getattr(context.get(frame_variable), "host", None) is self:
+                pids += processes_of_thread(ident)
+        kill_trees(pids)
+
+    def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
+        """See Host.emit."""
+        if not self.suspended:
+            self._refuse_late(frame, f"the event {name!r}")
+        data = json_value(data, f"the data of event {name!r}")
+        clear = name, data
+        if self.redactor is not None:
+            name, data = self.redactor.text(name), self.redactor.value(data)
+        if self.journal is not None and self.journal.seen_event(name, data, clear):
+            return
+        members: dict[str, Any] = {"name": name, "data": data}
+        if frame.parent is not None:
+            members["intent"] = frame.parent
+        self.write("event", frame.step, members)
+
+    def error_form(self, error: BaseException) -> dict[str, Any]:
+        """An exception as an outcome carries it: its class, its message, and its `data` where that is JSON."""
+        if isinstance(error, EffectError):
+            form = {"type": error.error_type, "message": error.message}
+        else:
+            form = {"type": type(error).__name__, "message": message_of(error)}
+        data = getattr(error, "data", None)
+        if data is not None:
+            try:
+                form["data"] = json_value(data, "the error's data")
+            except ValueError:
+                form["data"] = repr(data).encode("utf-8", "replace").decode()
+        return form if self.redactor is None else dict(self.redactor.value(form))
+
+    def learn_secret(self, name: str, value: str) -> None:
+        """Takes out one more secret from what is written from here on."""
+        if self.redactor is None:
+            self.redactor = Redactor({})
+        self.redactor.add(name, value)
+
+    def warn_time(self) -> None:
+        """Warns once when 80 % of the steps, or of the seconds, are used."""
+        budget = self.account.budget
+        steps = self.first_step + self.step
+        if steps >= WARN_AT * budget.max_steps:
+            self.account.warn("steps", steps, budget.max_steps)
+        if budget.max_runtime_seconds is not None:
+            self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
+
+    def warn_budget(self, what: str, used: float, limit: float) -> None:
+        """Says once, as an event, that 80 % of a limit is used."""
+        self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
+
+
+def call_key(run_id: str, step: int, phase: str, digest: str, n: int | str) -> str:
+    """The idempotency key of a call, the same in every attempt."""
+    return blake2b(f"{run_id}|{step}|{phase}|{digest}|{n}".encode(), digest_size=16).hexdigest()
+
+
+def new_seed() -> int:
+    """A seed for a run that was given none: 53 bits, so that any JSON reader keeps it."""
+    return int.from_bytes(os.urandom(7)) >> 3

@@ -1,0 +1,479 @@
+"""Takes up a run where its trace ends: what ended is kept, what is unknown is asked, what is missing is done."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Literal
+
+from ...tasks import Task, TaskResult
+from ...traces import Record, Trace, TraceCorruptError, TraceNotFoundError, TraceWriter
+from ...traces.analysis.children import begun_children
+from ...traces.json_patch.make import make_patch
+from ..effects.budget import RuntimeBudget
+from ..effects.journal import CHILD, STARTED, Journal
+from ..effects.redaction import Redactor
+from ..effects.state_refs import Learn
+from ..effects.usage import RunUsage, Usage, is_unpriced
+from ..endings import RunStatus, StopReason
+from ..errors import DivergenceError, EngineUsageError, WaitAnsweredError, message_of
+from ..loop.decision import Decision
+from ..module import AgentModule
+from ..replay.divergence import Divergence
+from ..replay.reuse import Reuse
+from ..replay.unknown_effects import NOTHING_SAID, Answers
+from ..replay.verify import verify
+from ..result import RunError, RunResult, WaitRequest
+from ..state.model import StateSchema
+from .clock import Clock
+from .finish import unfinished
+from .fork import forked_state
+from .header import versions
+from .live_run import STATES, LiveRun
+from .runner import BEAT_SECONDS, Runner
+from .waits import OnWait, called, left_open
+
+
+@dataclass
+class Resumption:
+    """A run ready to go on, or its result where there is nothing to do (`done`). The writer holds the trace's lock."""
+
+    writer: TraceWriter
+    trace: Trace
+    done: RunResult | None = None
+    task: Task = field(default_factory=lambda: Task(objective="-"))
+    budget: RuntimeBudget = field(default_factory=RuntimeBudget)
+    state: StateSchema | None = None
+    again: frozenset[int] = frozenset()
+    written: list[Record] = field(default_factory=list)
+    """The records that the preparation wrote, for the observers."""
+    requests: list[WaitRequest] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+    """What the step under way has asked, and what was answered."""
+    on_divergence: Literal["fail", "ignore"] = "fail"
+    """What is done where the code no longer does what was recorded."""
+    secrets: list[tuple[str, str]] = field(default_factory=list)
+    """Secrets that earlier attempts knew and that were found out when the trace was verified."""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.trace.run_id
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return int(self.trace.header["seed"])
+
+    def enter(self, run: LiveRun, runner: Runner) -> None:
+        """Puts the run and its runner where the trace ends."""
+        trace = self.trace
+        for name, secret in self.secrets:
+            run.learn_secret(name, secret)
+        run.step = len(trace.steps)
+        used = used_so_far(trace)
+        run.earlier_seconds = used.seconds
+        account = run.account
+        account.restore(used)
+        events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
+        account.warned.update(str(r["data"].get("what")) for r in events)
+        runner.held.state = self.state
+        runner.on_divergence = run.on_divergence = self.on_divergence
+        runner.snapshot_bytes, runner.patch_bytes = _weights(trace)
+        run.state_hash = next((r.hash for r in reversed(trace.records) if r.kind in STATES), None)
+        run.waits.restore(self.requests, self.answers)
+        link = trace.header["parent"] or {}
+        run.path = link.get("path", "")
+        run.reuse = Reuse.of(trace, run.tell_live)
+        if trace.first_state is None and self.state is not None:
+            runner.begin(self.state)
+        runner.has_besides = bool(started_in(trace))
+        step = trace.unfinished
+        if step is not None:
+            run.begun_children = set(children_of_calls(step.records))
+            run.journal = Journal(step.effects, step.events, again=self.again, value=trace.value)
+            if step.decision is not None:
+                runner.recorded_decision = Decision.from_dict(step.decision)
+            runner.again = True
+            decided = [r for r in step.records if r.kind in ("decide", "branch") and "opened" not in r]
+            runner.nest = len(step.branches)
+            if decided and decided[-1].kind == "branch":
+                runner.recorded_choice = decided[-1]["chosen"]
+                runner.nest -= 1
+
+
+async def prepare_resume(
+    module: AgentModule[Any],
+    source: Trace | Path,
+    budget: RuntimeBudget | None,
+    durability: Literal["process", "power", "none"],
+    value: Any,
+    request: str | None,
+    on_divergence: Literal["fail", "fork", "ignore"],
+    clock: Clock,
+    redactor: Redactor | None,
+    on_wait: OnWait | None = None,
+    child: bool = False,
+) -> Resumption:
+    """Locks and checks the trace, verifies it, takes the answer if there is one, and writes the `resume` record.
+
+    `on_wait` is asked for the fates of calls that nobody knows. See `Engine.aresume` for what it raises; the trace is
+    then as before, but for a torn tail that was cut.
+    """
+    if on_divergence not in ("fail", "fork", "ignore"):
+        raise EngineUsageError(f"on_divergence must be 'fail', 'fork' or 'ignore', got {on_divergence!r}")
+    writer, trace = TraceWriter.reopen(source, durability=durability)
+    try:
+        link = trace.header["parent"] or {}
+        if not child and ("call" in link or link.get("candidate") is not None):
+            what, whose = ("a child run", "began it") if "call" in link else ("an explored candidate", "branched")
+            raise EngineUsageError(
+                f"run {trace.run_id} is {what}, which goes on with the run that {whose}: resume {link['run']}, or "
+                "fork this one"
+            )
+        preparation = _Preparation(module, writer, trace, budget, clock, redactor, on_wait)
+        return await preparation.prepare(value, request, on_divergence)
+    except BaseException:
+        writer.close()
+        raise
+
+
+class _Preparation:
+    def __init__(
+        self,
+        module: AgentModule[Any],
+        writer: TraceWriter,
+        trace: Trace,
+        budget: RuntimeBudget | None,
+        clock: Clock,
+        redactor: Redactor | None,
+        on_wait: OnWait | None,
+    ) -> None:
+        self.on_wait = on_wait
+        self.module = module
+        self.writer = writer
+        self.trace = trace
+        self.task = Task.from_dict(trace.header["task"])
+        self.budget = budget or RuntimeBudget.from_dict(trace.budget)
+        self.raised = budget is not None
+        self.clock = clock
+        self.redactor = redactor
+        self.steps = len(trace.steps)
+        self.said = False
+        self.waited = 0.0
+        self.secrets: list[tuple[str, str]] = []
+        self.written: list[Record] = []
+
+    async def prepare(self, value: Any, request: str | None, on_divergence: str) -> Resumption:
+        trace = self.trace
+        status = trace.status
+        if status == RunStatus.completed or (status == RunStatus.stopped and not self.raised):
+            if value is not NOTHING_SAID:
+                raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}); it waits for no answer")
+            return Resumption(self.writer, trace, done=result_of(trace, self.module))
+        if on_divergence != "ignore" and (divergences := await _divergences(trace, self.module, self._learn)):
+            raise DivergenceError(divergences)
+        now = self.clock.time()
+        answers, again, fates = self._answers(value, request)
+        if fates:
+            self._show(fates)
+            if self.on_wait is not None and (told := await self._told(self.on_wait, answers, fates)):
+                answers, again, fates = self._answers(told, None)
+        waiting = [r for r in answers.requests if r.id not in answers.answers]
+        if fates:
+            self._show(fates)
+            return self._wait([*fates, *waiting])
+        suspended = status == RunStatus.waiting and trace.ending.record is not None
+        late = any(r.deadline is not None and r.deadline <= now for r in waiting)
+        if suspended and waiting and not (self.said or late or self.on_wait is not None):
+            return self._wait(waiting)
+        state = self._say()
+        return Resumption(
+            self.writer,
+            self.writer.trace(),
+            None,
+            self.task,
+            self.budget,
+            state,
+            again,
+            self.written,
+            answers.requests,
+            answers.answers,
+            "ignore" if on_divergence == "ignore" else "fail",
+            self.secrets,
+        )
+
+    def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
+        """Takes what is given as answers; gives the intents to run again, and the fates still to be told."""
+        trace = self.writer.trace() if self.written else self.trace
+        answers = Answers(trace, self._write_after_saying, self.redactor, self.module, self.clock.time())
+        return answers, *answers.take(value, request)
+
+    def _show(self, fates: list[WaitRequest]) -> None:
+        """Writes down that these are asked for, where the trace does not say so yet."""
+        shown = {each["id"] for each in (self.writer.trace() if self.written else self.trace).waiting}
+        if not {each.id for each in fates} <= shown:
+            self._say()
+            self._write("wait", {"requests": [each.to_dict() for each in fates]})
+
+    async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
+        """What the handler says became of calls, one after the other; without what it leaves open, or tells wrongly."""
+        told: dict[str, Any] = {}
+        began = self.clock.monotonic()
+        for request in fates:
+            try:
+                answer = await called(on_wait, request)
+                if answer is not ...:
+                    answers.check(request, answer)
+                    told[request.id] = answer
+            except WaitAnsweredError as error:
+                self._left_open(request, "answer_refused", str(error))
+            except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
+                self._left_open(request, "on_wait_failed", f"{type(error).__name__}: {message_of(error)}")
+        self.waited = round(self.clock.monotonic() - began, 6)
+        return told
+
+    def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
+        data = left_open(request, event, problem, self.redactor)
+        self._write_after_saying("event", {"name": event, "data": data})
+
+    def _learn(self, name: str, secret: str) -> None:
+        """Takes a secret that an earlier attempt knew, before anything is written."""
+        self.secrets.append((name, secret))
+        self.redactor = Redactor({}) if self.redactor is None else self.redactor.copy()
+        self.redactor.add(name, secret)
+
+    def _wait(self, requests: list[WaitRequest]) -> Resumption:
+        waits = result_of(self.writer.trace(), self.module, requests)
+        return Resumption(self.writer, self.trace, done=waits, written=self.written)
+
+    def _write(self, kind: str, members: dict[str, Any]) -> None:
+        self.written.append(self.writer.append(kind, self.steps, round(self.clock.time(), 3), members))
+
+    def _write_after_saying(self, kind: str, members: dict[str, Any]) -> None:
+        self._say()
+        if kind == "input" and self.waited:  # no work was done while the handler was asked
+            members = {**members, "waited": self.waited}
+            self.waited = 0.0
+        self._write(kind, members)
+
+    def _say(self) -> StateSchema | None:
+        """Writes the `resume` record, once; gives the state that the run goes on from."""
+        trace, cls = self.trace, self.module.state_class
+        begun = trace.first_state is not None
+        state = cls.from_dict(trace.state(self.steps)) if begun else forked_state(trace, cls)
+        if state is not None and state.max_steps != self.budget.max_steps:
+            limit = max(self.budget.max_steps, state.current_step)
+            state = cls.from_dict({**state.to_dict(), "max_steps": max(limit, 1)})
+        members: dict[str, Any] = {
+            "attempt": 2 + sum(1 for r in trace.records if r.kind == "resume"),
+            "versions": versions(),
+            "budget": self.budget.to_dict(),
+            "schema_version": cls.model_fields["schema_version"].default,
+        }
+        if self.writer.torn:
+            members["torn"] = len(self.writer.torn)
+        if begun and state is not None and (patch := make_patch(trace.final_state, state.to_dict())):
+            members["patch"] = patch
+        if not self.said:
+            self.said = True
+            self._write("resume", members)
+        return state
+
+
+def _weights(trace: Trace) -> tuple[int, int]:
+    """The bytes of the last snapshot, and of the commits after it."""
+    commits = 0
+    for record in reversed(trace.records):
+        if record.kind == "commit":
+            commits += len(record.raw)
+        elif record.kind == "snapshot":
+            return len(record.raw), commits
+    return 0, commits
+
+
+async def _divergences(trace: Trace, module: AgentModule[Any], learn: Learn) -> list[Divergence]:
+    """Where the code no longer does what a run recorded, else those of its child runs that are to be gone on with."""
+    found = await verify(trace, module, learn)
+    step = trace.unfinished
+    for record in step.records if step is not None and not found else ():
+        if record.kind == "branch" and "opened" in record:
+            for child in _relatives(trace, record["opened"]["children"]):
+                if _goes_on(child, trace):
+                    below = await _divergences(child, module, learn)
+                    found += [replace(each, run=each.run or child.run_id) for each in below]
+    return found
+
+
+def _goes_on(child: Trace, parent: Trace) -> bool:
+    """Whether a child run is gone on with when its parent is resumed."""
+    status = child.status
+    if status == RunStatus.stopped:
+        return child.stop_reason in (StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost)
+    return status == parent.status if status == RunStatus.failed else status != RunStatus.completed
+
+
+def _seconds(trace: Trace) -> float:
+    """Seconds of work in all attempts so far; the time between them, and in waits, does not count.
+
+    Of an attempt that was killed nobody knows when: it counts up to a beat more than what it wrote, and never longer
+    than until it was resumed.
+    """
+    total, began, last = 0.0, trace.header.at, trace.header.at
+    exploring: list[str] = []
+    beside = started_in(trace)
+    cut_off = True
+    for record in trace.records:
+        if record.kind == "resume":
+            worked = max(last, _worked_until(trace, exploring + beside, record.at))
+            if cut_off:  # at work for up to a beat after it wrote last
+                worked = max(worked, min(worked + BEAT_SECONDS, record.at))
+            total += worked - began
+            began = record.at
+        elif (names := _begun_by(record)) is not None:
+            exploring += names
+        elif record.kind == "branch":
+            total -= record.get("waited", 0.0)
+            exploring = []
+        elif record.kind in ("input", "outcome"):
+            total -= record.get("waited", 0.0)
+        elif record.kind == "commit":
+            exploring = []
+        elif record.kind == "end":
+            total, began = record["usage"]["seconds"], record.at
+        if record.kind not in ("event", "snapshot"):
+            cut_off = record.kind not in ("end", "wait")
+        last = record.at
+    if trace.ending.record is None:
+        last = max(last, _worked_until(trace, exploring + beside, float("inf")))
+    return max(0.0, total + last - began)
+
+
+def _worked_until(trace: Trace, names: list[str], before: float) -> float:
+    """When the last of these child runs, or theirs, wrote something, before an attempt that went on with them."""
+    last = 0.0
+    for child in _relatives(trace, names):
+        for record in child.records:
+            if record.at <= before:
+                last = max(last, record.at)
+                if (below := _begun_by(record)) is not None:
+                    last = max(last, _worked_until(child, below, before))
+    return last
+
+
+def _begun_by(record: Record) -> list[str] | None:
+    """The child runs that a record opens, by a branch or by a call; None where it is of another kind."""
+    if record.kind == "branch" and "opened" in record:
+        return list(record["opened"]["children"])
+    return list(children_of_calls([record])) or None
+
+
+def used_so_far(trace: Trace) -> RunUsage:
+    """What a run has used: its end's or last commit's account, else with the outcomes and child runs after it."""
+    end = trace.ending.record
+    if end is not None:
+        used = end.get("usage") or {}
+        return RunUsage(**{name: used[name] for name in RunUsage.__slots__ if used.get(name) is not None})
+    since: list[Usage] = []
+    opened: dict[str, None] = {}
+    booked: Mapping[str, Any] = {}
+    told: Mapping[str, Any] = {}
+    opened |= dict.fromkeys(children_of_calls(_since_commit(trace)))
+    for record in reversed(trace.records):
+        if record.kind == "commit":
+            booked, told = record.get("usage") or {}, record.get("background") or {}
+            break
+        if record.kind == "outcome":
+            used = record.get("usage") or record.get("estimated")
+            since += [Usage.from_dict(used)] if used else []
+        if record.kind == "branch" and "opened" in record:
+            opened |= dict.fromkeys(record["opened"]["children"])
+    children = [used_so_far(child) for child in _relatives(trace, opened)]
+    children += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, started_in(trace))]
+    told_of: list[Usage] = [u for u in since if not u.estimated]
+    counted: list[Usage | RunUsage] = [*told_of, *children]
+    costs = [u.cost or 0.0 for u in since] + [c.cost for c in children]
+    return RunUsage(
+        steps=len(trace.steps),
+        seconds=round(_seconds(trace), 6),
+        tokens_in=booked.get("tokens_in", 0) + sum(u.tokens_in for u in counted),
+        tokens_out=booked.get("tokens_out", 0) + sum(u.tokens_out for u in counted),
+        cost=booked.get("cost", 0.0) + sum(costs),
+        calls=booked.get("calls", 0) + len(told_of) + sum(c.calls for c in children),
+        unpriced=booked.get("unpriced", 0) + sum(map(is_unpriced, since)) + sum(c.unpriced for c in children),
+        estimated=booked.get("estimated", 0)
+        + sum(u.tokens for u in since if u.estimated)
+        + sum(c.estimated for c in children),
+    )
+
+
+def _since_commit(trace: Trace) -> list[Record]:
+    """The records of the step under way, the last first."""
+    return list(takewhile(lambda record: record.kind != "commit", reversed(trace.records)))
+
+
+def started_in(trace: Trace) -> list[str]:
+    """The child runs that go on beside the steps of a run, in the order in which they were begun."""
+    return list(dict.fromkeys(record["child"] for record in begun_children(trace, STARTED)))
+
+
+def children_of_calls(records: Iterable[Record]) -> Iterator[str]:
+    """The child runs that calls among these records have begun."""
+    for record in records:
+        if record.kind == "intent" and record["name"] == CHILD and "child" in record:
+            yield record["child"]
+
+
+def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
+    """What was used beside what was told before."""
+    if told is None:
+        return used
+    cost = max(0.0, used.cost - (told.get("cost") or 0.0))
+    names = ("tokens_in", "tokens_out", "calls", "unpriced", "estimated")
+    less = {name: max(0, getattr(used, name) - told.get(name, 0)) for name in names}
+    return RunUsage(cost=cost, **less)
+
+
+def _relatives(trace: Trace, names: Iterable[str]) -> Iterator[Trace]:
+    """The child runs of these names that were begun."""
+    for name in names:
+        with suppress(TraceNotFoundError):
+            child = trace.relative(name)
+            if len(child.records):
+                yield child
+
+
+def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
+    """The task's result as the end record has it; raises TraceCorruptError where it is none."""
+    if not task_result:
+        return unfinished(str((trace.header.get("task") or {}).get("id")))
+    try:
+        return TaskResult(**task_result)
+    except ValueError as error:
+        reason = f"the end record's task_result is none: {error}"
+        raise TraceCorruptError(reason, trace.end["seq"] + 1, path=trace.path) from None
+
+
+def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
+    """The result of a run as its trace tells it."""
+    end = trace.end
+    has_state = trace.first_state is not None
+    state = module.state_class.from_dict(trace.final_state) if has_state else None
+    status = RunStatus.waiting if waiting else RunStatus(end["status"])
+    reason = StopReason.waiting if waiting else StopReason(end["stop_reason"])
+    final = None if waiting else end.get("final_result")
+    error = RunError.from_dict(end["error"]) if not waiting and end.get("error") else None
+    task_result = end.get("task_result") if not waiting else None
+    return RunResult(
+        status=status,
+        stop_reason=reason,
+        final_result=final,
+        state=state,
+        steps=len(trace.steps),
+        usage=used_so_far(trace),
+        task_result=_told(trace, task_result),
+        trace=trace,
+        error=error,
+        waiting=waiting or [],
+    )

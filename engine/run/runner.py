@@ -1,0 +1,541 @@
+"""The shell: drives the loop of one live run, and writes how it ended whatever happens."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from time import perf_counter
+from types import CoroutineType
+from typing import Any, Literal, cast
+
+import anyio
+import orjson
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
+
+from ...tasks import Environment, Task
+from ...traces import TraceWriteError
+from ...traces.file.record import BEAT
+from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
+from ..concurrency.scheduler import current_loop, later, soon
+from ..concurrency.several import several
+from ..concurrency.threads import in_thread
+from ..effects.call import leave
+from ..effects.context import Frame
+from ..effects.json_values import own_observation
+from ..effects.lanes import named_lanes
+from ..effects.tools import act_on
+from ..endings import RunStatus, StopReason, status_of
+from ..errors import DecisionError, StateValueError
+from ..first_state import first_state
+from ..loop.decision import Decision, Observation
+from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
+from ..loop.stop_criteria import FinalResultCriteria, StopCriteria
+from ..module import AgentModule
+from ..purity import NOWHERE, reset_frame, set_frame
+from ..result import RunError, WaitRequest
+from ..state.held import Held
+from ..state.model import StateSchema, dump
+from .finish import Outcome
+from .live_run import LiveRun
+
+_ALWAYS = FinalResultCriteria()
+Choice = Callable[[StateSchema, Decision, int, bool], Awaitable[int | Adopted]]
+"""Decides a branch: of this state and decision, so many branches into the step, which may have been begun before."""
+_BREATH_SECONDS = 0.005
+"""How long steps may go on before the event loop gets its turn."""
+BEAT_SECONDS = 5.0
+"""How long a run at work writes nothing before it says that it is at work: what a kill may take from its time."""
+_TIMER_SECONDS = 0.002
+"""How much too early a timer may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How far a child run goes: so many steps, and no further than its next branch decision."""
+
+    steps: int | None = None
+    to_next_branch: bool = False
+
+
+class Runner:
+    """Drives one run of a module: `work` is awaited once; `ending.finish` then writes the end."""
+
+    def __init__(
+        self,
+        module: AgentModule[Any],
+        task: Task,
+        run: LiveRun,
+        stop: Sequence[StopCriteria],
+        clock_deadline: float | None,
+    ) -> None:
+        self.module = module
+        self.task = task
+        self.run = run
+        self.stop = tuple(stop)
+        self.seconds = clock_deadline
+        self.held = Held()
+        self.environment: Environment | None = None
+        self.recorded_decision: Decision | None = None
+        self.recorded_choice: Mapping[str, Any] | None = None
+        self.again = False
+        """Whether the step under way was begun by an earlier attempt."""
+        self.choose: Choice | None = None
+        self.adopt: Callable[[Mapping[str, Any]], Awaitable[Adopted]] | None = None
+        self.limit = Limit()
+        self.candidate: tuple[Decision, int] | None = None
+        """What a child run does first: a candidate of the run that it branches from, and its number there."""
+        self.candidates: tuple[Decision, ...] = ()
+        """What the branch decision offers that the run stopped at."""
+        self.has_besides = False
+        """Whether an earlier attempt has begun child runs that go on beside the steps."""
+        self.take_up: Callable[[LiveRun, AgentModule[Any]], Any] | None = None
+        """Takes those up."""
+        self.nest = 0
+        self.snapshot_bytes = 0
+        """How many bytes lead to the state that the last snapshot holds."""
+        self.patch_bytes = 0
+        """How many bytes of patches came after it."""
+        self.asks_at_once = 16
+        """How many candidates `decide` is asked for at a time."""
+        self.on_divergence: Literal["fail", "ignore"] = "fail"
+        """What is done where the code no longer does what a child's trace recorded."""
+        self.lost: TraceWriteError | None = None
+        """Why a beat could not be written."""
+        self.working: asyncio.Task[Any] | None = None
+        """The task that does its work, on asyncio."""
+        self.is_cut = False
+        """Whether its time is used up, and its work was cancelled for that."""
+        self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
+        self._own_act = type(module).act is not AgentModule.act
+
+    # from start to end
+
+    async def work(self) -> Outcome:
+        """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine.
+
+        The work has a task of its own, which a cancel scope alone ends: so a cancellation of the run is asked for until
+        the work has ended, whatever a hook makes of it, and what a hook does to its own task is no cancellation.
+        """
+        run = self.run
+        forget_deadline: Callable[[], Any] = _nothing
+        stop_beating: Callable[[], Any] = _nothing
+        run.context, run.loop = copy_context(), current_loop()
+        ended: list[Outcome] = []
+        raised: list[BaseException] = []
+        before, from_outside = cancel_requests(), None
+        leave_lanes = named_lanes()
+
+        async def whole() -> None:
+            self.working = own_task()
+            try:
+                ended.append(await run.work)
+            except BaseException as error:  # noqa: BLE001 - told of in the task that waits for this one
+                raised.append(error)
+
+        try:
+            async with anyio.create_task_group() as group:
+                schedule = soon()
+
+                def cut() -> None:
+                    self.is_cut = True
+                    group.cancel_scope.cancel()
+
+                def suspend() -> None:
+                    run.suspended = True
+                    group.cancel_scope.cancel()
+
+                run.cancel_work = lambda: schedule(cut)
+                run.waits.in_loop = schedule
+                run.waits.suspend = suspend
+                if self.seconds is not None:
+                    forget_deadline = self._watch_time(self.seconds)
+                stop_beating = self._beat(group.cancel_scope.cancel)
+                run.work = self._work()
+                group.start_soon(whole)
+            if not ended:
+                await checkpoint_if_cancelled()
+            if cancel_requests() > before:
+                raise asyncio.CancelledError  # anyio took it for its own
+        except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as error:
+            from_outside = error
+        finally:
+            forget_deadline()
+            stop_beating()
+            for cancel in run.background:
+                cancel()
+            if run.besides is not None:
+                await run.besides.stop()
+            leave_lanes()
+        if ended:
+            return replace(ended[0], raised=from_outside)
+        return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
+
+    def _watch_time(self, seconds: float) -> Callable[[], Any]:
+        """Ends the work once its time is used up; gives what takes that back. The time stands still in waits."""
+        run = self.run
+        forget: Callable[[], Any] = _nothing
+
+        def watch() -> None:
+            nonlocal forget
+            forget()
+            forget = _nothing if run.waits.is_blocked else later(max(0.0, seconds - run.elapsed), expire)
+
+        def expire() -> None:
+            if run.waits.is_blocked or seconds - run.elapsed > _TIMER_SECONDS:
+                watch()
+            else:
+                run.end_work()
+
+        run.waits.unblocked = watch
+        watch()
+        return lambda: forget()
+
+    def _beat(self, end: Callable[[], Any]) -> Callable[[], Any]:
+        """Writes from time to time that the run is at work, where it writes nothing else; gives what ends that.
+
+        Where that cannot be written, `end` is called: the run has lost its trace.
+        """
+        run, seen = self.run, self.run.writer.position
+        forget: Callable[[], Any] = _nothing
+
+        def beat() -> None:
+            nonlocal forget, seen
+            if not run.waits.is_blocked and not run.suspended and run.writer.position == seen:
+                try:
+                    run.write("event", run.step, {"name": BEAT, "data": {}})
+                except TraceWriteError as error:
+                    self.lost = error
+                    end()
+                    return
+            seen = run.writer.position
+            forget = later(BEAT_SECONDS, beat)
+
+        forget = later(BEAT_SECONDS, beat)
+        return lambda: forget()
+
+    def _cancelled(self, raised: BaseException) -> Outcome:
+        """How a run ended that was cancelled from outside, by Ctrl-C or what is to be raised on."""
+        run = self.run
+        if run.stopping is not None:  # the budget of the run that explores this one
+            reason = StopReason(run.stopping.reason)
+            return Outcome(reason, status_of(reason), None, raised)
+        return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
+
+    def _failed(self, raised: BaseException) -> Outcome:
+        """How a run ended whose work has raised: what it was told to end for comes before what it made of that."""
+        run = self.run
+        if isinstance(raised, KeyboardInterrupt):
+            return self._cancelled(raised)
+        if run.diverged is not None:
+            return Outcome(
+                StopReason.unrecoverable_error, RunStatus.failed, RunError.of(run.diverged, run.step, run.phase)
+            )
+        if self.lost is not None:
+            raised = self.lost
+        if run.suspended:
+            return Outcome(StopReason.waiting, RunStatus.waiting)
+        if run.stopping is not None:
+            reason = StopReason(run.stopping.reason)
+            return Outcome(reason, status_of(reason))
+        if self.is_cut:
+            return Outcome(StopReason.budget_time, RunStatus.stopped)
+        if isinstance(raised, anyio.get_cancelled_exc_class()):
+            raised = stray(run.phase, raised)
+        error = RunError.of(raised, run.step, run.phase)
+        fatal = not isinstance(raised, Exception) and not isinstance(raised, SystemExit)
+        if isinstance(raised, BaseExceptionGroup) and fatal:
+            return Outcome(StopReason.cancelled, RunStatus.cancelled, error, raised)
+        return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, raised if fatal else None)
+
+    async def _work(self) -> Outcome:
+        run = self.run
+        await checkpoint_if_cancelled()
+        if self.held.state is None:
+            await self._init()
+        run.first_step = self.held.state.current_step - run.step
+        run.hold(self.held)
+        if self.has_besides:
+            assert self.take_up is not None
+            run.besides = self.take_up(run, self.module)
+        machine = fold(self.module, self.held)
+        reply: Any = None
+        yielded = perf_counter()
+        while True:
+            try:
+                want = machine.send(reply)
+            except StopIteration as end:
+                if run.besides is not None:
+                    await run.besides.settle()
+                return Outcome(end.value, status_of(end.value))
+            reply = None
+            if isinstance(want, Check):
+                reply = self._check(want.state)
+            elif isinstance(want, Decide):
+                reply = await self._decide(want.state)
+                if self._is_cancelled():
+                    await checkpoint_if_cancelled()  # a hook may have kept the cancellation to itself
+                run.phase = "reduce"
+            elif isinstance(want, Act):
+                reply = await self._act(want)
+                if self._is_cancelled():
+                    await checkpoint_if_cancelled()
+                run.phase = "reduce"
+            elif isinstance(want, Wait):
+                reply = await self._wait(want.decision)
+                run.phase = "reduce"
+            elif isinstance(want, Choose):
+                decision = await self._expanded(want)
+                if self.limit.to_next_branch:
+                    assert not isinstance(decision.candidates, int)
+                    self.candidates = decision.candidates
+                    if run.besides is not None:
+                        await run.besides.settle()
+                    return Outcome(StopReason.max_steps, status_of(StopReason.max_steps))
+                reply = await self._choose(want.state, decision)
+            else:
+                self._commit(want)
+                if perf_counter() - yielded > _BREATH_SECONDS:
+                    await checkpoint()  # hooks that never wait would keep signals, deadlines and other runs waiting
+                    yielded = perf_counter()
+
+    def _is_cancelled(self) -> bool:
+        """Whether the work may have been cancelled, by the engine or in its task; trio counts no cancellations."""
+        task = self.working
+        return task is None or task.cancelling() > 0 or self.is_cut or self.run.suspended or self.lost is not None
+
+    # the phases
+
+    async def _init(self) -> None:
+        run, module, task = self.run, self.module, self.task
+        run.phase = "init"
+        frame = Frame(run, run.step, "init")
+        token = set_frame(frame)
+        try:
+            state = await first_state(module, task, run.account.budget)
+            await withdraw()
+        finally:
+            reset_frame(token)
+            frame.over = True
+            if frame.open:
+                leave(frame)
+        run.all_asked_for("init")
+        self.begin(state)
+
+    def begin(self, state: StateSchema, data: bytes | None = None) -> None:
+        """Takes a state as the first of this run, and writes it; its JSON, without secrets, may be given."""
+        redactor = self.run.redactor if data is None else None
+        data = dump(state) if data is None else data
+        if redactor is not None and (cleaned := redactor.json(data)) is not data:
+            state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned
+        self.held.state = state
+        self._snapshot(data)
+
+    def _check(self, state: StateSchema) -> StopReason | None:
+        run = self.run
+        token = set_frame(NOWHERE)
+        try:
+            reason = _ALWAYS.should_stop(state, run)
+            if reason is None and self.limit.steps is not None and run.step >= self.limit.steps:
+                reason = StopReason.max_steps
+            if reason is not None:
+                return reason
+            if run.stopping is not None:
+                return StopReason(run.stopping.reason)
+            reason = run.account.used_up() if run.account.is_limited else None
+            if reason is None and state.current_step >= state.max_steps:
+                reason = StopReason.budget_steps
+            if reason is None and self.seconds is not None and run.elapsed >= self.seconds:
+                reason = StopReason.budget_time
+            if reason is not None:
+                return reason
+            run.phase = "stop"
+            for criterion in self.stop:
+                met = criterion.should_stop(state, run)
+                if met is not None:
+                    return StopReason.of(met)
+            return None
+        finally:
+            reset_frame(token)
+
+    async def _decide(self, state: StateSchema) -> Decision:
+        run = self.run
+        run.phase = "decide"
+        if self.recorded_decision is not None:
+            decision, self.recorded_decision = self.recorded_decision, None
+            return decision
+        if self.candidate is not None:
+            decision, number = self.candidate
+            self.candidate = None
+            return self._write_decision(decision, candidate=number)
+        return self._write_decision(await self._asked(state))
+
+    async def _asked(self, state: StateSchema, candidate: int | None = None) -> Decision:
+        """What the module decides, for the run or as one of several candidates."""
+        offered = {"state": state, "candidate": candidate}
+        kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
+        prefix = b"" if candidate is None else f"candidate {self.nest}.{candidate}|".encode()
+        decision = await self._call("decide", self.module.decide, kwargs, prefix)
+        if candidate is None and (self.run.journal is not None or self.run.diverged is not None):
+            self.run.all_asked_for("decide")
+        return as_decision(self.module, decision, candidate)
+
+    def _write_decision(self, decision: Decision, **members: Any) -> Decision:
+        """Writes a decision, and gives it as it was written: with ids, and without secrets."""
+        run = self.run
+        decision = decision.with_ids(run.step)
+        form: Any = decision.to_dict()
+        if run.redactor is not None:
+            data = orjson.dumps(form)
+            cleaned = run.redactor.json(data)
+            if cleaned is not data:
+                decision = Decision.from_dict(orjson.loads(cleaned))
+            form = orjson.Fragment(cleaned)
+        run.write("decide", run.step, {"decision": form, **members})
+        return decision
+
+    async def _expanded(self, want: Choose) -> Decision:
+        """The branch decision with its candidates: where it says how many, `decide` is asked so often."""
+        self.run.phase = "decide"
+        count = want.decision.candidates
+        if not isinstance(count, int):
+            return want.decision
+        found: dict[int, Decision] = {}
+
+        async def ask(number: int) -> None:
+            found[number] = await self._asked(want.state, number)
+
+        await several([partial(ask, number) for number in range(count)], self.asks_at_once)
+        candidates = tuple(found[number] for number in range(count))
+        return self._write_decision(replace(want.decision, candidates=candidates), asked=count)
+
+    async def _act(self, want: Act) -> Observation:
+        run = self.run
+        run.phase = "act"
+        if not self._own_act:
+            frame = Frame(run, run.step, "act")
+            token = set_frame(frame)
+            try:
+                return await act_on(frame, self.module.tools, want.decision, own_task=True)
+            finally:
+                reset_frame(token)
+                frame.over = True
+                if frame.open:
+                    leave(frame)
+        offered = {"state": want.state, "decision": want.decision}
+        kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
+        value = await self._call("act", self.module.act, kwargs)
+        run.all_asked_for("act")
+        try:
+            return own_observation(value, run.redactor)
+        except StateValueError as error:
+            raise StateValueError(
+                f"{type(self.module).__name__}.act must return an Observation or a JSON value: {error}"
+            ) from None
+
+    async def _wait(self, decision: Decision) -> Observation:
+        run = self.run
+        run.phase = "wait"
+        form = {
+            name: value for name in ("prompt", "schema", "seconds") if (value := getattr(decision, name)) is not None
+        }
+        place = f"{run.run_id}|{run.step}|wait|".encode() + dump(form | {"rationale": decision.rationale})
+        seconds = decision.seconds
+        request = WaitRequest(
+            id=blake2b(place, digest_size=8).hexdigest(),
+            prompt=decision.prompt if decision.prompt is not None else decision.rationale,
+            schema=form.get("schema"),
+            deadline=None if seconds is None else run.clock.time() + seconds,
+        )
+        timer = seconds is not None and decision.prompt is None and decision.schema is None
+        known = run.reuse is None or request.id in run.waits.answers
+        reused = run.reuse.answer(run.step, request) if run.reuse is not None and not known else None
+        if reused is not None:
+            return Observation((), run.waits.give(request, reused[0]))
+        return Observation((), await run.waits.answer(request, timer=timer))
+
+    async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
+        run = self.run
+        run.phase = "branch"
+        recorded, self.recorded_choice = self.recorded_choice, None
+        nest, self.nest = self.nest, self.nest + 1
+        assert self.choose is not None
+        assert self.adopt is not None
+        chosen: int | Adopted
+        if recorded is None:
+            chosen = await self.choose(state, decision, nest, self.again)
+        else:
+            chosen = recorded["candidate"] if "candidate" in recorded else await self.adopt(recorded)
+        if isinstance(chosen, Adopted):
+            return chosen
+        candidates = cast(tuple[Decision, ...], decision.candidates)
+        return self._write_decision(candidates[chosen], candidate=chosen)
+
+    def _commit(self, want: Commit) -> None:
+        run = self.run
+        members: dict[str, Any] = {"patch": want.patch}
+        observation = want.observation
+        if observation.results or observation.value is not None:
+            members["observation"] = observation.to_dict()
+        if run.account.calls or run.account.estimated:
+            members["usage"] = run.account.to_dict()
+        if run.besides is not None:
+            members["background"] = run.besides.usage()
+        if run.stopping is not None:
+            raise run.stopping
+        before = run.writer.size
+        run.write("commit", run.step, members)
+        size = run.writer.size - before
+        self.held.state = want.state
+        run.step += 1
+        run.journal = None
+        run.waits.committed()
+        self.again, self.nest = False, 0
+        run.hold(self.held)
+        self.patch_bytes += size
+        if self.patch_bytes > self.snapshot_bytes:
+            self._snapshot(dump(want.state))
+        run.warn_time()
+
+    def _snapshot(self, data: bytes) -> None:
+        self.run.write("snapshot", self.run.step, {"state": orjson.Fragment(data)})
+        self.snapshot_bytes = len(data)
+        self.patch_bytes = 0
+
+    async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any], prefix: bytes = b"") -> Any:
+        run = self.run
+        frame = Frame(run, run.step, phase, None, prefix)
+        token = set_frame(frame)
+        try:
+            value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
+            if type(value) is CoroutineType or inspect.isawaitable(value):
+                value = await value
+                if cancel_requests() and not is_cancelled():
+                    await withdraw()
+            return value
+        finally:
+            reset_frame(token)
+            frame.over = True
+            if frame.open:
+                leave(frame)
+
+
+def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> Decision:
+    """What `decide` returned, if it is a decision that fits; raises DecisionError."""
+    if not isinstance(value, Decision):
+        raise DecisionError(
+            f"{type(module).__name__}.decide returned {type(value).__name__}; "
+            "it must return a Decision, such as Decision.act([...]) or Decision.final('...')"
+        )
+    if candidate is not None and isinstance(value.candidates, int):
+        raise DecisionError(
+            f"{type(module).__name__}.decide was asked for candidate {candidate} and asked to be asked again "
+            f"(branch({value.candidates})); take `candidate` as a parameter (None when it is not asked for one)"
+        )
+    return value
+
+
+def _nothing() -> None:
+    """Stands for taking back a deadline that was never set."""

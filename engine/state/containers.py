@@ -1,0 +1,228 @@
+"""What a field may hold: a shape turns a value into its frozen, JSON-exact form or says where it cannot."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..errors import StateValueError
+from .freezer import MAX_DEPTH, Freezer
+from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
+from .scalars import (
+    INT_MAX,
+    INT_MIN,
+    LeafShape,
+    ScalarShape,
+    described,
+    exact_float,
+    exact_int,
+    exact_str,
+    first_problem,
+    plain_scalar,
+)
+
+
+class Shape(Protocol):
+    """What may stand at one place of a state. `label` names the place, for messages.
+
+    `holds_models` says whether a state model may stand here, or in lists and dicts at this place.
+    """
+
+    label: str
+    holds_models: bool
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """The value in frozen, JSON-exact form; raises StateValueError with the path where it cannot be had."""
+
+
+Resolver = Callable[[Any, Any, Freezer], Any]
+
+DRAFT_RESOLVERS: dict[type, Resolver] = {}
+"""How a draft of each class becomes frozen for a shape; filled by `resolve`, so that shapes need not know drafts."""
+
+
+class AnyShape:
+    """Any JSON value: text, finite numbers, booleans, null, lists and dicts with text keys."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.item = self
+        self.key = None
+        self.holds_models = False
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze; tuples become lists, subclasses of text and numbers their plain value."""
+        kind = type(value)
+        if kind is str:
+            return value if value.isascii() else exact_str(value)
+        if kind is int:
+            return value if INT_MIN <= value <= INT_MAX else exact_int(value)
+        if kind is dict:
+            return freeze_dict(self, value, freezer)
+        if kind is list:
+            return freeze_list(self, value, freezer)
+        if value is None or kind is bool:
+            return value
+        if kind is float:
+            return exact_float(value)
+        if (kind is FrozenList or kind is FrozenDict) and getattr(value, "meta", None) is self:
+            return value
+        resolver = DRAFT_RESOLVERS.get(kind)
+        if resolver is not None:
+            return resolver(value, self, freezer)
+        if isinstance(value, list | tuple):
+            return freeze_list(self, value, freezer)
+        if isinstance(value, dict):
+            return freeze_dict(self, value, freezer)
+        plain = plain_scalar(value)
+        if plain is None:
+            raise StateValueError(
+                f"{described(value)} is not a JSON value; {self.label} holds text, numbers, booleans, None, lists and "
+                "dicts (a field of its own type can hold more)"
+            )
+        return plain
+
+
+class ListShape:
+    """A list whose items all have one shape."""
+
+    def __init__(self, label: str, item: Shape) -> None:
+        self.label = label
+        self.item = item
+        self.holds_models = item.holds_models
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        kind = type(value)
+        if kind is FrozenList and getattr(value, "meta", None) is self:
+            return value
+        resolver = DRAFT_RESOLVERS.get(kind)
+        if resolver is not None:
+            return resolver(value, self, freezer)
+        return freeze_list(self, value, freezer)
+
+
+class DictShape:
+    """A dict with text-like keys of one shape and values of another."""
+
+    def __init__(self, label: str, key: Shape, item: Shape) -> None:
+        self.label = label
+        self.key = key
+        self.item = item
+        self.holds_models = item.holds_models
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        kind = type(value)
+        if kind is FrozenDict and getattr(value, "meta", None) is self:
+            return value
+        resolver = DRAFT_RESOLVERS.get(kind)
+        if resolver is not None:
+            return resolver(value, self, freezer)
+        return freeze_dict(self, value, freezer)
+
+
+class TupleShape:
+    """A tuple: a value that is replaced whole. `items` are its places; `rest` is the shape of any further ones."""
+
+    holds_models = False
+
+    def __init__(self, label: str, items: list[Shape], rest: Shape | None) -> None:
+        self.label = label
+        self.items = items
+        self.rest = rest
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        if not isinstance(value, tuple | list):
+            raise StateValueError(f"expected a tuple, got {described(value)}")
+        if len(value) < len(self.items) or (self.rest is None and len(value) > len(self.items)):
+            raise StateValueError(f"expected a tuple of {len(self.items)} values, got {len(value)}")
+        held: list[Any] = []
+        freezer.enter(value)
+        try:
+            for i, item in enumerate(value):
+                shape = self.items[i] if i < len(self.items) else self.rest
+                held.append(shape.freeze(item, freezer) if shape else item)
+        except StateValueError as error:
+            raise error.under(len(held)) from None
+        freezer.stack.pop()
+        return tuple(held)
+
+
+def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> FrozenList:
+    """A FrozenList of the shape from any list (or, where anything goes, a tuple)."""
+    if not isinstance(value, list):
+        if not (isinstance(value, tuple) and type(shape) is AnyShape):
+            raise StateValueError(f"expected a list, got {described(value)}")
+        value = list(value)
+    freezer.enter(value)
+    held: list[Any] = []
+    keep = held.append
+    freeze = shape.item.freeze
+    try:
+        for each in list.__iter__(value):
+            keep(freeze(each, freezer))
+    except StateValueError as error:
+        raise error.under(len(held)) from None
+    freezer.stack.pop()
+    return frozen_list(held, shape)
+
+
+def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> FrozenDict:
+    """A FrozenDict of the shape from any dict; without a key shape, keys must be text."""
+    if not isinstance(value, dict):
+        raise StateValueError(f"expected a dict, got {described(value)}")
+    frozen = frozen_dict((), shape)
+    if not value and len(freezer.stack) < MAX_DEPTH:
+        return frozen
+    freezer.enter(value)
+    keep = dict.__setitem__
+    freeze = shape.item.freeze
+    key_shape = shape.key
+    kind = type(value)
+    key: Any = ""
+    try:
+        for key, each in value.items() if kind is dict or kind not in DRAFT_RESOLVERS else dict.items(value):
+            if key_shape is None:
+                name = key if type(key) is str and key.isascii() else text_key(key)
+            else:
+                name = key_shape.freeze(key, freezer)
+            keep(frozen, name, freeze(each, freezer))
+    except StateValueError as error:
+        raise error.under(shown_key(key)) from None
+    if len(frozen) != len(value):
+        raise StateValueError("two of its keys are written as the same text")
+    freezer.stack.pop()
+    return frozen
+
+
+def text_key(key: Any) -> str:
+    """The key as plain text; raises StateValueError for keys that are not text, or cannot be written."""
+    if isinstance(key, str):
+        return exact_str(str.__str__(key))
+    raise StateValueError(f"the key {described(key)} is not text; JSON has text keys only, so 1 and '1' would collide")
+
+
+def shown_key(key: Any) -> str:
+    """The key as an error's path shows it."""
+    return key if isinstance(key, str) and key.isprintable() else repr(key)
+
+
+__all__ = [
+    "DRAFT_RESOLVERS",
+    "INT_MAX",
+    "INT_MIN",
+    "MAX_DEPTH",
+    "AnyShape",
+    "DictShape",
+    "Freezer",
+    "LeafShape",
+    "ListShape",
+    "ScalarShape",
+    "Shape",
+    "TupleShape",
+    "first_problem",
+    "freeze_dict",
+    "freeze_list",
+    "shown_key",
+    "text_key",
+]

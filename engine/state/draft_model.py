@@ -1,0 +1,140 @@
+"""Drafts of models: instances that answer as the user's own class while every field can be written."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import cache
+from typing import Any, NoReturn
+
+from ..errors import EngineOwnedFieldError
+from .containers import DRAFT_RESOLVERS, TupleShape
+from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
+from .frozen import FrozenSet
+from .model import StateModel
+from .scalars import LeafShape, ScalarShape
+
+_set = object.__setattr__
+
+
+def _no_field(cls: type[StateModel], name: str) -> str:
+    return f"{cls.__name__} has no field {name!r}; its fields are {', '.join(cls.__refold_shapes__)}"
+
+
+class _Field:
+    """The descriptor through which a model draft's list, dict or model is read, and drafted when it is."""
+
+    __slots__ = ("holds_models", "name")
+
+    def __init__(self, name: str, holds_models: bool) -> None:
+        self.name = name
+        self.holds_models = holds_models
+
+    def __get__(self, owner: Any, cls: type | None = None) -> Any:
+        if owner is None:
+            raise AttributeError(self.name)
+        node: Node = owner._refold_node
+        values = owner.__dict__
+        value = values[self.name]
+        draft = draft_of(value, node.scope)
+        if draft is None:
+            if self.holds_models:
+                draft_within(value, node.scope)
+            return value
+        values[self.name] = draft
+        node.touched[self.name] = None
+        return draft
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        owner.__setattr__(self.name, value)
+
+
+class ModelDraft:
+    """What drafts of all models share; it stands before the user's class among their bases."""
+
+    __slots__ = ()
+    _refold_node: Node
+
+    def __init_subclass__(cls) -> None:
+        """Keeps the user's own __init_subclass__ from hearing of draft classes."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return self._refold_node.shape
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        node = self._refold_node
+        cls = node.shape
+        if name in cls.__refold_shapes__:
+            if name in cls.__refold_engine_fields__ and node.base is not None:
+                raise EngineOwnedFieldError(name)
+            self.__dict__[name] = value
+            node.touched[name] = None
+        elif isinstance(setter := getattr(cls, name, None), property):
+            setter.__set__(self, value)
+        else:
+            raise AttributeError(_no_field(cls, name))
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a field cannot be deleted: {self._refold_node.shape.__name__}.{name}")
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
+        """A new draft with the same values (as a plain object's shallow copy shares them), and the updates."""
+        node = self._refold_node
+        cls = node.shape
+        for name in update or ():
+            if name not in cls.__refold_shapes__:
+                raise AttributeError(_no_field(cls, name))
+            if name in cls.__refold_engine_fields__:
+                raise EngineOwnedFieldError(name)
+        values = {name: getattr(self, name) for name in cls.__refold_shapes__}
+        values = {**(deepcopy(values) if deep else values), **(update or {})}
+        return _new_draft(cls, values, Node(None, cls, node.scope))
+
+    def __copy__(self) -> Any:
+        return self.model_copy()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
+        node = self._refold_node
+        values = {name: deepcopy(getattr(self, name), memo) for name in node.shape.__refold_shapes__}
+        return _new_draft(node.shape, values, Node(None, node.shape, node.scope))
+
+
+@cache
+def draft_class(cls: type[StateModel]) -> type:
+    """The class of a model's drafts: a subclass made without pydantic's metaclass, which answers the user's class.
+
+    Its instances have a complete `__dict__`, so that dumps see every field and leaves are read at full speed;
+    descriptors stand before the fields that can hold more than leaves.
+    """
+    leaves = (ScalarShape, LeafShape, TupleShape)
+    shapes = cls.__refold_shapes__.items()
+    members: dict[str, Any] = {n: _Field(n, s.holds_models) for n, s in shapes if not isinstance(s, leaves)}
+    members |= {
+        "__slots__": ("_refold_node",),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__pydantic_fields_set__": FrozenSet(cls.__refold_shapes__),
+        "__pydantic_extra__": None,
+        "__pydantic_private__": None,
+    }
+    drafted: type = type.__new__(type(cls), cls.__name__, (ModelDraft, cls), members)
+    DRAFTERS[drafted] = None
+    DRAFT_RESOLVERS[drafted] = DRAFT_RESOLVERS[ModelDraft]
+    return drafted
+
+
+def _new_draft(cls: type[StateModel], values: dict[str, Any], node: Node) -> Any:
+    draft: Any = object.__new__(draft_class(cls))
+    _set(draft, "__dict__", values)
+    _set(draft, "_refold_node", node)
+    node.scope.drafts.append(draft)
+    return draft
+
+
+def draft_model(base: StateModel, scope: Scope) -> Any:
+    """A draft of a frozen model."""
+    cls = type(base)
+    return _new_draft(cls, dict(base.__dict__), Node(base, cls, scope))
+
+
+DRAFTERS[StateModel] = draft_model

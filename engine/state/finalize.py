@@ -1,0 +1,392 @@
+"""Turns a draft into its frozen value and the JSON Patch that leads there, in one pass.
+
+It looks only at what was touched, and at what was changed past the draft's methods. Whatever stands where its base
+stood is settled there (`settle`), and its operations are appended as it is frozen; what stands elsewhere, or where a
+field has validators of its own, is frozen first and compared then.
+"""
+
+from collections.abc import Callable
+from operator import is_, is_not
+from sys import getrefcount
+from typing import Any
+
+from ...traces.json_patch.make import Op, Span, key_token
+from ..errors import StateValueError
+from . import same_items as unseen
+from .containers import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown_key
+from .draft import Node
+from .draft_dict import DraftDict
+from .draft_list import DraftList
+from .draft_model import ModelDraft
+from .fields import ModelShape
+from .freezer import MAX_DEPTH, Freezer
+from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
+from .model import built
+from .same_items import EQUAL, OTHER, stands
+from .serialization import COMPARISON, PLAIN
+from .splices import Run, gaps
+from .unions import UnionShape
+
+_get_item, _set_item = list.__getitem__, list.__setitem__
+_get_member, _set_member = dict.__getitem__, dict.__setitem__
+
+_probe = {"x": object()}
+_all_drafts = [_probe["x"]]
+_ALONE = getrefcount(_probe["x"])
+"""What is counted for a draft that only its place and its scope refer to; measured, as interpreters differ."""
+
+
+def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: list[Op]) -> Any:
+    """The frozen form of what stands where `old` stood in the base: `old` itself when it is the same JSON.
+
+    Appends the operations that lead there. A draft that stands where its base stood is settled member by member.
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        frozen = shape.freeze(value, freezer)
+    else:
+        in_place = _IN_PLACE.get(kind) or (settle_model if issubclass(kind, ModelDraft) else None)
+        if in_place is not None and id(value) not in freezer.resolved:
+            node: Node = value._refold_node if in_place is settle_model else value.meta
+            if node.base is old and (node.shape is shape or _stands_in(node.shape, shape, value)):
+                return in_place(value, node, freezer, path, ops)
+        frozen = shape.freeze(value, freezer)
+    if frozen is old:
+        return old
+    kind = type(frozen)
+    if kind not in PLAIN:
+        made = COMPARISON.make_patch(old, frozen, path)
+        ops += made
+        return frozen if made else old
+    if kind is type(old) and (frozen == old if kind is not float else frozen.hex() == old.hex()):
+        return old
+    ops.append({"op": "replace", "path": path, "value": frozen})
+    return frozen
+
+
+def _stands_in(own: Any, shape: Any, value: Any) -> bool:
+    """Whether a place of this shape freezes a draft as what it is, with nothing of the field's own to see it."""
+    if type(shape) is UnionShape:
+        shape = shape.branch_of(value)
+    return shape is own or (type(shape) is ModelShape and shape.cls is own)
+
+
+def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
+    """The FrozenList of a list draft, wherever it stands; its base itself when nothing has changed."""
+    node: Node = draft.meta
+    if shape is not node.shape:
+        return freeze_list(shape, draft, freezer)
+    done = freezer.resolved.get(id(draft))
+    return done if done is not None else _settle_list(draft, node, freezer, "", [])
+
+
+def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
+    """Items changed in their place first, while they have their old indices; then what moved, the last place first."""
+    base, shape = node.base, node.shape
+    own = id(draft) in freezer.alone
+    work: list[Any] = draft if own else _get_item(draft, slice(None))
+    stack = freezer.stack
+    stack.append(draft)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    first = len(ops)
+    changed = _settle_items(work, node, freezer, path, ops)
+    stack.pop()
+    frozen: Any = base
+    if changed is not None:
+        frozen = draft if own else frozen_list(work, shape)
+        if own:
+            draft.__class__ = FrozenList
+            draft.meta = shape
+        if node.moved is None and not node.touched:  # only appended to: its digest goes on from the base's
+            frozen.known = getattr(base, "known", None)
+        if len(base) > unseen.FEW:
+            _keep_kinds(frozen, base, changed)
+        if node.moved is not None:
+            for gap in reversed(gaps(node.moved, len(base), len(frozen))):
+                COMPARISON.compare_span(base, frozen, Span(*gap), path, ops)
+        if len(ops) - first > 4:
+            ops[first:] = COMPARISON.shortest(ops[first:], frozen, path)
+    freezer.resolved[id(draft)] = frozen
+    return frozen
+
+
+def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops: list[Op]) -> list[Any] | None:
+    """Freezes the touched and the new items of a list; returns those that are not the base's, None for no change.
+
+    Items in runs that were not touched are the base's. Where that is not so, code in C has moved or set items past the
+    draft's methods: then all of them are looked at.
+    """
+    base, item_shape = node.base, node.shape.item
+    size, new_size = list.__len__(base), list.__len__(work)
+    if node.moved is None and new_size < size:
+        node.moved = []
+    runs = [Run(0, 0, size)] if node.moved is None else node.moved
+    held = _lift(work, base, runs, node)
+    if held is None:
+        node.moved = runs = []
+        held = []
+    changed: list[Any] = []
+    other = False
+    j = 0
+    try:
+        for i, j, item in held:
+            old = _get_item(base, i)
+            frozen = settle(item, item_shape, old, f"{path}/{i}", freezer, ops)
+            if frozen is not old:
+                _set_item(work, j, frozen)
+                changed.append(frozen)
+        other = bool(changed)
+        freeze = item_shape.freeze
+        if node.moved is None:
+            end = f"{path}/-"
+            for j in range(size, new_size):
+                frozen = freeze(_get_item(work, j), freezer)
+                _set_item(work, j, frozen)
+                changed.append(frozen)
+                ops.append({"op": "add", "path": end, "value": frozen})
+            return changed if changed else None
+        for i1, i2, j1, j2 in gaps(runs, size, new_size):
+            for j in range(j1, j2):
+                _set_item(work, j, freeze(_get_item(work, j), freezer))
+            was, now = _get_item(base, slice(i1, i2)), _get_item(work, slice(j1, j2))
+            if len(was) == len(now) and all(map(COMPARISON.same, was, now)):
+                _set_item(work, slice(j1, j2), was)
+            else:
+                changed += now
+                other = True
+    except StateValueError as error:
+        for _, place, item in held:  # a validator may yet make something of the list as it was
+            _set_item(work, place, item)
+        raise error.under(j) from None
+    return changed if other else None
+
+
+def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple[int, int, Any]] | None:
+    """Takes the touched items out of a list, each with its index in the base and here, and puts the base's there.
+
+    Returns None, and leaves the list as it is, where other items in the runs are not the base's.
+    """
+    size, new_size = list.__len__(base), list.__len__(work)
+    if runs and runs[-1].at + runs[-1].size > new_size:
+        return None
+    held: list[tuple[int, int, Any]] = []
+    if size == 0 and node.moved is None:
+        return held
+    for at, start, count in runs if node.touched else ():
+        for i in node.touched if count == size else [i for i in node.touched if start <= i < start + count]:
+            j = at + i - start
+            held.append((i, j, _get_item(work, j)))
+            _set_item(work, j, _get_item(base, i))
+    for at, start, count in runs:
+        if count == size <= new_size and not at:  # the usual case, without copies
+            old, now, rest = base, work, _get_item(work, slice(size, None))
+            list.__delitem__(work, slice(size, None))
+            found = stands(old, now, base)
+            list.extend(work, rest)
+        else:
+            old = _get_item(base, slice(start, start + count))
+            found = stands(old, _get_item(work, slice(at, at + count)), base)
+        if found == OTHER:
+            for _, j, item in held:
+                _set_item(work, j, item)
+            return None
+        if found == EQUAL:
+            _set_item(work, slice(at, at + count), old)
+    return held
+
+
+def _keep_kinds(frozen: Any, base: Any, changed: list[Any]) -> None:
+    """Lets a list or dict know of its items' types what its base knew, so that they need not all be asked again."""
+    kinds = getattr(base, "kinds", None)
+    if kinds is not None:
+        frozen.kinds = kinds.union(map(type, changed))
+
+
+def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
+    """The FrozenDict of a dict draft, wherever it stands; its base itself when nothing has changed."""
+    node: Node = draft.meta
+    if shape is not node.shape:
+        return freeze_dict(shape, draft, freezer)
+    done = freezer.resolved.get(id(draft))
+    return done if done is not None else _settle_dict(draft, node, freezer, "", [])
+
+
+def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
+    """Removed members first; what was removed and set again goes to the end, as it does in a dict."""
+    base, shape, removed = node.base, node.shape, node.moved
+    kept = [key for key in base if key not in removed] if removed else [*base]
+    size, names = len(kept), [*dict.keys(draft)]
+    held = None
+    if names == kept or (names[:size] == kept and all(_key_stays(shape, key, freezer) for key in names[size:])):
+        held = _members_set(draft, base, kept, node)
+    if held is None:  # code in C has changed members past the draft's methods: all of them are looked at
+        frozen = freeze_dict(shape, draft, freezer)
+        ops += COMPARISON.make_patch(base, frozen, path)
+        return frozen
+    own = id(draft) in freezer.alone
+    work: Any = draft if own else frozen_dict(dict.items(draft), shape)
+    stack = freezer.stack
+    stack.append(draft)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    first = len(ops)
+    key: Any
+    for key in removed or ():
+        ops.append({"op": "remove", "path": f"{path}/{key_token(key)}"})
+    changed: list[Any] = []
+    item_shape = shape.item
+    try:
+        for key, item in held.items():
+            old = _get_member(base, key)
+            frozen = settle(item, item_shape, old, f"{path}/{key_token(key)}", freezer, ops)
+            _set_member(work, key, frozen)
+            if frozen is not old:
+                changed.append(frozen)
+        for key in names[size:]:
+            item = _get_member(work, key)
+            frozen = item_shape.freeze(item, freezer)
+            if key in base and COMPARISON.same(old := _get_member(base, key), frozen):
+                frozen = old
+            else:
+                changed.append(frozen)
+            held[key] = item
+            _set_member(work, key, frozen)
+            ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": frozen})
+    except StateValueError as error:
+        for name, item in held.items():  # a validator may yet make something of the dict as it was
+            _set_member(work, name, item)
+        raise error.under(shown_key(key)) from None
+    stack.pop()
+    made: Any = base
+    if changed or (removed and names != [*base]):
+        made = work
+        if own:
+            draft.__class__ = FrozenDict
+            made.meta = shape
+        if size > unseen.FEW:
+            _keep_kinds(made, base, changed)
+    else:
+        del ops[first:]
+    freezer.resolved[id(draft)] = made
+    return made
+
+
+def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
+    """The members of the base in whose place something else stands now; None where some cannot be told."""
+    if len(kept) <= unseen.FEW:
+        held: dict[Any, Any] = {}
+        for key in kept:
+            value = _get_member(draft, key)
+            if value is not _get_member(base, key):
+                held[key] = value
+        return held
+    return _lift_members(draft, base, kept, node)
+
+
+def _lift_members(work: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
+    """The touched members of a large dict. Returns None where it holds others that are not the base's."""
+    held = {key: _get_member(work, key) for key in node.touched if key in base and key not in (node.moved or ())}
+    for key in held:
+        _set_member(work, key, _get_member(base, key))
+    old = [_get_member(base, key) for key in kept] if node.moved else [*dict.values(base)]
+    now = [*dict.values(work)]
+    del now[len(kept) :]
+    found = stands(old, now, base)
+    if found == EQUAL and any(map(is_not, old, now)):
+        for key in kept:
+            _set_member(work, key, _get_member(base, key))
+    for key, item in held.items():
+        _set_member(work, key, item)
+    return None if found == OTHER else held
+
+
+def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
+    """Whether a new key is already in its frozen form."""
+    if shape.key is None:
+        return type(key) is str and key.isascii()
+    try:
+        frozen = shape.key.freeze(key, freezer)
+    except StateValueError:
+        return False
+    return type(frozen) is type(key) and bool(frozen == key)
+
+
+def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
+    """The frozen model of a model draft, wherever it stands; its base itself when nothing has changed.
+
+    `shape` is None: models only.
+    """
+    node: Node = draft._refold_node
+    if shape is not None:
+        raise StateValueError(
+            f"a {node.shape.__name__} cannot stand here: {shape.label} is not declared to hold state models; "
+            "model_dump() gives a plain dict"
+        )
+    done = freezer.resolved.get(id(draft))
+    return done if done is not None else settle_model(draft, node, freezer, "", [])
+
+
+def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
+    """Field by field, in the order in which they were touched; all of them where the model is new."""
+    cls, base = node.shape, node.base
+    stack = freezer.stack
+    stack.append(draft)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    values = _fields(draft, node)
+    shapes = cls.__refold_shapes__
+    first = len(ops)
+    made = base
+    name = ""
+    try:
+        if base is None:
+            for name in shapes:
+                values[name] = shapes[name].freeze(values[name], freezer)
+        else:
+            changed = False
+            was = base.__dict__
+            for name in node.touched:
+                value, old = values[name], was[name]
+                if value is not old:
+                    if freezer.consuming and type(value) in _IN_PLACE and getrefcount(value) == _ALONE + 2:
+                        freezer.alone.add(id(value))
+                    values[name] = held = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)
+                    changed = changed or held is not old
+            if not changed:
+                stack.pop()
+                freezer.resolved[id(draft)] = base
+                return base
+    except StateValueError as error:
+        raise error.under(name) from None
+    stack.pop()
+    made = built(cls, values)
+    if base is not None and not all(map(is_, made.__dict__.values(), values.values())):  # by the class's own validators
+        ops[first:] = COMPARISON.make_patch(base, made, path)
+    freezer.resolved[id(draft)] = made
+    return made
+
+
+def _fields(draft: Any, node: Node) -> dict[str, Any]:
+    """The values of a model draft's fields; those that were written past the draft become touched."""
+    cls = node.shape
+    values: dict[str, Any] = dict(draft.__dict__)
+    shapes = cls.__refold_shapes__
+    if [*values] != [*shapes]:
+        for name in [*values, *shapes]:
+            if name not in values:
+                raise StateValueError(f"{cls.__name__}.{name} was deleted; a field has a value, None where it may")
+            if name not in shapes:
+                raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
+        values = {name: values[name] for name in shapes}
+    if node.base is not None:
+        for name, value in node.base.__dict__.items():
+            if values[name] is not value:
+                node.touched[name] = None
+    return values
+
+
+_IN_PLACE: dict[type, Callable[..., Any]] = {DraftList: _settle_list, DraftDict: _settle_dict}
+DRAFT_RESOLVERS[DraftList] = resolve_list
+DRAFT_RESOLVERS[DraftDict] = resolve_dict
+DRAFT_RESOLVERS[ModelDraft] = resolve_model

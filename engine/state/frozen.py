@@ -1,0 +1,159 @@
+"""Lists and dicts that do not change: what committed states, decisions and observations are made of."""
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from copy import deepcopy
+from typing import Any, NoReturn
+
+from ..errors import FrozenStateError
+
+_LIST_CHANGERS = [
+    "__setitem__",
+    "__delitem__",
+    "__iadd__",
+    "__imul__",
+    "append",
+    "clear",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "reverse",
+    "sort",
+]
+_DICT_CHANGERS = ["__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"]
+_SET_CHANGERS = [
+    *["__iand__", "__ior__", "__isub__", "__ixor__", "add", "clear", "difference_update", "discard"],
+    *["intersection_update", "pop", "remove", "symmetric_difference_update", "update"],
+]
+
+
+BY_IDENTITY: ContextVar[bool] = ContextVar("refold_by_identity", default=False)
+"""Whether only the same object is to equal a frozen value now (see `equal`)."""
+
+
+class FrozenList(list[Any]):
+    """A list that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain list.
+
+    `kinds`, where set, holds at least the types of its items; `known` is what `value_digest` knows of it. Its slots are
+    those of `DraftList`, so that a draft that nobody else holds can become its frozen list uncopied.
+    """
+
+    __slots__ = ("kinds", "known", "meta")
+    meta: Any
+    kinds: frozenset[type]
+    known: Any
+    __hash__ = None
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        if hasattr(self, "meta"):
+            _refuse(self, "__init__()")
+        list.__init__(self, items)
+
+    def __eq__(self, other: object) -> bool:
+        return False if BY_IDENTITY.get() else list.__eq__(self, other)
+
+    def __copy__(self) -> list[Any]:
+        return self[:]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return [deepcopy(item, memo) for item in self]
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        return list, (self[:],)
+
+
+class FrozenDict(dict[Any, Any]):
+    """A dict that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain dict.
+
+    The fields of a state model stand in one too, whose `meta` is the model's class. `kinds`, where set, holds at least
+    the types of its values; `known` is its digest, if it was asked for. Its slots are those of `DraftDict`, for the
+    same reason as those of `FrozenList`.
+    """
+
+    __slots__ = ("kinds", "known", "meta")
+    meta: Any
+    kinds: frozenset[type]
+    known: Any
+    __hash__ = None
+
+    def __init__(self, *args: Any, **members: Any) -> None:
+        if hasattr(self, "meta"):
+            _refuse(self, "__init__()")
+        dict.__init__(self, *args, **members)
+
+    def __eq__(self, other: object) -> bool:
+        return False if BY_IDENTITY.get() else dict.__eq__(self, other)
+
+    def __copy__(self) -> dict[Any, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return {key: deepcopy(value, memo) for key, value in self.items()}
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class FrozenSet(set[str]):
+    """The names of a state model's fields that were set: a set that refuses change."""
+
+    __slots__ = ()
+
+
+def frozen_list(items: Iterable[Any], shape: Any) -> FrozenList:
+    """A FrozenList of frozen items."""
+    made: FrozenList = FrozenList.__new__(FrozenList)
+    list.extend(made, items)
+    made.meta = shape
+    return made
+
+
+def frozen_dict(members: Any, shape: Any) -> FrozenDict:
+    """A FrozenDict of frozen members."""
+    made: FrozenDict = FrozenDict.__new__(FrozenDict)
+    dict.update(made, members)
+    made.meta = shape
+    return made
+
+
+def equal(old: list[Any], now: list[Any]) -> bool:
+    """`old == now`, where lists, dicts and models that are frozen equal nothing but themselves."""
+    token = BY_IDENTITY.set(True)
+    try:
+        return list.__eq__(old, now)
+    finally:
+        BY_IDENTITY.reset(token)
+
+
+def _refuse(value: Any, attempt: str) -> NoReturn:
+    meta = getattr(value, "meta", None)
+    label = meta.__name__ if isinstance(meta, type) else getattr(meta, "label", "a frozen value")
+    raise FrozenStateError(label, attempt)
+
+
+def _refuser(name: str) -> Callable[..., NoReturn]:
+    attempt = f"{name}()" if name[0] != "_" else name.strip("_")
+
+    def refuse(self: Any, *args: object, **kwargs: object) -> NoReturn:
+        _refuse(self, attempt)
+
+    refuse.__name__ = name
+    return refuse
+
+
+for _name in _LIST_CHANGERS:
+    setattr(FrozenList, _name, _refuser(_name))
+for _name in _DICT_CHANGERS:
+    setattr(FrozenDict, _name, _refuser(_name))
+for _name in _SET_CHANGERS:
+    setattr(FrozenSet, _name, _refuser(_name))
+
+
+def thaw(value: Any) -> Any:
+    """A plain, changeable copy of frozen lists and dicts, at every depth."""
+    if isinstance(value, list):
+        return [thaw(item) for item in value]
+    if isinstance(value, dict):
+        return {key: thaw(item) for key, item in value.items()}
+    return value

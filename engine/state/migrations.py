@@ -1,0 +1,38 @@
+"""Brings a state's document from an older schema version to the one that its class declares."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import StateMigrationError
+from .frozen import thaw
+
+Document = dict[str, Any]
+Migration = Callable[[Document], Document]
+
+
+def migrated(
+    doc: Mapping[str, Any], wanted: int, migrations: Mapping[int, tuple[int, Migration]], name: str
+) -> Document:
+    """The document in version `wanted`; `migrations` maps a version to the next one and what leads there.
+
+    Raises StateMigrationError where none leads there, or the document is newer; `name` is the state class's.
+    """
+    current: Document = dict(doc)
+    seen: list[Any] = []
+    while (version := current.get("schema_version", 1)) != wanted:
+        if not isinstance(version, int):
+            raise StateMigrationError(f"the document's schema_version is no whole number, but {version!r:.80}")
+        step = migrations.get(version)
+        if step is None or version in seen:
+            if version > wanted:
+                raise StateMigrationError(
+                    f"the document is of schema_version {version}, newer than this {name} ({wanted})"
+                )
+            trail = " -> ".join(str(v) for v in [*seen, version])
+            raise StateMigrationError(
+                f"no migration leads {name} from schema_version {trail} to {wanted}; "
+                f"register one with @{name}.migration({version})"
+            )
+        seen.append(version)
+        current = {**step[1](thaw(current)), "schema_version": step[0]}
+    return current

@@ -1,0 +1,147 @@
+"""What drafts become once their reduce has ended: whatever is asked of them, they say so."""
+
+from functools import cache
+from typing import Any, ClassVar, NoReturn
+
+from ..errors import DraftExpiredError
+from .containers import DRAFT_RESOLVERS
+from .draft import ExpiredNode, Node, Scope
+from .draft_dict import DraftDict
+from .draft_list import DraftList
+from .draft_model import ModelDraft
+from .freezer import Freezer
+from .model import StateModel
+
+_LEFT_ALONE = frozenset(
+    [
+        "__class__",
+        "__new__",
+        "__init__",
+        "__init_subclass__",
+        "__subclasshook__",
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__dir__",
+        "__repr__",
+        "__str__",
+        "__format__",
+        "__sizeof__",
+        "__hash__",
+        "__class_getitem__",
+        "__doc__",
+        "__getstate__",
+    ]
+)
+
+
+class _Rest:
+    """What is left inside an expired list or dict, so that writers in C, which ask no method, refuse it too."""
+
+    __refold_shapes__: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def __dict__(self) -> NoReturn:  # type: ignore[override]
+        raise DraftExpiredError("a state")
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise DraftExpiredError("a state")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_REST = _Rest()
+
+
+def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise DraftExpiredError(getattr(self.meta.shape, "label", "a state"))
+
+
+def _shown(self: Any) -> str:
+    return f"<expired draft of {getattr(self.meta.shape, 'label', 'a state')}>"
+
+
+def _expired_class(base: type) -> Any:
+    names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
+    members = {"__slots__": ("kinds", "known", "meta"), **dict.fromkeys(names, _refuse), "__repr__": _shown}
+    return type(f"Expired{base.__name__}", (base.__mro__[1],), members)
+
+
+_EXPIRED_LIST = _expired_class(DraftList)
+_EXPIRED_DICT = _expired_class(DraftDict)
+
+
+class _ExpiredModel(ModelDraft):
+    """What drafts of all models become."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        node: Node = object.__getattribute__(self, "_refold_node")
+        if name == "__class__":
+            return node.shape
+        raise DraftExpiredError(f"{node.shape.__name__}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__getattribute__(name)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise DraftExpiredError(f"{self.__class__.__name__}.{name}")
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise DraftExpiredError(self.__class__.__name__)
+
+    def __iter__(self) -> NoReturn:
+        raise DraftExpiredError(self.__class__.__name__)
+
+    __copy__ = __deepcopy__ = __reduce_ex__ = __iter__  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<expired draft of {self.__class__.__name__}>"
+
+    __str__ = __repr__
+
+
+@cache
+def _expired_model_class(cls: type[StateModel]) -> type:
+    members = {"__slots__": ("_refold_node",), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    expired = type.__new__(type(cls), cls.__name__, (_ExpiredModel, cls), members)
+    DRAFT_RESOLVERS[expired] = _refuse_model
+    return expired
+
+
+def _refuse_list(draft: Any, shape: Any, freezer: Freezer) -> NoReturn:
+    _refuse(draft)
+
+
+def _refuse_model(draft: Any, shape: Any, freezer: Freezer) -> NoReturn:
+    raise DraftExpiredError(draft.__class__.__name__)
+
+
+DRAFT_RESOLVERS[_EXPIRED_LIST] = DRAFT_RESOLVERS[_EXPIRED_DICT] = _refuse_list
+_change_class = object.__dict__["__class__"].__set__
+
+
+def expire(scope: Scope) -> None:
+    """Revokes the drafts of a reduce that has ended; those that became frozen values themselves are passed over."""
+    for draft in scope.drafts:
+        kind = type(draft)
+        if kind is DraftList:
+            list.__setitem__(draft, slice(None), (_REST,))
+            draft.meta.base = None
+            draft.meta = ExpiredNode(draft.meta.shape)
+            draft.__class__ = _EXPIRED_LIST
+        elif kind is DraftDict:
+            dict.clear(draft)
+            dict.__setitem__(draft, "", _REST)
+            draft.meta.base = None
+            draft.meta = ExpiredNode(draft.meta.shape)
+            draft.__class__ = _EXPIRED_DICT
+        elif issubclass(kind, ModelDraft):
+            node: Node = draft._refold_node
+            node.base = None
+            object.__setattr__(draft, "__dict__", {})
+            _change_class(draft, _expired_model_class(node.shape))
+    scope.within.clear()
+    scope.drafts.clear()  # drafts refer to the scope: left to the collector, each would keep a state until it comes by

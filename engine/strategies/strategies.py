@@ -1,0 +1,232 @@
+"""How branches are decided: by selecting a candidate, or by running candidates and adopting the best state."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import log, sqrt
+from typing import Any
+
+from ..errors import EngineUsageError
+from .protocol import Branch, Node, Score
+
+
+def _at_least_one(strategy: object, *names: str) -> None:
+    for name in names:
+        value = getattr(strategy, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise EngineUsageError(
+                f"{name} of {type(strategy).__name__} must be a whole number of at least 1, got {value!r}"
+            )
+
+
+def _check_score(strategy: Any) -> None:
+    score = strategy.score
+    if not callable(score):
+        raise EngineUsageError(
+            f"the score of {type(strategy).__name__} must be a function of a state, got {type(score).__name__}"
+        )
+
+
+def _best(nodes: list[Node]) -> Node:
+    """The node with the highest score, the first of equals; nodes must not be empty."""
+    return max(nodes, key=lambda node: node.score if node.score is not None else float("-inf"))
+
+
+async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
+    """The nodes that are not lost, each with its score."""
+    kept = [node for node in nodes if node.lost is None]
+    await branch.rate(*kept, score=score)
+    return kept
+
+
+@dataclass(frozen=True)
+class SelectFirst:
+    """Goes on with the first candidate."""
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        return 0
+
+
+@dataclass(frozen=True)
+class SelectBest:
+    """Goes on with the candidate that `score(state, decision)` rates highest, the first of equals."""
+
+    score: Score
+
+    def __post_init__(self) -> None:
+        _check_score(self)
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        scores = await branch.weigh(branch.root, self.score)
+        return scores.index(max(scores))
+
+
+@dataclass(frozen=True)
+class BestOfN:
+    """Runs each candidate for some steps, or to its end, and adopts the state that `score(state)` rates highest."""
+
+    score: Score
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_score(self)
+        _at_least_one(self, "steps")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        nodes = await branch.grow(branch.root, steps=self.steps, to_next_branch=False)
+        kept = await _rated(branch, nodes, self.score)
+        return _best(kept) if kept else branch.root
+
+
+@dataclass(frozen=True)
+class BeamSearch:
+    """Grows the best `width` states, level by level, `depth` branches deep, and adopts the best state found.
+
+    States whose run has ended stay in the beam. (B. T. Lowerre, The Harpy Speech Recognition System, 1976.)
+    """
+
+    width: int
+    depth: int
+    score: Score
+
+    def __post_init__(self) -> None:
+        _check_score(self)
+        _at_least_one(self, "width", "depth")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        beam: list[Node] = [branch.root]
+        for _ in range(self.depth):
+            if not any(node.candidates for node in beam):
+                break
+            grown = await _rated(branch, await branch.grow(*beam), self.score)
+            found = [node for node in beam if not node.candidates] + grown
+            if not found:
+                break
+            beam = sorted(found, key=lambda node: -(node.score or 0.0))[: self.width]
+        return beam[0]
+
+
+@dataclass(frozen=True)
+class BestFirst:
+    """Grows the best state found so far, again and again, until the best one is the end of its run; adopts that.
+
+    After `max_expansions` states were grown it adopts the best that was not, ended or not. So a state that is the end
+    of a way but not the goal needs a score below all that may still lead to the goal. (Russell and Norvig, Artificial
+    Intelligence: A Modern Approach, section "Best-first search".)
+    """
+
+    score: Score
+    max_expansions: int = 100
+
+    def __post_init__(self) -> None:
+        _check_score(self)
+        _at_least_one(self, "max_expansions")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        frontier: list[tuple[float, int, Node]] = []
+        node, made = branch.root, 0
+        for _ in range(self.max_expansions):
+            for child in await _rated(branch, await branch.grow(node), self.score):
+                made += 1
+                heappush(frontier, (-(child.score or 0.0), made, child))
+            if not frontier:
+                return branch.root
+            if not frontier[0][2].candidates:
+                break
+            node = heappop(frontier)[2]
+        else:
+            return node
+        return frontier[0][2]
+
+
+@dataclass(frozen=True)
+class MonteCarloTreeSearch:
+    """Plays `rollouts` times from the most promising place to an end, at random, and adopts the best state it reached.
+
+    `score(state)` rates where a rollout ended. `exploration` weighs what was tried little against what scored well
+    (UCB1), in the scale of the scores: 1.4 fits scores from 0 to 1. A rollout goes at most `max_depth` branches deep.
+    As a place grows once, no rollout goes a second time to the same end; the search is over when all have been reached.
+    (L. Kocsis and Cs. Szepesvári, Bandit based Monte-Carlo Planning, 2006.)
+    """
+
+    score: Score
+    rollouts: int = 50
+    exploration: float = 1.4
+    max_depth: int = 50
+
+    def __post_init__(self) -> None:
+        _check_score(self)
+        _at_least_one(self, "rollouts", "max_depth")
+        if not 0 <= self.exploration < float("inf"):
+            raise EngineUsageError(f"exploration must be a number, 0 or more, got {self.exploration!r}")
+
+    async def choose(self, branch: Branch) -> int | Node:
+        """See BranchStrategy."""
+        search = _Rollouts(branch, self)
+        for _ in range(self.rollouts):
+            if branch.root.place in search.closed:
+                break
+            await search.roll()
+        return _best(search.reached) if search.reached else branch.root
+
+
+class _Rollouts:
+    """The statistics of one Monte-Carlo tree search: visits and summed scores by place."""
+
+    def __init__(self, branch: Branch, strategy: MonteCarloTreeSearch) -> None:
+        self._branch = branch
+        self._strategy = strategy
+        self._visits: Counter[str] = Counter()
+        self._sums: defaultdict[str, float] = defaultdict(float)
+        self._tried: dict[str, dict[int, Node]] = {}
+        self.closed: set[str] = set()
+        """The places that need no further visit: ends, lost ones, and those with nothing else below them."""
+        self.reached: list[Node] = []
+        """The states at which rollouts ended."""
+
+    async def roll(self) -> None:
+        """One rollout: down to a place where something is untried, and from there to an end at random."""
+        way, fresh = [self._branch.root], False
+        while way[-1].candidates and way[-1].depth < self._strategy.max_depth:
+            node = way[-1]
+            tried = self._tried.setdefault(node.place, {})
+            untried = [number for number in range(len(node.candidates)) if number not in tried]
+            open_ = [number for number, child in tried.items() if child.place not in self.closed]
+            if fresh:
+                number = self._branch.rng.choice(sorted(untried + open_))
+            else:
+                number = untried[0] if untried else max(open_, key=lambda n: self._bound(node, tried[n]))
+            fresh = fresh or bool(untried)
+            if number not in tried:
+                (tried[number],) = await self._branch.grow(node, candidates=[number])
+            way.append(tried[number])
+        end = way[-1]
+        self._close(way)
+        if end.lost is None:
+            (value,) = await self._branch.rate(end, score=self._strategy.score)
+            self.reached.append(end)
+            for node in way:
+                self._visits[node.place] += 1
+                self._sums[node.place] += value
+
+    def _close(self, way: list[Node]) -> None:
+        """Closes the end of a way, and the places above it that have no other way left."""
+        self.closed.add(way[-1].place)
+        for node in reversed(way[:-1]):
+            tried = self._tried[node.place]
+            if len(tried) < len(node.candidates) or any(child.place not in self.closed for child in tried.values()):
+                return
+            self.closed.add(node.place)
+
+    def _bound(self, node: Node, child: Node) -> float:
+        """The upper confidence bound UCB1; a place that only other rollouts passed counts as untried."""
+        visits = self._visits[child.place]
+        if not visits:
+            return float("inf")
+        mean = self._sums[child.place] / visits
+        return mean + self._strategy.exploration * sqrt(log(self._visits[node.place]) / visits)

@@ -1,0 +1,96 @@
+"""Many goals at once: each is a run of its own with its own trajectory, and no more than so many go on together."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from ...tasks import Task, as_task
+from .events import AgentEvent
+from .trajectory.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from .agent import Agent
+
+Told = tuple[int, AgentEvent]
+"""An event, and the place of the goal whose run it is of."""
+
+
+class Batch:
+    """The runs of several goals: iterate it for `(place, event)`, as they come, place being the goal's, from 0.
+
+    The events of one goal come in their order, those of several mixed. `trajectories` has one a goal, in the goals'
+    order; each grows while its run goes on.
+    """
+
+    def __init__(self, trajectories: list[Trajectory], told: MemoryObjectReceiveStream[Told]) -> None:
+        self.trajectories = trajectories
+        self._told = told
+
+    def __aiter__(self) -> AsyncIterator[Told]:
+        return aiter(self._told)
+
+
+async def run_batch(agent: "Agent", goals: Iterable[str | Task], concurrency: int | None = None) -> list[Trajectory]:
+    """Runs an agent on several goals; see `Agent.batch`."""
+    tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
+
+    async def run(task: Task, trajectory: Trajectory) -> None:
+        async with limiter:
+            await agent.run(task, trajectory=trajectory)
+
+    with _one_error():
+        async with anyio.create_task_group() as group:
+            for task, trajectory in zip(tasks, trajectories, strict=True):
+                group.start_soon(run, task, trajectory)
+    return trajectories
+
+
+@asynccontextmanager
+async def stream_batch(
+    agent: "Agent", goals: Iterable[str | Task], concurrency: int | None = None
+) -> AsyncIterator[Batch]:
+    """Runs an agent on several goals, and gives their events; see `Agent.stream_batch`."""
+    tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
+    send, told = anyio.create_memory_object_stream[Told]()
+
+    async def run(place: int, to: MemoryObjectSendStream[Told]) -> None:
+        async with to, limiter, agent.stream(tasks[place], trajectory=trajectories[place]) as events:
+            async for event in events:
+                await to.send((place, event))
+
+    with _one_error():
+        async with told, anyio.create_task_group() as group:
+            for place in range(len(tasks)):
+                group.start_soon(run, place, send.clone())
+            send.close()
+            yield Batch(trajectories, told)
+            group.cancel_scope.cancel()
+
+
+def _prepared(
+    agent: "Agent", goals: Iterable[str | Task], concurrency: int | None
+) -> tuple[list[Task], list[Trajectory], anyio.CapacityLimiter]:
+    """The goals as tasks, a new trajectory for each, and what keeps too many from going on at once."""
+    if isinstance(goals, str | Task):
+        raise TypeError(f"goals are several, such as a list; for one there is run({goals!r:.60})")
+    at_once = agent.concurrency if concurrency is None else concurrency
+    if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
+        raise ValueError(f"concurrency is how many goals are worked on at once, at least 1; got {at_once!r}")
+    tasks = [as_task(goal) for goal in goals]
+    trajectories = [Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions) for _ in tasks]
+    return tasks, trajectories, anyio.CapacityLimiter(at_once)
+
+
+@contextmanager
+def _one_error() -> Iterator[None]:
+    """Raises the error that ended the group itself, where it is the only one."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from None

@@ -1,0 +1,70 @@
+"""Makes a conversation shorter that has become too long for its model: a summary takes the place of its beginning."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ....engine import EffectError, effect, perform
+from ..generators.errors import GeneratorError
+from ..generators.generation import Generation
+from ..generators.protocol import Capabilities, DescribedGenerator, Generator
+from ..loop.turn import Compaction
+from .messages import Message
+from .summarize import PROMPT, conversation_text, find_summarization_boundary, read_summary, summary_message
+
+TRIGGER = "overflow_recovery"
+KEEP = 10
+"""How many messages a compaction leaves as they are, at least; a conversation that has no more is not made shorter."""
+
+_UNKNOWN_WINDOW = 100_000
+_CHARACTERS_A_TOKEN = 3
+_PART = 0.6
+_OF_WINDOW = 0.75
+
+Summarise = Callable[[Message, Message], Awaitable[Generation]]
+
+
+async def compacted(
+    summarise: Summarise, generator: Generator, messages: Sequence[Message]
+) -> tuple[dict[str, Any] | None, Compaction | None]:
+    """What is said of the attempt, and the compaction; both None where the conversation cannot be cut."""
+    if len(messages) <= KEEP:
+        return None, None
+    known = await capabilities_of(generator)
+    window = known.max_input_tokens
+    budget = _OF_WINDOW * window if window else _UNKNOWN_WINDOW
+    cut = find_summarization_boundary(messages, KEEP, int(budget * _PART * _CHARACTERS_A_TOKEN))
+    if not cut:
+        return None, None
+    facts: dict[str, Any] = {"trigger": TRIGGER, "messages_before": len(messages)}
+    asked = Message("user", f"<conversation>\n{conversation_text(messages[:cut])}\n</conversation>")
+    try:
+        generation = await summarise(Message("system", PROMPT), asked)
+    except GeneratorError as error:
+        return {**facts, "compaction_status": "failed", "reason": str(error)}, None
+    summary = summary_message(read_summary(generation), cut, TRIGGER)
+    after = len(messages) - cut + 1
+    return {**facts, "compaction_status": "completed", "messages_after": after}, Compaction(cut, summary)
+
+
+class _Describing:
+    """A generator whose capabilities are asked for as an effect: they rest on what is installed here."""
+
+    __slots__ = ("_generator",)
+
+    def __init__(self, generator: DescribedGenerator) -> None:
+        self._generator = generator
+
+    @effect(idempotent=True, name="capabilities")
+    async def capabilities(self, *, model: str) -> Capabilities:
+        """See `capabilities_of`."""
+        return await self._generator.capabilities()
+
+
+async def capabilities_of(generator: Generator) -> Capabilities:
+    """What is known of a generator's model, journaled; nothing where it does not tell."""
+    if not isinstance(generator, DescribedGenerator):
+        return Capabilities()
+    try:
+        return await perform(_Describing(generator).capabilities, model=generator.model)
+    except EffectError:
+        return Capabilities()

@@ -1,0 +1,181 @@
+"""What a message can hold beside plain text: parts of text, images by URL, and audio."""
+
+import base64
+import mimetypes
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias
+
+from ....engine import StateModel
+
+Detail: TypeAlias = Literal["auto", "low", "high"]
+_SHOWN = 50
+
+
+def shortened(text: str, limit: int = _SHOWN) -> str:
+    """The text, or its beginning and `...` where it is longer than `limit` characters."""
+    return text if len(text) <= limit else f"{text[: max(0, limit - 3)]}..."
+
+
+class ContentText(StateModel):
+    """A part of text; `cache_control` is what a provider is told about caching the prompt up to here."""
+
+    type: Literal["text"] = "text"
+    text: str
+    cache_control: dict[str, str] | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ContentImageUrl(StateModel):
+    """An image; its text form names it and leaves its bytes out."""
+
+    class ImageUrl(StateModel):
+        """Where an image is: a URL, or its bytes as a `data:` URL."""
+
+        url: str
+        detail: Detail = "auto"
+
+    type: Literal["image_url"] = "image_url"
+    image_url: ImageUrl
+    cache_control: dict[str, str] | None = None
+
+    def __str__(self) -> str:
+        return f"<ContentImageUrl url='{shortened(self.image_url.url)}'>"
+
+    @classmethod
+    def from_url(cls, url: str, *, detail: Detail = "auto") -> Self:
+        """An image that the provider fetches from `url`."""
+        return cls(image_url=cls.ImageUrl(url=url, detail=detail))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, mimetype: str, *, detail: Detail = "auto") -> Self:
+        """An image from its bytes, such as those of a PNG, and their type, such as `image/png`."""
+        return cls.from_url(f"data:{mimetype};base64,{base64.b64encode(data).decode()}", detail=detail)
+
+    @classmethod
+    def from_file(cls, file: Path | str, *, mimetype: str | None = None, detail: Detail = "auto") -> Self:
+        """An image from a file; its type is told by the file's name unless given.
+
+        Raises OSError for a file that cannot be read, ValueError where the name does not tell the type.
+        """
+        path = Path(file)
+        mimetype = mimetype or mimetypes.guess_type(path.name)[0]
+        if mimetype is None:
+            raise ValueError(f"the name {path.name!r} does not tell what kind of image it is; give mimetype=")
+        return cls.from_bytes(path.read_bytes(), mimetype, detail=detail)
+
+    def to_bytes(self) -> bytes:
+        """The bytes of a `data:` URL; raises ValueError for an image that is somewhere else."""
+        head, _, encoded = self.image_url.url.partition(",")
+        if not head.startswith("data:") or not head.endswith(";base64"):
+            raise ValueError(f"the image is not in the message, but at {shortened(self.image_url.url)}")
+        return base64.b64decode(encoded)
+
+    def save(self, path: Path | str) -> None:
+        """Writes the bytes of a `data:` URL to a file, whose folder is made if need be."""
+        _write(path, self.to_bytes())
+
+
+class ContentAudioInput(StateModel):
+    """A piece of audio; its text form leaves its bytes out."""
+
+    class Audio(StateModel):
+        """Audio as base64 text, its format (`wav`, `mp3`, ...), and what is said in it, if that is known."""
+
+        data: str
+        format: str
+        transcript: str | None = None
+
+    type: Literal["input_audio"] = "input_audio"
+    input_audio: Audio
+    cache_control: dict[str, str] | None = None
+
+    def __str__(self) -> str:
+        audio = self.input_audio
+        data = shortened(audio.data)
+        return f"<ContentAudioInput format='{audio.format}' transcript='{audio.transcript}' data='{data}'>"
+
+    @property
+    def transcript(self) -> str | None:
+        """What is said in it, if that is known."""
+        return self.input_audio.transcript
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, format: str | None = None, transcript: str | None = None) -> Self:
+        """Audio from its bytes; the format is told by their beginning unless given."""
+        encoded = base64.b64encode(data).decode()
+        format = format or _audio_format(data) or "unknown"
+        return cls(input_audio=cls.Audio(data=encoded, format=format, transcript=transcript))
+
+    @classmethod
+    def from_file(cls, file: Path | str, *, format: str | None = None, transcript: str | None = None) -> Self:
+        """Audio from a file; its format is told by the file's name unless given.
+
+        Raises OSError for a file that cannot be read, ValueError where neither name nor bytes tell the format.
+        """
+        path = Path(file)
+        data = path.read_bytes()
+        format = format or path.suffix[1:].lower() or _audio_format(data)
+        if not format:
+            raise ValueError(f"the name {path.name!r} does not tell the audio's format; give format=")
+        return cls.from_bytes(data, format=format, transcript=transcript)
+
+    def to_bytes(self) -> bytes:
+        """The audio's bytes."""
+        return base64.b64decode(self.input_audio.data)
+
+    def save(self, path: Path | str) -> None:
+        """Writes the audio's bytes to a file, whose folder is made if need be."""
+        _write(path, self.to_bytes())
+
+
+Content: TypeAlias = ContentText | ContentImageUrl | ContentAudioInput
+CONTENT_TYPES = (ContentText, ContentImageUrl, ContentAudioInput)
+_BY_TYPE: dict[Any, type[Content]] = {
+    "text": ContentText,
+    "image_url": ContentImageUrl,
+    "input_audio": ContentAudioInput,
+}
+_MAGIC = ((b"RIFF", "wav"), (b"ID3", "mp3"), (b"\xff\xfb", "mp3"), (b"OggS", "ogg"), (b"fLaC", "flac"))
+
+
+def content_part(part: Content | str | Mapping[str, Any]) -> Content:
+    """A part from a part, a text, or a dict as OpenAI writes it.
+
+    Raises ValueError for a dict of another kind, StateValueError for one whose members do not fit.
+    """
+    if isinstance(part, CONTENT_TYPES):
+        return part
+    if isinstance(part, str):
+        return ContentText(text=part)
+    if not isinstance(part, Mapping):
+        raise ValueError(f"a part of a message is text, a content part, or a dict; got {type(part).__name__}")
+    cls = _BY_TYPE.get(part.get("type"))
+    if cls is None:
+        raise ValueError(f"a part of type {part.get('type')!r} is not known; the types are {', '.join(_BY_TYPE)}")
+    document = dict(part)
+    if isinstance(document.get("image_url"), str):
+        document["image_url"] = {"url": document["image_url"]}
+    return cls.from_dict(document)
+
+
+def openai_part(part: Content) -> dict[str, Any]:
+    """The part as OpenAI writes it: without what it does not hold, and without an audio's transcript."""
+    document: dict[str, Any] = part.to_dict()
+    if document["cache_control"] is None:
+        del document["cache_control"]
+    if part.type == "input_audio":
+        del document["input_audio"]["transcript"]
+    return document
+
+
+def _audio_format(data: bytes) -> str | None:
+    return next((name for magic, name in _MAGIC if data.startswith(magic)), None)
+
+
+def _write(path: Path | str, data: bytes) -> None:
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)

@@ -1,0 +1,97 @@
+"""JSON forms that events, reactions and trajectories share: of messages, calls, usage, and of any value."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from .messages import Message
+from .tool_calls import ToolCall
+from .usage import Usage
+
+
+def message_to_dict(message: Message) -> dict[str, Any]:
+    """A message's document, without what is as it mostly is."""
+    return {name: value for name, value in message.to_dict().items() if value is not None and value != {}}
+
+
+def message_from(value: Any) -> Message:
+    """A message from a message, its document, or what `Message.fit` takes."""
+    if isinstance(value, Mapping) and "content" not in value and "role" in value:
+        return Message.from_dict(dict(value))
+    return Message.fit(value)
+
+
+def messages_from(value: Any) -> list[Message]:
+    """Messages from one or several of what `message_from` takes.
+
+    The frozen list of a state is passed through, as a copy at each step would cost what the whole conversation holds.
+    """
+    if isinstance(value, Message | Mapping | str):
+        return [message_from(value)]
+    if isinstance(value, list) and type(value) is not list:
+        return value
+    return [item if isinstance(item, Message) else message_from(item) for item in value]
+
+
+def call_from(value: Any) -> ToolCall:
+    """A tool call from a call or its document; raises ValueError for anything else."""
+    if isinstance(value, ToolCall | Mapping):
+        return ToolCall.from_openai(value)
+    raise ValueError(f"a tool call is a ToolCall, or its document; got {type(value).__name__}")
+
+
+_NOTHING = Usage()
+_MEMBERS_OF_USAGE = tuple(Usage.model_fields)
+
+
+def usage_from(value: Any) -> Usage:
+    """Usage from usage or its document, of which members that are not known are left out; None is no usage."""
+    if isinstance(value, Usage):
+        return value
+    if not value and (value is None or isinstance(value, Mapping)):
+        return _NOTHING
+    if not isinstance(value, dict | Mapping):
+        raise ValueError(f"usage is a Usage, or its document; got {type(value).__name__}")
+    return Usage(**{name: value[name] for name in _MEMBERS_OF_USAGE if name in value})
+
+
+def usage_to_dict(usage: Usage) -> dict[str, Any]:
+    """Usage as a document, without what is zero or not known."""
+    return {name: value for name, value in usage.to_dict().items() if value or (name == "cost_usd" and value == 0)}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it: what has no JSON form stands as its text, NaN and infinities as `"NaN"` and so on."""
+    return _clean(to_jsonable_python(value, fallback=_shown, inf_nan_mode="strings", bytes_mode="base64"))
+
+
+def plain_object(value: Any) -> dict[str, Any]:
+    """A mapping as a JSON object; raises ValueError for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"a mapping is wanted, got {type(value).__name__}")
+    found: dict[str, Any] = plain(dict(value))
+    return found
+
+
+def _clean(value: Any) -> Any:
+    """The value without lone surrogates, which no file can hold, and without `inf` and `nan` as numbers."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_clean(str(key)): _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, float) and not -_LARGEST <= value <= _LARGEST:
+        return {float("inf"): "Infinity", -float("inf"): "-Infinity"}.get(value, "NaN")
+    return value
+
+
+_LARGEST = 1.7976931348623157e308
+
+
+def _shown(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a stranger's __str__
+        return f"<{type(value).__name__}>"

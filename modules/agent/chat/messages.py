@@ -1,0 +1,213 @@
+"""Messages: what people, models and tools say to one another, frozen and JSON-exact, so that a state can hold them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from string import Template
+from typing import Any, Literal, Self, TypeAlias
+from uuid import UUID, uuid5
+
+from ....engine import StateModel
+from .content import CONTENT_TYPES, Content, ContentText, content_part, openai_part, shortened
+from .tool_calls import ToolCall
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+EPHEMERAL = {"type": "ephemeral"}
+_KEPT = ("reasoning_content", "thinking_blocks")
+"""Members of an assistant message that its metadata holds; providers want the second of them back."""
+_NAMESPACE = UUID("6d1f2c5e-9a64-5b0e-8f4e-3d0c6a7b9e21")
+
+
+class Message(StateModel):
+    """What one side said: `Message("user", "hello")`.
+
+    `content` is its text, `content_parts` are its parts (text, images, audio). `body` is how both are held, and the
+    name under which they stand in a state's document: the text itself, or a list of parts where text is not all.
+
+    `tool_calls` are what an assistant asks for; `tool_call_id` says which of them a tool's message answers. `metadata`
+    holds JSON values and is not sent to a model, but for `thinking_blocks`, without which some refuse to go on.
+
+    Raises ValueError and StateValueError for what cannot be a message. Unlike the API that it follows, text is taken
+    as it is and never dedented.
+    """
+
+    role: Role
+    body: str | list[Content] = ""
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    metadata: dict[str, Any] = {}
+
+    def __init__(
+        self,
+        role: Role,
+        content: str | Sequence[str | Content | Mapping[str, Any]] | None = None,
+        *,
+        tool_calls: Sequence[ToolCall | Mapping[str, Any]] | None = None,
+        tool_call_id: str | None = None,
+        cache_control: Literal["ephemeral"] | dict[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        body = _body(content)
+        if cache_control is not None:
+            body = _marked(_parts(body), EPHEMERAL if cache_control == "ephemeral" else cache_control) or ""
+        members: dict[str, Any] = {"role": role, "body": body, "metadata": {}}
+        if tool_calls:
+            members["tool_calls"] = [ToolCall.from_openai(call) for call in tool_calls]
+        if tool_call_id is not None:
+            members["tool_call_id"] = tool_call_id
+        if metadata:
+            members["metadata"] = metadata if isinstance(metadata, dict) else dict(metadata)
+        super().__init__(**members)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+    # pydantic's own mark (RootModel bears it): documents are validated without this signature, which takes `content`.
+
+    @property
+    def content(self) -> str:
+        """The text: of several parts of text, those that are not blank, a line each."""
+        if isinstance(self.body, str):
+            return self.body
+        return "\n".join(part.text for part in self.body if isinstance(part, ContentText) and part.text.strip())
+
+    @property
+    def content_parts(self) -> list[Content]:
+        """The parts; a plain text is one part, and an empty one is none."""
+        return _parts(self.body)
+
+    @property
+    def all_content(self) -> str | list[Content]:
+        """The text where text is all there is, else the parts."""
+        return self.body
+
+    @property
+    def uuid(self) -> UUID:
+        """An id made from what the message says: equal messages have equal ids, in every run and replay."""
+        return uuid5(_NAMESPACE, self.model_dump_json())
+
+    def __str__(self) -> str:
+        head = f"[{self.role}:{self.tool_call_id}]:" if self.tool_call_id else f"[{self.role}]:"
+        parts = [f" {self.body}"] if isinstance(self.body, str) else [f"\n |- {part}" for part in self.body]
+        return "".join([head, *parts, *(f"\n |- {call}" for call in self.tool_calls or ())])
+
+    def __repr__(self) -> str:
+        calls = f", tool_calls={len(self.tool_calls)}" if self.tool_calls else ""
+        answers = f", tool_call_id={self.tool_call_id!r}" if self.tool_call_id is not None else ""
+        return f"Message({self.role!r}, {shortened(self.content)!r}{calls}{answers})"
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def meta(self, **values: Any) -> Self:
+        """A copy with these values in its metadata."""
+        return self.model_copy(update={"metadata": {**self.metadata, **values}})
+
+    def cache(self, cache_control: dict[str, str] | bool = True) -> Self:
+        """A copy whose last part alone bears a mark for prompt caching; with False, no part does."""
+        bare = [part.model_copy(update={"cache_control": None}) for part in _parts(self.body)]
+        if cache_control is False:
+            return self.model_copy(update={"body": _simplest(bare)})
+        mark = EPHEMERAL if cache_control is True else cache_control
+        return self.model_copy(update={"body": _marked(bare, mark) or ""})
+
+    def with_content(self, content: str | Sequence[str | Content | Mapping[str, Any]]) -> Self:
+        """A copy that says something else."""
+        return self.model_copy(update={"body": _body(content)})
+
+    def apply(self, **values: str) -> Self:
+        """A copy in whose text `$name` is replaced by the value of that name, where there is one."""
+        return self.with_content(Template(self.content).safe_substitute(**values))
+
+    def truncate(self, max_length: int, suffix: str = "\n[truncated]") -> Self:
+        """A copy whose text has at most `max_length` characters, `suffix` included."""
+        text = self.content
+        if len(text) <= max_length:
+            return self
+        return self.with_content(text[: max(0, max_length - len(suffix))] + suffix[:max_length])
+
+    def to_openai(self) -> dict[str, Any]:
+        """The message as a chat completions API takes it.
+
+        `content` is a text where text is all there is, and None where an assistant only makes calls.
+        """
+        document: dict[str, Any] = {"role": self.role, "content": self.body}
+        if not isinstance(self.body, str):
+            document["content"] = [openai_part(part) for part in self.body]
+        elif self.tool_calls and not self.body:
+            document["content"] = None
+        if self.tool_calls:
+            document["tool_calls"] = [call.to_dict() for call in self.tool_calls]
+        if self.tool_call_id is not None:
+            document["tool_call_id"] = self.tool_call_id
+        if self.role == "assistant" and self.metadata.get("thinking_blocks"):
+            document["thinking_blocks"] = deepcopy(self.metadata["thinking_blocks"])
+        return document
+
+    @classmethod
+    def from_openai(cls, document: Mapping[str, Any]) -> "Message":
+        """A message from its OpenAI form; `metadata` is taken over, and members that are not known are left out.
+
+        Raises ValueError for what is no message: a role that is not known, a part of another kind.
+        """
+        role = document.get("role")
+        if role == "developer":
+            role = "system"
+        if role == "function":
+            role = "tool"
+        if role not in ("system", "user", "assistant", "tool"):
+            raise ValueError(f"a message's role is system, user, assistant or tool; got {role!r}")
+        metadata = dict(document.get("metadata") or {})
+        metadata |= {name: document[name] for name in _KEPT if document.get(name)}
+        return cls(
+            role,
+            document.get("content"),
+            tool_calls=document.get("tool_calls"),
+            tool_call_id=document.get("tool_call_id"),
+            metadata=metadata,
+        )
+
+    @classmethod
+    def fit(cls, message: "Message | Mapping[str, Any] | Content | str") -> "Message":
+        """A message from a message, a text (which a user says), a content part, or a dict as OpenAI writes it."""
+        if isinstance(message, Message):
+            return message
+        if isinstance(message, str):
+            return cls("user", message)
+        return cls("user", [message]) if isinstance(message, CONTENT_TYPES) else cls.from_openai(message)
+
+    @classmethod
+    def fit_as_list(
+        cls, messages: "Message | Mapping[str, Any] | Content | str | Iterable[Message | Mapping[str, Any] | str]"
+    ) -> list["Message"]:
+        """A list of messages from one, or from several, of what `fit` takes."""
+        if isinstance(messages, (Message, str, Mapping, *CONTENT_TYPES)):
+            return [cls.fit(messages)]
+        return [cls.fit(message) for message in messages]
+
+
+def _body(content: str | Sequence[str | Content | Mapping[str, Any]] | None) -> str | list[Content]:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, (Mapping, *CONTENT_TYPES)):
+        content = [content]
+    return _simplest([content_part(part) for part in content])
+
+
+def _parts(body: str | list[Content]) -> list[Content]:
+    if isinstance(body, str):
+        return [ContentText(text=body)] if body else []
+    return list(body)
+
+
+def _simplest(parts: list[Content]) -> str | list[Content]:
+    """One unmarked part of text as the text itself, so that equal messages are equal documents."""
+    if not parts:
+        return ""
+    only = parts[0]
+    return only.text if len(parts) == 1 and isinstance(only, ContentText) and not only.cache_control else parts
+
+
+def _marked(parts: list[Content], mark: dict[str, str]) -> list[Content]:
+    """The parts, the last of them with a mark for prompt caching."""
+    return [*parts[:-1], parts[-1].model_copy(update={"cache_control": mark})] if parts else []

@@ -1,0 +1,108 @@
+"""Making a conversation shorter: where it can be cut, and what stands for the part that was cut off."""
+
+from collections.abc import Sequence
+
+from ....engine import StateModel
+from ..generators.generation import Generation
+from ..generators.identifiers import get_generator
+from ..generators.journaled import generate
+from ..generators.params import GenerateParams
+from ..generators.protocol import Generator
+from .messages import Message
+
+PROMPT = """\
+You are given the beginning of a conversation between a user and an assistant that works with tools. The assistant \
+will go on with its work, and instead of that beginning it will have only your summary. Whatever you leave out is lost \
+to it.
+
+First think, inside <analysis> tags, about what was asked, what was done in which order, and what of it still matters.
+Then write, inside <summary> tags, all that is needed to go on:
+- what the user wants, in the user's own terms, with every constraint and change of mind
+- what was found out: facts, names, paths, values, as exactly as they were given
+- what was done, what came of it, and which errors occurred and how they were dealt with
+- what remains to be done, and what was being done when the conversation was cut
+
+Write as if to a colleague who takes over. Do not answer the conversation, and invent nothing.\
+"""
+
+
+class Summary(StateModel):
+    """What stands for a conversation; `analysis` is what the model thought before it wrote `summary`."""
+
+    analysis: str = ""
+    summary: str
+
+    def __str__(self) -> str:
+        return self.summary
+
+
+def find_summarization_boundary(
+    messages: Sequence[Message],
+    min_messages_to_keep: int = 10,
+    max_summarize_chars: int | None = None,
+) -> int:
+    """Where to cut: `messages[:n]` can be summarised and `messages[n:]` kept, and both are valid chats.
+
+    A cut may fall behind an assistant's message that makes no calls, and behind the result that answers the last open
+    call. It leaves at least `min_messages_to_keep` messages. With `max_summarize_chars`, the part that is cut off has
+    at most so many characters, as `str(message)` writes it. The latest such place is given, or 0 where there is none.
+    """
+    found = characters = 0
+    pending: set[str] = set()
+    for i, message in enumerate(messages[: max(0, len(messages) - min_messages_to_keep)]):
+        characters += len(str(message))
+        if max_summarize_chars is not None and characters > max_summarize_chars:
+            break
+        if message.role == "tool":
+            answered = message.tool_call_id in pending
+            pending.discard(message.tool_call_id or "")
+            if answered and not pending:
+                found = i + 1
+        elif message.role == "assistant":
+            pending |= {call.id for call in message.tool_calls or ()}
+            if not message.tool_calls and not pending:
+                found = i + 1
+    return found
+
+
+async def summarize_conversation(
+    generator: str | Generator,
+    conversation: str,
+    *,
+    guidance: str = "",
+    params: GenerateParams | None = None,
+    number: int | None = None,
+) -> Summary:
+    """Has a model summarise a conversation, given as text; `guidance` says what it should look out for.
+
+    Where a run is in context it is a journaled effect, like any generation; `number` is its number in the run.
+    Raises GeneratorError.
+    """
+    system = Message("system", f"{PROMPT}\n\n{guidance}".strip())
+    asked = Message("user", f"<conversation>\n{conversation}\n</conversation>")
+    generation = await generate(get_generator(generator), [asked], params, system=system, number=number)
+    return read_summary(generation)
+
+
+def read_summary(generation: Generation) -> Summary:
+    """The bodies of the tags, or the whole reply as the summary where there are none."""
+    text = generation.message.content
+    summary = _inside("summary", text)
+    return Summary(analysis=_inside("analysis", text) or "", summary=summary if summary is not None else text.strip())
+
+
+def _inside(tag: str, text: str) -> str | None:
+    _, opened, rest = text.partition(f"<{tag}>")
+    body, closed, _ = rest.partition(f"</{tag}>")
+    return body.strip() if opened and closed else None
+
+
+def conversation_text(messages: Sequence[Message]) -> str:
+    """The messages as the summariser is shown them, a line or more each; images and audio without their bytes."""
+    return "\n".join(map(str, messages))
+
+
+def summary_message(summary: Summary, messages: int, trigger: str = "overflow_recovery") -> Message:
+    """The user's message that stands for so many messages from here on; `trigger` says why they were cut off."""
+    text = f"<conversation-summary messages={messages}>\n{summary.summary}\n</conversation-summary>"
+    return Message("user", text, metadata={"compaction": True, "trigger": trigger, "messages_compacted": messages})

@@ -1,0 +1,111 @@
+"""What a model asks for and is offered: tool calls, and the definitions of tools as an API takes them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, Self, TypeAlias
+
+from ....engine import StateModel
+from .content import shortened
+
+
+class FunctionCall(StateModel):
+    """The name of a tool, and the arguments as the model wrote them: a text that ought to be a JSON object."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(StateModel):
+    """One call that an assistant message asks for."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+    @classmethod
+    def of(cls, id: str, name: str, arguments: Mapping[str, Any] | str | None = None) -> Self:
+        """A call from its parts; arguments that are not text are written as JSON."""
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments or {}, ensure_ascii=False)
+        return cls(id=id, function=FunctionCall(name=name, arguments=arguments))
+
+    @classmethod
+    def from_openai(cls, document: "Mapping[str, Any] | ToolCall") -> "ToolCall":
+        """A call from its OpenAI form; what else the form holds is left out.
+
+        Arguments may stand as an object, as some servers write them. Raises ValueError for another form.
+        """
+        if isinstance(document, ToolCall):
+            return document
+        function = document.get("function")
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise ValueError(f"a tool call has an id and a function with a name; got {dict(document)!r:.200}")
+        return cls.of(str(document.get("id") or ""), function["name"], function.get("arguments"))
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.function.name
+
+    @property
+    def arguments(self) -> str:
+        """The arguments, as the model wrote them."""
+        return self.function.arguments
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The arguments as a dict; raises ValueError where the model wrote no JSON object."""
+        found = json.loads(self.function.arguments or "{}")
+        if not isinstance(found, dict):
+            raise ValueError(f"the arguments of {self.name} are not a JSON object, but {type(found).__name__}")
+        return found
+
+    def __str__(self) -> str:
+        return f"<ToolCall {self.name}({shortened(self.arguments)}) id='{self.id}'>"
+
+
+class FunctionDefinition(StateModel):
+    """A tool's name and description, and the JSON Schema of its arguments."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class ToolDefinition(StateModel):
+    """A tool as a request to a model offers it."""
+
+    type: Literal["function"] = "function"
+    function: FunctionDefinition
+
+    def to_openai(self) -> dict[str, Any]:
+        """The definition as OpenAI takes it; the schema of an object always has `properties`."""
+        function = {name: value for name, value in self.function.to_dict().items() if value is not None}
+        parameters = function.get("parameters")
+        if parameters is not None and parameters.get("type") == "object":
+            parameters.setdefault("properties", {})
+        return {"type": "function", "function": function}
+
+
+class ToolResponse(StateModel):
+    """What a tool call has given, by the call's id."""
+
+    id: str
+    result: str
+
+
+class FunctionChoice(StateModel):
+    """The name of the one tool that a model must call."""
+
+    name: str
+
+
+class ToolChoiceDefinition(StateModel):
+    """Says that a model must call one certain tool."""
+
+    type: Literal["function"] = "function"
+    function: FunctionChoice
+
+
+ToolChoice: TypeAlias = Literal["none", "auto", "required"] | ToolChoiceDefinition
+"""Whether a model may, must not or must call a tool, or which one it must call."""

@@ -1,0 +1,88 @@
+"""What generations have used: tokens, and their cost where the price is known."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ....engine import StateModel
+
+
+class Usage(StateModel):
+    """Tokens in, out and together, those of them that a cache served or took in, and the cost in US dollars.
+
+    `cost_usd` is None where the price is not known. The sum of usages has a cost only if every part that used tokens
+    has one: an unknown price is not zero.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cost_usd: float | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+            cache_read_input_tokens=self.cache_read_input_tokens + other.cache_read_input_tokens,
+            cache_creation_input_tokens=self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+            cost_usd=_cost(self, other),
+        )
+
+    def count(self, used: "Usage") -> None:
+        """Adds usage to a draft of this, where only what it changes is written."""
+        cost = _cost(self, used)
+        for name in _COUNTS:
+            if more := getattr(used, name):
+                setattr(self, name, getattr(self, name) + more)
+        if cost != self.cost_usd:
+            self.cost_usd = cost
+
+    def __radd__(self, other: object) -> "Usage":
+        return self if other == 0 else NotImplemented
+
+    def __str__(self) -> str:
+        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.6f}"
+        return f"{self.input_tokens} in + {self.output_tokens} out{cost}"
+
+    @classmethod
+    def total(cls, usages: "Iterable[Usage]") -> "Usage":
+        """The sum of usages."""
+        return sum(usages, cls())
+
+    @classmethod
+    def from_openai(cls, usage: Any, cost_usd: float | None = None) -> "Usage | None":
+        """Usage from the `usage` of a chat completion: a mapping, or an object with these members; None for none."""
+        if usage is None:
+            return None
+        tokens_in = _count(usage, "prompt_tokens", "input_tokens")
+        tokens_out = _count(usage, "completion_tokens", "output_tokens")
+        details = _get(usage, "prompt_tokens_details")
+        return cls(
+            input_tokens=tokens_in,
+            output_tokens=tokens_out,
+            total_tokens=_count(usage, "total_tokens") or tokens_in + tokens_out,
+            cache_read_input_tokens=_count(usage, "cache_read_input_tokens") or _count(details, "cached_tokens"),
+            cache_creation_input_tokens=_count(usage, "cache_creation_input_tokens"),
+            cost_usd=cost_usd if cost_usd is not None else _get(usage, "cost_usd"),
+        )
+
+
+_COUNTS = tuple(name for name in Usage.model_fields if name.endswith("_tokens"))
+
+
+def _cost(one: Usage, other: Usage) -> float | None:
+    parts = [u.cost_usd for u in (one, other) if u.cost_usd is not None or u.total_tokens]
+    known = [cost for cost in parts if cost is not None]
+    return sum(known) if known and len(known) == len(parts) else None
+
+
+def _get(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _count(holder: Any, *names: str) -> int:
+    return int(next((value for name in names if (value := _get(holder, name))), 0))

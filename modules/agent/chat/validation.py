@@ -1,0 +1,91 @@
+"""Whether messages make a valid chat, and how a broken one is mended before it is sent."""
+
+from collections.abc import Sequence
+
+from .messages import Message
+from .tool_calls import ToolCall
+
+INTERRUPTED = "[Tool execution was interrupted]"
+"""What a model is told of a call that has no result."""
+
+INVALID_NAME = "invalid_tool_call"
+"""The name given to a call that has none."""
+
+INVALID_ID = "call_without_id"
+"""The id given to a call that has none."""
+
+
+def chat_problems(messages: Sequence[Message]) -> list[str]:
+    """What an API would refuse: calls without a result, results without a call, blank and repeated ids and names.
+
+    Each text names the message by its place, from 0. A list that ends in an assistant's calls is not a chat yet.
+    """
+    found: list[str] = []
+    pending: dict[str, int] = {}
+    for i, message in enumerate(messages):
+        if message.role == "tool":
+            if message.tool_call_id is None or message.tool_call_id not in pending:
+                found.append(f"message {i} is the result of call {message.tool_call_id!r}, which is not open there")
+            else:
+                del pending[message.tool_call_id]
+            continue
+        found += _left_open(pending)
+        pending = {}
+        if message.tool_call_id is not None:
+            found.append(f"message {i} has a tool_call_id, but its role is {message.role}")
+        if message.tool_calls is not None and message.role != "assistant":
+            found.append(f"message {i} makes tool calls, but its role is {message.role}")
+        if message.tool_calls is not None and not message.tool_calls:
+            found.append(f"message {i} has an empty list of tool calls")
+        for call in message.tool_calls or ():
+            if not call.id or call.id in pending:
+                found.append(f"message {i} has a call whose id {call.id!r} is blank or repeated")
+            if not call.name.strip():
+                found.append(f"message {i} has a call without a name")
+            pending[call.id] = i
+    return found + _left_open(pending)
+
+
+def _left_open(pending: dict[str, int]) -> list[str]:
+    return [f"call {id_!r} of message {i} has no result" for id_, i in pending.items()]
+
+
+def sanitize_orphan_tool_messages(messages: Sequence[Message]) -> list[Message]:
+    """A chat that APIs take: results without a call go, calls without a result are given one, blank names a name.
+
+    Doing it twice changes nothing more; a valid chat stays as it is, message for message.
+    """
+    mended: list[Message] = []
+    i = 0
+    while i < len(messages):
+        message = messages[i]
+        i += 1
+        if message.role == "tool":
+            continue
+        calls = _calls(message) if message.role == "assistant" else []
+        mended.append(_with_calls(message, calls))
+        missing = {call.id: call for call in calls}
+        while i < len(messages) and messages[i].role == "tool":
+            id_ = messages[i].tool_call_id or INVALID_ID
+            if missing.pop(id_, None) is not None:
+                answer = messages[i]
+                mended.append(answer if answer.tool_call_id == id_ else answer.model_copy(update={"tool_call_id": id_}))
+            i += 1
+        mended += [Message("tool", INTERRUPTED, tool_call_id=id_) for id_ in missing]
+    return mended
+
+
+def _calls(message: Message) -> list[ToolCall]:
+    """The message's calls, each with an id and a name; of several with one id the first."""
+    by_id: dict[str, ToolCall] = {}
+    for call in message.tool_calls or ():
+        id_, name = call.id or INVALID_ID, call.name if call.name.strip() else INVALID_NAME
+        good = id_ == call.id and name == call.name
+        by_id.setdefault(id_, call if good else ToolCall.of(id_, name, call.arguments))
+    return list(by_id.values())
+
+
+def _with_calls(message: Message, calls: list[ToolCall]) -> Message:
+    if message.tool_call_id is None and list(message.tool_calls or ()) == calls and message.tool_calls != []:
+        return message
+    return message.model_copy(update={"tool_calls": calls or None, "tool_call_id": None})

@@ -1,0 +1,98 @@
+"""What the events of a turn say, as plain values: the same for hooks as for readers of the trace."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....engine import ActionResult
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall
+from ..chat.usage import Usage
+from ..loop.state import AgentFacts
+from ..loop.turn import Turn
+from ..tools import ToolOutcome
+
+_NONE = Usage()
+CUT_OFF = ("length", "max_tokens")
+"""What generations that were cut off say of themselves."""
+
+_FILTERED = ("content_filter", "content_filtered", "safety", "recitation", "guardrail_intervened")
+_CALLING = ("tool_calls", "function_call", "tool_use")
+_SAYING = frozenset(("images", "audio", "parts"))
+"""What a model may have said in the place of text."""
+DENIED_MARK = "denied"
+"""In the metadata of the result of a call that was not carried out."""
+
+
+def is_tool_error(result: ActionResult) -> bool:
+    """Whether a call failed with what nothing has caught: there is no such tool, or the tool lets it through."""
+    return not result.ok and result.error_type is not None
+
+
+def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> dict[str, Any]:
+    """What a ToolEnd says of a call."""
+    return {
+        "tool_call": call,
+        "result": message.content,
+        "stop": outcome.stop,
+        "output_file": outcome.output_file,
+        "error": outcome.error,
+        "error_type": outcome.error_type,
+        "cost_usd": outcome.cost_usd,
+    }
+
+
+def tool_step_facts(call: ToolCall, outcome: ToolOutcome, message: Message, step: int) -> dict[str, Any]:
+    """What a ToolStep says of a call."""
+    facts = {"tool_call": call, "step": step, "messages": [message], "stop": outcome.stop or None}
+    used = outcome.usage
+    return facts if used is None else {**facts, "usage": used}
+
+
+def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, Any]:
+    """What the events of a generation's end say of it, its message with the metadata that events add."""
+    assert turn.message is not None
+    return {
+        "step": step,
+        "messages": [told_message(turn, name, model)],
+        "usage": turn.used or _NONE,
+        "stop_reason": turn.stop_reason,
+        "incomplete": incomplete_of(turn),
+    }
+
+
+def incomplete_of(turn: Turn) -> str | None:
+    """Why an answer is not what was asked for, though nobody failed; see `Incomplete`. None where it is."""
+    if turn.message is None:
+        return None
+    if turn.stop_reason in CUT_OFF:
+        return "length"
+    if turn.stop_reason in _FILTERED:
+        return "content_filter"
+    if turn.extra.get("refusal"):
+        return "refusal"
+    if turn.calls:
+        return None
+    if turn.stop_reason in _CALLING:
+        return "no_calls"
+    said = turn.message.content.strip() or not isinstance(turn.message.body, str)
+    return None if said or turn.problems or turn.extra.keys() & _SAYING else "empty"
+
+
+def told_message(turn: Turn, name: str, model: str) -> Message:
+    """The assistant's message as events have it: what else the model said is in its metadata."""
+    assert turn.message is not None
+    metadata: dict[str, Any] = {"agent": name, "model": model, **turn.extra}
+    if turn.stop_reason is not None:
+        metadata["generation_stop_reason"] = turn.stop_reason
+    return turn.message.meta(**{**metadata, **turn.message.metadata})
+
+
+def start_params(agent: AgentFacts, limit: int, tools: Sequence[str], goal: Message | None) -> dict[str, Any]:
+    """What the event of a run's start says of the agent's configuration, and of the goal's message."""
+    params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": limit, "model": agent.model}
+    params = {name: value for name, value in params.items() if value is not None}
+    if tools:
+        params["tools"] = [*tools]
+    if goal is not None and goal.metadata:
+        params["message_metadata"] = dict(goal.metadata)
+    return params

@@ -1,0 +1,46 @@
+"""The pieces of answers on their way into a stream of events: live only, between the records of the run."""
+
+from time import time
+
+import orjson
+
+from ....engine import NoRunError, RunStream, call_info
+from ....traces import Record
+from ..generators import Delta
+from ..generators.request_context import Listener, generation_number
+
+PIECE = "piece"
+"""The kind of what stands for a piece among the records that a stream brings; no trace has it."""
+
+
+class Pieces:
+    """Listens to the generations of a run, and puts their pieces into its stream, in order with its records."""
+
+    def __init__(self, outer: Listener | None) -> None:
+        self.stream: RunStream | None = None
+        self._outer = outer
+
+    def take(self, piece: Delta) -> None:
+        """Takes a piece, and passes it on to whoever listens outside; those of hooks and tools are not the agent's."""
+        if self._outer is not None:
+            self._outer(piece)
+        if self.stream is None or generation_number() is None:
+            return
+        try:
+            info = call_info()
+        except NoRunError:
+            return
+        if info.phase == "decide":
+            head = {"kind": PIECE, "seq": -1, "step": info.step, "hash": ""}
+            told = orjson.dumps({**head, "run_id": info.run_id, "piece": _shown(piece)})
+            self.stream.put(Record(told, PIECE, -1, info.step, time(), ""))
+
+
+def _shown(piece: Delta) -> dict[str, object]:
+    """The fields of a GenerationDelta."""
+    shown: dict[str, object] = {"text": piece.text, "reasoning": piece.reasoning}
+    call = piece.call
+    if call is not None:
+        parts = {"id": call.id, "name": call.name, "arguments": call.arguments}
+        shown["tool_call"] = {"index": call.index, **{name: part for name, part in parts.items() if part}}
+    return shown

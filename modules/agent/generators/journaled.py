@@ -1,0 +1,187 @@
+"""A generation as one journaled, idempotent effect, with its usage and the tokens it reserves."""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing, nullcontext
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import anyio
+
+from ....engine import BudgetExceeded, EffectError, RunClosed, Usage, charge, effect, perform
+from ..chat.messages import Message
+from ..chat.usage import Usage as AgentUsage
+from .backoff import Backoff as Backoff
+from .backoff import OnRetry, with_backoff
+from .errors import FatalGeneratorError, TransientGeneratorError, classified, generator_error
+from .estimate import estimate_tokens, tokens_to_reserve
+from .generation import Delta, Generation
+from .params import GenerateParams
+from .protocol import Generator, StreamingGenerator
+from .request_context import Listener, listener, numbered
+from .usage_scope import spent
+
+Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence[Message], GenerateParams]]
+"""Gives a chat and its parameters in the form in which they are sent; pure, and it changes neither."""
+
+log = logging.getLogger("refold")
+
+
+def generation_effect(generator: Generator, render: Render | None = None) -> Callable[..., Awaitable[Generation]]:
+    """The function that is given to `perform` to ask this generator.
+
+    Its arguments, all by name: `messages`, and if need be `params`, `system` (a message that goes before the others),
+    `model` (for the trace), `number` (of the request in its run) and `reserve` (tokens; else they are estimated from
+    the messages). What is part of the committed state is journaled as a reference to it, so pass `state.messages` and
+    not a copy. Where it is to be sent in another form, such as with calls of tools as text, `render` gives that form
+    inside the effect, and the argument `mode` names it in the trace. It raises the classes of `errors`, and nothing
+    else.
+    """
+    return _Asked(generator, render).generate
+
+
+def _usage(generation: Generation) -> Usage | None:
+    used = generation.usage
+    if used is None:
+        return None
+    return Usage(max(used.input_tokens, used.total_tokens - used.output_tokens), used.output_tokens, used.cost_usd)
+
+
+def _is_told(used: AgentUsage | None) -> bool:
+    """Whether a generation says what it used: an answer of no tokens says nothing, unless it names its cost."""
+    if used is None:
+        return False
+    return used.total_tokens > 0 or used.input_tokens + used.output_tokens > 0 or used.cost_usd is not None
+
+
+def _can_be(used: AgentUsage) -> bool:
+    """Whether numbers of tokens, and a cost, are such as can be."""
+    counts = (used.input_tokens, used.output_tokens, used.total_tokens)
+    return min(counts) >= 0 and (used.cost_usd is None or 0 <= used.cost_usd < math.inf)
+
+
+class _Asked:
+    """A generator whose `generate` is an effect: a method, so that the engine reads its marks once for all of them."""
+
+    __slots__ = ("generator", "render")
+
+    def __init__(self, generator: Generator, render: Render | None) -> None:
+        self.generator = generator
+        self.render = render
+
+    @effect(idempotent=True, usage=_usage, tokens=tokens_to_reserve, name="generate", brief=True)
+    async def generate(
+        self,
+        *,
+        messages: Sequence[Message],
+        params: GenerateParams | None = None,
+        system: Message | None = None,
+        model: str = "",
+        number: int | None = None,
+        reserve: int | None = None,
+        mode: str | None = None,
+    ) -> Generation:
+        """See `generation_effect`."""
+        chat: Sequence[Message] = [system, *messages] if system is not None else messages
+        params = params or GenerateParams()
+        began = perf_counter()
+        try:
+            if self.render is not None:
+                chat, params = self.render(chat, params)
+            with numbered(number):
+                generation = await _ask(self.generator, chat, params)
+        except (BudgetExceeded, RunClosed):
+            raise
+        except Exception as error:  # noqa: BLE001 - every exception of a generator is told in one of its classes
+            told = classified(error)
+            told.seconds = perf_counter() - began
+            raise told from (error if told is not error else None)
+        if generation.usage is not None and not _can_be(generation.usage):
+            unread = [*generation.extra.get("unread", ()), f"a usage that cannot be: {generation.usage}"]
+            generation = generation.model_copy(update={"usage": None, "extra": {**generation.extra, "unread": unread}})
+        if not _is_told(generation.usage):  # what nobody tells is not free: budgets count an estimate
+            asked = estimate_tokens(chat) if reserve is None else reserve
+            charge(asked, estimate_tokens([generation.message]), estimated=True)
+        return generation
+
+
+async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
+    """The generator's answer within the time that the parameters give it, or else its own."""
+    own = getattr(generator, "params", None)
+    timeout = params.timeout if params.timeout is not None or own is None else own.timeout
+    if timeout is None:
+        return await _answer(generator, chat, params)
+    with anyio.move_on_after(timeout) as scope:
+        return await _answer(generator, chat, params)
+    if scope.cancelled_caught:
+        raise TransientGeneratorError(f"no answer within {timeout:g} s", provider_error="Timeout")
+    raise FatalGeneratorError("the generator was cancelled from inside")
+
+
+async def _answer(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
+    show = listener()
+    if show is None or not isinstance(generator, StreamingGenerator):
+        return _checked(generator, await generator.generate(chat, params))
+    stream: Any = generator.stream(chat, params)
+    async with aclosing(stream) if hasattr(stream, "aclose") else nullcontext():
+        async for piece in stream:
+            if not isinstance(piece, Delta):
+                return _checked(generator, piece)
+            show = _shown(show, piece)
+    raise FatalGeneratorError(f"the stream of {generator.model} ended without a generation")
+
+
+def _shown(show: Listener | None, piece: Delta) -> Listener | None:
+    """Shows a piece; a listener that raises is reported, and shown no more of this answer."""
+    if show is not None:
+        try:
+            show(piece)
+        except Exception:  # a stranger's listener must not end the generation
+            log.warning("the listener %r raised and is shown no more of this answer", show, exc_info=True)
+            return None
+    return show
+
+
+def _checked(generator: Generator, generation: Any) -> Generation:
+    if isinstance(generation, Generation):
+        return generation
+    raise FatalGeneratorError(f"{generator.model} gave {type(generation).__name__}, not a Generation")
+
+
+async def generate(
+    generator: Generator,
+    messages: Sequence[Message],
+    params: GenerateParams | None = None,
+    *,
+    system: Message | None = None,
+    number: int | None = None,
+    reserve: int | None = None,
+    mode: str | None = None,
+    render: Render | None = None,
+    backoff: Backoff | None = None,
+    on_retry: OnRetry | None = None,
+) -> Generation:
+    """Asks a generator, as a journaled effect where a run is in context; see `generation_effect` for the arguments.
+
+    With a `backoff`, transient errors are waited out: every attempt and every wait is journaled, `number` counts on by
+    one an attempt, and `on_retry` is called before each wait.
+
+    Raises GeneratorError, live and replayed alike.
+    """
+    ask = generation_effect(generator, render)
+    given = {"params": params, "system": system, "reserve": reserve, "mode": mode}
+    arguments: dict[str, Any] = {"model": generator.model, "messages": messages}
+    arguments |= {name: value for name, value in given.items() if value is not None}
+
+    async def attempt(tries: int) -> Generation:
+        if number is not None:
+            arguments["number"] = number + tries
+        try:
+            generation = await perform(ask, **arguments)
+        except EffectError as error:
+            raise generator_error(error) from error
+        spent(generation.usage)
+        return generation
+
+    return await attempt(0) if backoff is None else await with_backoff(attempt, backoff, on_retry=on_retry)

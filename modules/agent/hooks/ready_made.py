@@ -1,0 +1,92 @@
+"""Hooks that one may want: numbers about tools, and summarising a conversation before it is too long."""
+
+from datetime import datetime
+
+from ....engine import NoRunError, call_info, emit
+from ..chat.summarize import conversation_text, find_summarization_boundary, summarize_conversation, summary_message
+from ..events import AgentEvent, GenerationStart, MetricSeries, ToolStart, ToolStep
+from ..generators.estimate import estimate_tokens
+from ..generators.identifiers import get_generator
+from ..generators.protocol import Generator
+from ..reactions import Reaction, Retry
+from ..trajectory.tables import failed_call
+from .hook import Hook
+
+_UNDER_WAY = 10_000
+
+
+def tool_metrics(*, detailed: bool = False) -> Hook:
+    """Attaches numbers about tools to the ToolStep of each call, from where `trajectory.metrics` collects them.
+
+    `tool/total_count` is 1 a call, `tool/success_rate` 1 or 0, `tool/total_time` how many seconds passed until the
+    call's result was told (calls made at once are told when all have ended). So the `total` of a count or time, and
+    the `mean` of a rate, are those of the run. With `detailed` there are also `tool/count.NAME`, `tool/time.NAME`,
+    `tool/avg_time.NAME` and `tool/success_rate.NAME` for each tool.
+    """
+    begun: dict[tuple[str, str], datetime] = {}
+
+    async def measure(event: AgentEvent) -> None:
+        if isinstance(event, ToolStart):
+            while len(begun) >= _UNDER_WAY:  # of runs that were cut off
+                del begun[next(iter(begun))]
+            begun[_run(), event.tool_call.id] = event.timestamp
+        elif isinstance(event, ToolStep):
+            since = begun.pop((_run(), event.tool_call.id), None)
+            _record(event, None if since is None else (event.timestamp - since).total_seconds(), detailed)
+
+    return Hook(measure, (ToolStart, ToolStep), name="tool_metrics")
+
+
+def _run() -> str:
+    """The run in which the hook is called, so that one hook can measure several at once."""
+    try:
+        return call_info().run_id
+    except NoRunError:
+        return ""
+
+
+def _record(event: ToolStep, seconds: float | None, detailed: bool) -> None:
+    good = 0.0 if failed_call(event) else 1.0
+    name = event.tool_call.name
+    numbers = {"tool/total_count": 1.0, "tool/success_rate": good, "tool/total_time": seconds}
+    if detailed:
+        numbers |= {f"tool/count.{name}": 1.0, f"tool/success_rate.{name}": good}
+        numbers |= {f"tool/time.{name}": seconds, f"tool/avg_time.{name}": seconds}
+    for metric, value in numbers.items():
+        if value is not None:
+            event.metrics.setdefault(metric, MetricSeries()).append(value, step=event.step)
+
+
+def summarize_when_long(
+    model: str | Generator | None = None,
+    max_tokens: int = 100_000,
+    min_messages_to_keep: int = 5,
+    *,
+    guidance: str = "",
+) -> Hook:
+    """Puts a summary in the place of the conversation's beginning, when it has about `max_tokens` or more.
+
+    It looks at the whole conversation before the model is asked, keeps at least `min_messages_to_keep` messages, and
+    has `model`, or else the agent's own, write the summary. A turn goes by, in which the model is not asked otherwise.
+    Where there is no place to cut, nothing happens.
+    """
+    if max_tokens < 1 or min_messages_to_keep < 1:
+        raise ValueError("max_tokens and min_messages_to_keep are at least 1")
+    own = None if model is None else get_generator(model)
+
+    async def shorten(event: GenerationStart) -> Reaction | None:
+        system = [message for message in event.messages if message.role == "system"]
+        chat = [message for message in event.messages if message.role != "system"]
+        generator = own or event.generator
+        if generator is None or estimate_tokens(event.messages) < max_tokens:
+            return None
+        cut = find_summarization_boundary(chat, min_messages_to_keep)
+        if not cut:
+            return None
+        summary = await summarize_conversation(generator, conversation_text(chat[:cut]), guidance=guidance)
+        message = summary_message(summary, cut, "threshold")
+        facts = {"messages_before": len(chat), "messages_after": len(chat) - cut + 1, "summary": message.to_dict()}
+        emit("compaction", trigger="threshold", compaction_status="completed", **facts)
+        return Retry([*system, message, *chat[cut:]])
+
+    return Hook(shorten, GenerationStart, name="summarize_when_long")

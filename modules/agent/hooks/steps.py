@@ -1,0 +1,101 @@
+"""The steps that stop conditions are shown: what the trajectory has so far, read from the trace as it grows."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, overload
+
+from ....engine import follow_run
+from ....traces import Follower, Record
+from ..events import AgentStep, steps_among
+from ..trajectory.projector import Kept
+
+_RUNS = 64
+
+
+class Steps(Sequence[AgentStep]):
+    """Steps in a row: the first `count` of a list that only grows, and those of the turn under way behind them."""
+
+    def __init__(self, before: list[AgentStep], last: Sequence[AgentStep] = ()) -> None:
+        self._before = before
+        self._count = len(before)
+        self._last = last
+
+    def __len__(self) -> int:
+        return self._count + len(self._last)
+
+    @overload
+    def __getitem__(self, place: int) -> AgentStep: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[AgentStep]: ...
+    def __getitem__(self, place: int | slice) -> AgentStep | list[AgentStep]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        place = place + len(self) if place < 0 else place
+        if not 0 <= place < len(self):
+            raise IndexError(f"there are {len(self)} steps")
+        return self._before[place] if place < self._count else self._last[place - self._count]
+
+    def __iter__(self) -> Iterator[AgentStep]:
+        return chain((self._before[i] for i in range(self._count)), self._last)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Steps | list):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, others: Sequence[AgentStep]) -> list[AgentStep]:
+        return [*self, *others]
+
+    def __radd__(self, others: Sequence[AgentStep]) -> list[AgentStep]:
+        return [*others, *self]
+
+    def __repr__(self) -> str:
+        return repr([*self])
+
+
+class StepsOf:
+    """The steps of one run up to its last commit, made once each."""
+
+    def __init__(self, trace: Follower, generator: Any, before: Sequence[AgentStep]) -> None:
+        self.trace = trace
+        self._kept = Kept(generator, value=trace.value, history=not before)
+        self._uncommitted: list[Record] = []
+        self._steps = list(before)
+        self._known = 0
+        """How many of the kept events were looked at."""
+
+    def so_far(self) -> list[AgentStep]:
+        """The steps of what was committed."""
+        self._uncommitted += self.trace.take()
+        commits = [i for i, record in enumerate(self._uncommitted) if record.kind == "commit"]
+        count = commits[-1] + 1 if commits else 0
+        for record in self._uncommitted[:count]:
+            self._kept.feed(record)
+        del self._uncommitted[:count]
+        # An end that a later attempt takes back is fed together with that attempt's first commit: nothing known goes.
+        self._steps += steps_among(self._kept.events[self._known :])
+        self._known = len(self._kept.events)
+        return self._steps
+
+
+class StepsByRun:
+    """Keeps the steps of the runs that were looked at last, so that each look costs what was added since the last."""
+
+    def __init__(self, generator: Any, before: Sequence[AgentStep] = ()) -> None:
+        self._generator = generator
+        self._before = before
+        self._runs: OrderedDict[str, StepsOf] = OrderedDict()
+
+    def of(self, run_id: str) -> list[AgentStep]:
+        """The steps of the run in context, up to its last commit; behind them the list only grows."""
+        known = self._runs.pop(run_id, None)
+        trace = follow_run(None if known is None else known.trace)
+        if known is None or known.trace is not trace:
+            known = StepsOf(trace, self._generator, self._before)
+        self._runs[run_id] = known
+        while len(self._runs) > _RUNS:
+            self._runs.popitem(last=False)
+        return known.so_far()

@@ -1,0 +1,141 @@
+"""Stop conditions: judge the steps that a run has taken so far; combined by `&`, `|` and `~`."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_ as and_operator
+from operator import or_ as or_operator
+from typing import Any, overload
+
+from ..events import AgentStep
+from .hook import Hook
+
+Judge = Callable[[Sequence[AgentStep]], Any]
+
+
+class StopCondition:
+    """A function of an agent's steps that says whether it has done what it was to do.
+
+    It is asked after each step with all steps so far, those of earlier turns among them. With `catch`, an exception
+    that it raises counts as `default`; else it ends the run as failed.
+    """
+
+    def __init__(self, func: Judge, *, name: str | None = None, catch: bool = False, default: bool = False) -> None:
+        if not callable(func):
+            raise TypeError(f"a stop condition is a function of steps, got {type(func).__name__}")
+        if isinstance(func, Hook):
+            raise TypeError(f"{func.name!r} is a hook, which is shown events, and not steps: give it in hooks=[...]")
+        self.func = func
+        self.name = name or str(getattr(func, "__name__", type(func).__name__))
+        self.catch = catch
+        self.default = default
+
+    def __call__(self, steps: Sequence[AgentStep]) -> Any:
+        """What the function gives, as it is; `evaluate` does the rest."""
+        return self.func(steps)
+
+    async def evaluate(self, steps: Sequence[AgentStep]) -> bool:
+        """Whether to stop."""
+        try:
+            found = self.func(steps)
+            return bool(await found if inspect.isawaitable(found) else found)
+        except Exception:
+            if not self.catch:
+                raise
+            return self.default
+
+    def with_(
+        self, *, name: str | None = None, catch: bool | None = None, default: bool | None = None
+    ) -> "StopCondition":
+        """A condition like this one but for what is given."""
+        return StopCondition(
+            self.func,
+            name=self.name if name is None else name,
+            catch=self.catch if catch is None else catch,
+            default=self.default if default is None else default,
+        )
+
+    @classmethod
+    def fit(cls, given: "StopCondition | Judge") -> "StopCondition":
+        """A stop condition from one, or from a function."""
+        return given if isinstance(given, StopCondition) else cls(given)
+
+    @classmethod
+    def fit_many(cls, given: Any) -> "list[StopCondition]":
+        """Stop conditions from one, several, or a mapping of names to functions; None is none."""
+        if given is None:
+            return []
+        if isinstance(given, Mapping):
+            return [cls.fit(one).with_(name=str(name)) for name, one in given.items()]
+        return [cls.fit(one) for one in (given if isinstance(given, Iterable) else [given])]
+
+    def __and__(self, other: "StopCondition | Judge") -> "StopCondition":
+        one, two = self, StopCondition.fit(other)
+
+        async def both(steps: Sequence[AgentStep]) -> bool:
+            return await one.evaluate(steps) and await two.evaluate(steps)
+
+        return StopCondition(both, name=f"({one.name} & {two.name})")
+
+    def __or__(self, other: "StopCondition | Judge") -> "StopCondition":
+        one, two = self, StopCondition.fit(other)
+
+        async def either(steps: Sequence[AgentStep]) -> bool:
+            return await one.evaluate(steps) or await two.evaluate(steps)
+
+        return StopCondition(either, name=f"({one.name} | {two.name})")
+
+    def __invert__(self) -> "StopCondition":
+        async def opposite(steps: Sequence[AgentStep]) -> bool:
+            return not await self.evaluate(steps)
+
+        return StopCondition(opposite, name=f"~{self.name}")
+
+    def __repr__(self) -> str:
+        return f"StopCondition({self.name})"
+
+
+@overload
+def stop_condition(func: Judge, /) -> StopCondition: ...
+@overload
+def stop_condition(
+    *, name: str | None = None, catch: bool = False, default: bool = False
+) -> Callable[[Judge], StopCondition]: ...
+def stop_condition(
+    func: Judge | None = None, /, *, name: str | None = None, catch: bool = False, default: bool = False
+) -> StopCondition | Callable[[Judge], StopCondition]:
+    """Makes a stop condition of a function of steps: `@stop_condition`, or `@stop_condition(name=…, catch=…)`."""
+
+    def decorate(given: Judge) -> StopCondition:
+        return StopCondition(given, name=name, catch=catch, default=default)
+
+    return decorate if func is None else decorate(func)
+
+
+def and_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
+    """Holds where all do; they are asked in order, up to the first that does not."""
+    return _named(reduce(and_operator, map(StopCondition.fit, conditions)), name)
+
+
+def or_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
+    """Holds where one does; they are asked in order, up to the first that does."""
+    return _named(reduce(or_operator, map(StopCondition.fit, conditions)), name)
+
+
+def not_(condition: StopCondition | Judge, *, name: str | None = None) -> StopCondition:
+    """Holds where the other does not."""
+    return _named(~StopCondition.fit(condition), name)
+
+
+def always() -> StopCondition:
+    """Holds after every step."""
+    return StopCondition(lambda steps: True, name="always")
+
+
+def never() -> StopCondition:
+    """Never holds; with it alone, an agent goes on until something else ends it."""
+    return StopCondition(lambda steps: False, name="never")
+
+
+def _named(condition: StopCondition, name: str | None) -> StopCondition:
+    return condition if name is None else condition.with_(name=name)

@@ -1,0 +1,17 @@
+"""What the Agent's events call an end of a run."""
+
+from ....engine import RunStatus, StopReason
+from ..events import AgentStopReason
+
+_BY_REASON: dict[StopReason, AgentStopReason] = {
+    StopReason.budget_steps: "max_steps_reached",
+    StopReason.max_steps: "max_steps_reached",
+    StopReason.critic_stop: "finished",
+    StopReason.stagnation: "stalled",
+}
+_BY_STATUS: dict[RunStatus, AgentStopReason] = {RunStatus.completed: "finished", RunStatus.cancelled: "cancelled"}
+
+
+def agent_stop_reason(reason: StopReason | str, status: RunStatus | str) -> AgentStopReason:
+    """The `stop_reason` of the AgentEnd of a run that ended so; "error" for all ends that have no word of their own."""
+    return _BY_REASON.get(StopReason(reason)) or _BY_STATUS.get(RunStatus(status)) or "error"

@@ -1,0 +1,238 @@
+"""The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from ....engine import ActionResult, Decision, EffectError, Observation, call_info, effect, perform, run_actions
+from ..chat.json_forms import usage_to_dict
+from ..chat.tool_calls import ToolCall
+from ..chat.validation import INTERRUPTED
+from ..events import (
+    AgentEvent,
+    AgentStalled,
+    AgentStep,
+    GenerationEnd,
+    GenerationStep,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    ToolStep,
+)
+from ..events.facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
+from ..generators.usage_scope import spending
+from ..hooks.steps import Steps
+from ..reactions import DENIED, Reaction, RetryWithFeedback
+from ..tools import ToolOutcome, tool_context
+from ..tools.errors import catches
+from .current_turn import CurrentTurn, in_turn
+from .dispatch import Dispatch, Reacted, thawed
+from .errors import recorded_error
+from .setup import Setup
+from .state import AgentState
+from .turn import Turn, kind_of
+
+_SHOWN = (ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
+_OF_CALLS = ("UnknownToolError", "ArgumentError")
+"""The engine's errors for calls that could not be made."""
+
+
+class Acting:
+    """One turn, from the model's answer on."""
+
+    def __init__(self, setup: Setup, tools: Any, state: AgentState, decision: Decision) -> None:
+        self.setup = setup
+        self.tools = tools
+        self.state = state
+        self.decision = decision
+        self.step = state.current_step + 1
+        self.facts = setup.event_facts(state)
+        memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
+        self.dispatch = Dispatch(setup.listeners, memory, self.facts)
+        self.error: dict[str, Any] | None = None
+        self.steps: list[AgentStep] = []
+        """This turn's, for the stop conditions."""
+
+    @cached_property
+    def turn(self) -> Turn:
+        """What was decided, made when somebody is to be shown it."""
+        return Turn.of(self.decision)
+
+    async def observation(self) -> Observation:
+        """Runs the calls at once, then shows what came of them in their order."""
+        kind = kind_of(self.decision)
+        if kind in ("reaction", "error"):
+            return Observation()
+        results = await self._results() if kind == "calls" else ()
+        told = self.dispatch
+        quiet = not self._is_watched() and not told.reactions and not told.changed and told.used is None
+        if quiet and all(result.ok and "signal" not in result.output for result in results):
+            return Observation(results)
+        for call, result in zip(self.turn.calls, results, strict=True):
+            await self._ended(call, result)
+        await self._generation_ended()
+        said: dict[str, Any] = {}
+        if self.setup.stop_conditions:
+            said = await self._judged()
+        if self.dispatch.reactions:
+            said["reactions"] = [reacted.to_dict() for reacted in self.dispatch.reactions]
+        if self.dispatch.changed:
+            said["memory"] = self.dispatch.changed
+        if self.dispatch.used is not None:
+            said["used"] = usage_to_dict(self.dispatch.used)
+        if self.error is not None:
+            said["error"] = self.error
+        return Observation(tuple(results), said or None)
+
+    def _is_watched(self) -> bool:
+        """Whether anybody is to be shown what this half of the turn brings."""
+        return bool(self.setup.stop_conditions) or self.setup.listeners.want_any(_SHOWN)
+
+    # the calls
+
+    async def _results(self) -> tuple[ActionResult, ...]:
+        denied: dict[str, str] = {}
+        if self.dispatch.wants(ToolStart):
+            with in_turn(self._current()):
+                denied = await self._denied()
+        actions = self.decision.actions
+        allowed = tuple(action for action in actions if action.id not in denied)
+        done: dict[str, ActionResult] = {}
+        if allowed:
+            decision = self.decision if not denied else replace(self.decision, actions=allowed)
+            policy = self.setup.policy
+            surroundings = policy.surroundings() if policy is not None else nullcontext()
+            with tool_context(self.setup.context_of(self.state)), surroundings:
+                observation = await run_actions(self.tools, decision)
+            done = {result.id: result for result in observation.results}
+        return tuple(done.get(a.id or "") or _not_done(a.id or "", a.name, denied[a.id or ""]) for a in actions)
+
+    def _current(self) -> CurrentTurn:
+        state, session = self.state, self.state.agent.session_id
+        return CurrentTurn(state.task, self.step, state.system, state.messages, self.turn.message, session)
+
+    async def _denied(self) -> dict[str, str]:
+        """The results of the calls that hooks have denied, by id; where one ends the run, no call is carried out."""
+        denied: dict[str, str] = {}
+        for i, call in enumerate(self.turn.calls):
+            event = ToolStart(**self.facts, tool_call=call)
+            reaction = await self.dispatch.tell(event, call.id)
+            if reaction is None:
+                continue
+            denied[call.id] = denial(reaction)
+            if reaction.stop:
+                others = [*self.turn.calls[:i], *self.turn.calls[i + 1 :]]
+                return {**denied, **{other.id: denied.get(other.id, INTERRUPTED) for other in others}}
+        return denied
+
+    async def _ended(self, call: ToolCall, result: ActionResult) -> None:
+        """Shows what came of a call."""
+        outcome = ToolOutcome.of_result(result)
+        message = outcome.message(call.id)
+        facts = self.facts
+        if DENIED_MARK not in outcome.metadata:
+            if (reaction := (outcome.signal or {}).get("reaction")) is not None:
+                self.dispatch.add(Reacted("ToolEnd", call.name, thawed(reaction), call.id))
+            if is_tool_error(result):
+                await self._failed(call, result)
+            elif self.dispatch.wants(ToolEnd):
+                await self.dispatch.tell(ToolEnd(**facts, **tool_end_facts(call, outcome, message)), call.id)
+        if self.setup.stop_conditions or self.dispatch.wants(ToolStep):
+            step = ToolStep(**facts, **tool_step_facts(call, outcome, message, self.step))
+            await self.dispatch.tell(step, call.id)
+            self.steps.append(step)
+
+    async def _failed(self, call: ToolCall, result: ActionResult) -> None:
+        """A call that failed with what its tool does not catch ends the run, unless a hook reacts."""
+        error = recorded_error(result.error_type or "Exception", result.error or "")
+        reaction = None
+        if self.dispatch.wants(ToolError):
+            facts = self.facts
+            reaction = await self.dispatch.tell(ToolError(**facts, tool_call=call, error=error), call.id)
+        if reaction is None and self.error is None and not self._catches(call, result):
+            self.error = {"type": error.error_type, "message": error.message}
+
+    def _catches(self, call: ToolCall, result: ActionResult) -> bool:
+        """Whether an error that the engine told, such as that of a timeout, is one that the tool catches."""
+        tool = self.setup.by_name.get(call.name)
+        if tool is None or result.error_type in _OF_CALLS:
+            return True
+        return catches(tool.catch, EffectError(result.error_type or "Exception", result.error or ""))
+
+    # the generation
+
+    async def _generation_ended(self) -> None:
+        if self.dispatch.wants(GenerationEnd):
+            await self.dispatch.tell(GenerationEnd(**self.facts, **self._step_facts(GenerationEnd)))
+        if self.setup.stop_conditions or self.dispatch.wants(GenerationStep):
+            step = GenerationStep(**self.facts, **self._step_facts(GenerationStep))
+            await self.dispatch.tell(step)
+            self.steps.append(step)
+
+    def _step_facts(self, cls: type[AgentEvent]) -> dict[str, Any]:
+        turn = self.turn
+        facts = generation_facts(turn, self.step, self.setup.name, self.state.agent.model)
+        facts["generator"] = self.setup.generator
+        if cls is GenerationStep:
+            facts["extra"] = turn.extra
+            if self.step == 1 and self.state.messages:
+                goal = self.state.messages[-1].meta(agent=self.setup.name, model=self.state.agent.model)
+                facts["messages"] = [goal, *facts["messages"]]
+        return facts
+
+    async def _judged(self) -> dict[str, Any]:
+        """Asks the stop conditions; where none holds and there were no calls, the agent has stalled."""
+        judging = _Judging(self)
+        try:
+            judged = await perform(judging.stop_conditions, step=self.step)
+        except EffectError as error:  # the turn is kept, and the run ends
+            self.error = self.error or {"type": error.error_type, "message": error.message}
+            return {}
+        met = judged
+        if isinstance(judged, Mapping):
+            met = judged["met"]
+            self.dispatch.add_usage(judged["used"])
+        if met:
+            return {"stopped": met}
+        if self.turn.calls or self.turn.problems or self.dispatch.winners:
+            return {}
+        await self.dispatch.tell(AgentStalled(**self.facts))
+        return {"stalled": True}
+
+    def steps_so_far(self) -> Steps:
+        """The steps that the trajectory will have begun with: those of earlier turns, and this one's."""
+        return Steps(self.setup.steps.of(call_info().run_id), self.steps)
+
+
+class _Judging:
+    __slots__ = ("_acting",)
+
+    def __init__(self, acting: Acting) -> None:
+        self._acting = acting
+
+    @effect(idempotent=True, name="stop_conditions")
+    async def stop_conditions(self, *, step: int) -> str | dict[str, Any]:
+        """The name of the first condition that holds, or nothing; with what they have used, where they have."""
+        with spending() as inside:
+            met = await self._met()
+        return met if inside.usage is None else {"met": met, "used": usage_to_dict(inside.usage)}
+
+    async def _met(self) -> str:
+        steps = self._acting.steps_so_far()
+        for condition in self._acting.setup.stop_conditions:
+            if await condition.evaluate(steps):
+                return condition.name
+        return ""
+
+
+def denial(reaction: Reaction) -> str:
+    """What the model is told of a call that a hook has denied."""
+    if isinstance(reaction, RetryWithFeedback) and reaction.tool_call_id is not None:
+        return f"{DENIED} {reaction.feedback}"
+    return f"{DENIED} the call was not carried out"
+
+
+def _not_done(id_: str, name: str, why: str) -> ActionResult:
+    return ActionResult(id_, name, ToolOutcome(content=why, metadata={DENIED_MARK: True}).to_dict())

@@ -1,0 +1,239 @@
+"""The first half of a turn: hooks, then the model, with what is done when it fails or the conversation is too long."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ....engine import NoRunError, emit, follow_run
+from ..chat.compaction import compacted
+from ..chat.messages import Message
+from ..chat.usage import Usage
+from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
+from ..events.facts import CUT_OFF, incomplete_of, start_params
+from ..generators.backoff import Backoff, Retry
+from ..generators.errors import ContextOverflowError, GeneratorError
+from ..generators.estimate import estimate_tokens
+from ..generators.generation import Generation
+from ..generators.journaled import generate
+from ..generators.params import GenerateParams
+from ..generators.request_context import listening
+from ..modes import mode_after_error, read_answer
+from .dispatch import Dispatch
+from .errors import error_text, error_type
+from .setup import Setup, renderer
+from .state import AgentState
+from .turn import Compaction, Turn, named
+
+log = logging.getLogger("refold")
+
+
+class _Stepped(Exception):
+    """A hook has reacted: the model is not asked, or not again."""
+
+
+class Deciding:
+    """One turn, up to the model's answer."""
+
+    def __init__(self, setup: Setup, state: AgentState) -> None:
+        self.setup = setup
+        self.state = state
+        self.step = state.current_step + 1
+        self.facts = setup.event_facts(state)
+        self.dispatch = Dispatch(setup.listeners, state.memory, self.facts)
+        self.mode = state.tool_mode
+        self.requests = 0
+        self.retries = 0
+        self.usage: Usage | None = None
+        self.compaction: Compaction | None = None
+
+    async def turn(self) -> Turn:
+        """Asks the model, unless a hook steps in before."""
+        try:
+            if self.state.current_step == 0:
+                tools = [tool.function.name for tool in self.state.params.tools or ()]
+                params = start_params(self.state.agent, self.state.limit, tools, self.state.messages[-1])
+                await self._tell(AgentStart, inputs=self._inputs(), params=params)
+            await self._tell(
+                GenerationStart, generator=self.setup.generator, step=self.step, messages=lambda: self._prompt()
+            )
+            turn = self._answered(await self._generation())
+        except _Stepped:
+            turn = Turn("reaction")
+        except GeneratorError as error:
+            turn = Turn("error", error=_document(error))
+            await self._tell_error(error)
+        turn.requests, turn.usage, turn.compaction = self.requests, self.usage, self.compaction
+        turn.mode = self.mode if self.mode != self.state.tool_mode else None
+        turn.memory = self.dispatch.changed
+        turn.beside = self.dispatch.used
+        turn.reactions = [reacted.to_dict() for reacted in self.dispatch.reactions]
+        return turn
+
+    # hooks
+
+    async def _tell(self, cls: type[AgentEvent], **values: Any) -> None:
+        """Shows an event to those who listen, if anybody does; raises _Stepped where one reacts."""
+        if not self.dispatch.wants(cls):
+            return
+        given = {name: value() if callable(value) else value for name, value in values.items()}
+        if await self.dispatch.tell(cls(**self.facts, **given)) is not None:
+            raise _Stepped
+
+    async def _tell_error(self, error: GeneratorError) -> None:
+        try:
+            facts = {"generator": self.setup.generator, "step": self.step, "messages": lambda: self._prompt()}
+            await self._tell(GenerationError, error=error, **facts)
+        except _Stepped:
+            pass
+
+    def _inputs(self) -> dict[str, Any]:
+        return {"goal": self.state.task, **self.state.inputs}
+
+    def _prompt(self) -> list[Message]:
+        state = self.state
+        return [*([state.system] if state.system is not None else []), *state.messages]
+
+    # the model
+
+    async def _generation(self) -> Generation:
+        messages: Sequence[Message] = self.state.messages
+        reserve = self.state.weight
+        while True:
+            try:
+                return await self._ask(messages, self.state.params, reserve)
+            except ContextOverflowError:
+                if self.compaction is not None or (shorter := await self._compact()) is None:
+                    raise
+                messages, reserve = shorter, estimate_tokens(shorter)
+            except GeneratorError as error:
+                other = mode_after_error(self.mode, str(error), configured=self.setup.tool_mode)
+                if other is None:
+                    raise
+                self.mode = other
+                emit("tool_mode", mode=other, why=str(error))
+                _say(
+                    "%s takes no native tools (%s); they are told as text (%s) from here on",
+                    self.setup.generator.model,
+                    error,
+                    other,
+                )
+
+    async def _ask(self, messages: Sequence[Message], params: GenerateParams, reserve: int | None) -> Generation:
+        backoff = self.setup.backoff
+        if backoff is not None and self.retries:
+            backoff = replace(backoff, max_tries=max(0, backoff.max_tries - self.retries))
+        return await self._counted(messages, params, self.state.system, reserve, backoff, self.mode)
+
+    async def _counted(
+        self,
+        messages: Sequence[Message],
+        params: GenerateParams | None,
+        system: Message | None,
+        reserve: int | None,
+        backoff: Backoff | None,
+        mode: Any = "api",
+    ) -> Generation:
+        """One request, with its retries; counts them, and what it used."""
+        try:
+            generation = await generate(
+                self.setup.generator,
+                messages,
+                params,
+                system=system,
+                number=self.state.asked + self.requests,
+                reserve=reserve,
+                mode=None if mode == "api" else mode,
+                render=renderer(mode),
+                backoff=backoff,
+                on_retry=self._retried,
+            )
+        finally:
+            self.requests += 1
+        if generation.usage is not None:
+            self.usage = generation.usage if self.usage is None else self.usage + generation.usage
+        return generation
+
+    async def _retried(self, retry: Retry) -> None:
+        self.requests += 1
+        self.retries += 1
+        error = _document(retry.error)
+        facts: dict[str, Any] = {
+            "step": self.step,
+            "attempt": self.retries,
+            "max_attempts": self.setup.backoff.max_tries if self.setup.backoff is not None else 0,
+            "wait_seconds": retry.wait_seconds,
+            "error_type": error["type"],
+            "error_message": error["message"],
+        }
+        emit("generation_retry", **facts)
+        try:
+            await self._tell(GenerationRetry, **facts)
+        except _Stepped:
+            self.requests -= 1  # that of the attempt that failed is counted by the one that gives up
+            raise
+
+    async def _compact(self) -> list[Message] | None:
+        """The conversation with a summary in the place of its beginning, None where it cannot be made shorter."""
+        facts, self.compaction = await compacted(self._summarise, self.setup.generator, self.state.messages)
+        if facts is None:
+            return None
+        summary = None if self.compaction is None else self.compaction.summary.to_dict()
+        emit("compaction", **facts, **({} if summary is None else {"summary": summary}))
+        if self.compaction is None:
+            return None
+        await self._tell(CompactionEvent, **facts, summary=self.compaction.summary)
+        return [self.compaction.summary, *self.state.messages[self.compaction.cut :]]
+
+    async def _summarise(self, system: Message, asked: Message) -> Generation:
+        params = self.state.params.model_copy(update={"tools": None, "tool_choice": None})
+        with listening(None):  # the pieces of a summary are none of the answer's
+            return await self._counted([asked], params, system, None, self.setup.backoff)
+
+    def _answered(self, generation: Generation) -> Turn:
+        number = self.state.asked + self.requests
+        tools = self.state.params.tools or ()
+        answer = read_answer(
+            self.mode,
+            generation.message,
+            tools,
+            seed=str(number),
+            is_complete=generation.stop_reason not in CUT_OFF,
+        )
+        message = answer.message
+        calls = named(message.tool_calls or (), number)
+        turn = Turn(
+            "calls" if calls else "answer",
+            message,
+            calls,
+            generation.stop_reason,
+            extra=dict(generation.extra),
+            problems=answer.problems,
+        )
+        self._warn(turn)
+        return turn
+
+    def _warn(self, turn: Turn) -> None:
+        """Says of an answer that it is not a whole one, and what of it could not be read: in the trace, and the log."""
+        why, unread = incomplete_of(turn), list(turn.extra.get("unread", ()))
+        if why is None and not unread:
+            return
+        emit("answer_incomplete", incomplete=why, stop_reason=turn.stop_reason, unread=unread)
+        what = [f"incomplete ({why})"] if why else []
+        what += [f"not read whole ({unread[0]:.100})"] if unread else []
+        _say("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
+
+
+def _say(text: str, *facts: Any) -> None:
+    """Warns in the log, and does not where a trace is verified: what is said there was said when it was written."""
+    try:
+        follow_run()
+    except NoRunError:
+        return
+    log.warning(text, *facts)
+
+
+def _document(error: GeneratorError) -> dict[str, Any]:
+    """The error without its cause, which is how the journal told of it."""
+    document: dict[str, Any] = {"type": error_type(error), "message": error_text(error)}
+    return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document

@@ -1,0 +1,230 @@
+"""Shows events to hooks: those that do things in one journaled effect, those that count with their memory."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import orjson
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from ....engine import BudgetExceeded, DivergenceError, RunClosed, effect, emit, now, perform
+from ..chat.json_forms import plain, usage_from, usage_to_dict
+from ..chat.usage import Usage
+from ..events import AgentEvent, AgentStep, MetricSeries, ReactStep, ToolStart
+from ..generators.usage_scope import spending
+from ..hooks.hook import CountingHook, Hook
+from ..reactions import Reaction, RetryWithFeedback, reaction_from_dict, winner
+from .errors import error_to_dict, error_type
+
+log = logging.getLogger("refold")
+_PASSED_ON = (BudgetExceeded, RunClosed, DivergenceError)
+OTHER = Reaction.precedence
+"""The precedence of reactions that change nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reacted:
+    """A hook's reaction, where it came from, and whether it is the one that counts of its event."""
+
+    event: str
+    hook: str
+    reaction: Reaction
+    call: str | None = None
+    won: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as decisions and observations carry it."""
+        document = {"event": self.event, "hook": self.hook, "reaction": self.reaction.to_dict()}
+        if self.call is not None:
+            document["call"] = self.call
+        return document if self.won else {**document, "lost": True}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Reacted":
+        """The reaction of a JSON form."""
+        reaction = thawed(document["reaction"])
+        return cls(document["event"], document["hook"], reaction, document.get("call"), not document.get("lost"))
+
+
+def thawed(document: Mapping[str, Any]) -> Reaction:
+    """The reaction of a document that is part of a decision or a result, which are frozen."""
+    return reaction_from_dict(orjson.loads(orjson.dumps(document)))
+
+
+class Listeners:
+    """The hooks of an Agent, by their places; which of them listen to a class of events is looked up once."""
+
+    def __init__(self, hooks: Sequence[Hook]) -> None:
+        self._hooks = list(enumerate(hooks))
+        self._by_class: dict[type[AgentEvent], list[tuple[int, Hook]]] = {}
+        self._any: dict[tuple[type[AgentEvent], ...], bool] = {}
+
+    def want_any(self, classes: tuple[type[AgentEvent], ...]) -> bool:
+        """Whether there is a hook for events of any of these classes."""
+        if classes not in self._any:
+            self._any[classes] = any(map(self.of, classes))
+        return self._any[classes]
+
+    def of(self, cls: type[AgentEvent]) -> list[tuple[int, Hook]]:
+        """The hooks that events of this class are for, with their places, in their order."""
+        found = self._by_class.get(cls)
+        if found is None:
+            found = [(i, hook) for i, hook in self._hooks if hook.listens_to(cls)]
+            if cls is ReactStep:  # hooks on steps do not react to reactions
+                found = [(i, hook) for i, hook in found if hook.event_type is not AgentStep]
+            self._by_class[cls] = found
+        return found
+
+
+class Dispatch:
+    """Shows the events of one phase of a step to the hooks.
+
+    `memory` is what counting hooks remember; `changed` is what of it has changed here. `reactions` are all that were
+    given, `winners` those that count, one an event. `used` is what generations of hooks have used.
+    """
+
+    def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        self._listeners = listeners
+        self._facts = facts
+        self._memory = memory
+        self.changed: dict[str, Any] = {}
+        self.reactions: list[Reacted] = []
+        self.used: Usage | None = None
+
+    @property
+    def winners(self) -> list[Reacted]:
+        """The reactions that count and have an effect."""
+        return [r for r in self.reactions if r.won and r.reaction.precedence < OTHER]
+
+    def wants(self, cls: type[AgentEvent]) -> bool:
+        """Whether anybody listens to events of this class."""
+        return bool(self._listeners.of(cls))
+
+    def add(self, reacted: Reacted) -> None:
+        """Adds a reaction that came from elsewhere, such as a tool."""
+        self.reactions.append(reacted)
+
+    def add_usage(self, used: Mapping[str, Any] | None) -> None:
+        """Adds what was used beside the turn's own requests."""
+        if used is not None:
+            self.used = usage_from(used) if self.used is None else self.used + usage_from(used)
+
+    async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
+        """Shows an event to all who listen; gives the reaction that counts, if it has an effect."""
+        name = type(event).__name__
+        found = await self._asked(name, event, call)
+        if not found:
+            return None
+        places = sorted(found)
+        best = winner([found[i] for i in places])
+        assert best is not None
+        hooks = dict(self._listeners.of(type(event)))
+        for rank, i in enumerate(places):
+            self.reactions.append(Reacted(name, hooks[i].name, found[i], call, rank == best))
+        reaction = found[places[best]]
+        if self.wants(ReactStep):
+            shown = ReactStep(
+                **self._facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
+            )
+            if await self._asked("ReactStep", shown, call):
+                log.warning("reactions to a ReactStep are not obeyed")
+        return reaction if reaction.precedence < OTHER else None
+
+    async def _asked(self, name: str, event: AgentEvent, call: str | None) -> dict[int, Reaction]:
+        """The reactions of all who listen, by their places."""
+        listeners = self._listeners.of(type(event))
+        found: dict[int, Reaction] = {}
+        if any(isinstance(hook, CountingHook) and hook.clock for _, hook in listeners):
+            event.timestamp = now()
+        others = [(i, hook) for i, hook in listeners if not isinstance(hook, CountingHook)]
+        if others:
+            arguments = {"event": name} if call is None else {"event": name, "call": call}
+            telling = _Telling(others, event)
+            told = await perform(telling.hooks, **arguments)
+            if not telling.was_run:  # an earlier attempt has run them
+                attach(event, told)
+            self.add_usage(told.get("used"))
+            for answer in told.get("hooks", ()):
+                if "reaction" in answer:
+                    found[answer["place"]] = reaction_from_dict(answer["reaction"])
+        for i, hook in listeners:
+            if isinstance(hook, CountingHook) and (reaction := self._count(i, hook, event)) is not None:
+                found[i] = reaction
+        return found
+
+    def _count(self, place: int, hook: CountingHook, event: AgentEvent) -> Reaction | None:
+        key = f"{place}:{hook.name}"
+        memory = self.changed[key] if key in self.changed else self._memory.get(key)
+        try:
+            reaction, after = hook.count(event, memory)
+            after = orjson.loads(orjson.dumps(after))
+        except Exception as error:  # noqa: BLE001 - a stranger's hook must not end the run; it is reported
+            log.warning("the hook %r raised on %s: %r", hook.name, type(event).__name__, error)
+            emit("hook_failed", hook=hook.name, event=type(event).__name__, error=error_to_dict(error))
+            return denied_without(hook.name, event, error)
+        if after != memory:
+            self.changed[key] = after
+        return reaction
+
+
+class _Telling:
+    """An event on its way to the hooks that do things; the effect is a method, so that its marks are read once."""
+
+    __slots__ = ("_event", "_hooks", "was_run")
+
+    def __init__(self, hooks: list[tuple[int, Hook]], event: AgentEvent) -> None:
+        self._hooks = hooks
+        self._event = event
+        self.was_run = False
+
+    @effect(idempotent=True, name="hooks")
+    async def hooks(self, *, event: str, call: str | None = None) -> dict[str, Any]:
+        """Runs the hooks one after another; gives what each has said, where it has said anything."""
+        answers: list[dict[str, Any]] = []
+        self.was_run, shown = True, self._event
+        with spending() as inside:
+            for place, hook in self._hooks:
+                before = {name: len(series) for name, series in shown.metrics.items()}
+                answer: dict[str, Any] = {}
+                try:
+                    reaction = await hook.react(shown)
+                    if reaction is not None:
+                        answer["reaction"] = plain(reaction.to_dict())
+                except (*_PASSED_ON, anyio.get_cancelled_exc_class()):
+                    raise
+                except Exception as error:
+                    await checkpoint_if_cancelled()
+                    log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
+                    answer["error"] = error_to_dict(error)
+                    if (reaction := denied_without(hook.name, shown, error)) is not None:
+                        answer["reaction"] = plain(reaction.to_dict())
+                points = {name: series.to_list()[before.get(name, 0) :] for name, series in shown.metrics.items()}
+                if points := {name: several for name, several in points.items() if several}:
+                    answer["metrics"] = points
+                if answer:
+                    answers.append({"place": place, "hook": hook.name, **answer})
+        told: dict[str, Any] = {"hooks": answers} if answers else {}
+        if (policy := getattr(shown, "policy_decision", None)) is not None:
+            told["policy_decision"] = plain(policy)
+        if inside.usage is not None:
+            told["used"] = usage_to_dict(inside.usage)
+        return told
+
+
+def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:
+    """What stands for the answer of a hook that failed: a denial where a tool is to start, as it may be a guard."""
+    if not isinstance(event, ToolStart):
+        return None
+    why = f"the hook {hook!r} failed with {error_type(error)}, and no call is made without its answer"
+    return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
+
+
+def attach(event: AgentEvent, told: Mapping[str, Any]) -> None:
+    """Writes into an event what hooks have said of it: their metrics, and what a policy has decided."""
+    for answer in told.get("hooks", ()):
+        for name, points in answer.get("metrics", {}).items():
+            event.metrics.setdefault(name, MetricSeries()).points.extend(MetricSeries.of(points).points)
+    if "policy_decision" in told:
+        event.policy_decision = told["policy_decision"]  # type: ignore[attr-defined]

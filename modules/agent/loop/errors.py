@@ -1,0 +1,159 @@
+"""Errors as data: class, text and cause, so that one that was written down can be held, compared and told again."""
+
+import builtins
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from ....engine import EffectError
+from ....errors import RefoldError
+from ..generators.errors import (
+    ContextOverflowError,
+    FatalGeneratorError,
+    GeneratorError,
+    RateLimitedError,
+    TransientGeneratorError,
+    UnreachableError,
+)
+from ..tools.truncation import cut_middle
+
+ERROR_SHOWN = 2_000
+"""How many characters an error's text has at most, wherever events hold it; the middle of a longer one is cut out."""
+
+
+class RecordedError(RefoldError):
+    """An error of which the class's name and the text are known, as a trace or a saved trajectory holds it.
+
+    Where the class is one of Python's own, such as ValueError, or of generators' errors, the error is an instance of
+    it, so that `isinstance` says of a loaded error what it said of the first one. Two of one class and text are equal.
+    """
+
+    def __init__(self, error_type: str, message: str = "", cause: str | None = None) -> None:
+        Exception.__init__(self, message)
+        self.error_type = error_type
+        self.message = message
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        return f"{self.error_type}({self.message!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordedError) and error_to_dict(self) == error_to_dict(other)
+
+    def __hash__(self) -> int:
+        return hash((self.error_type, self.message))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return recorded_error, (self.error_type, self.message, self.cause)
+
+
+def recorded_error(error_type: str, message: str = "", cause: str | None = None) -> RecordedError:
+    """An error of this class and text, its text cut to 2,000 characters; `cause` is what led to it, as text."""
+    cls = _class_of(error_type)
+    return cls(error_type, cut_middle(message, ERROR_SHOWN), cause and cut_middle(cause, ERROR_SHOWN))
+
+
+def error_type(error: BaseException) -> str:
+    """The name of an error's class; an error that stands for another one has the other's."""
+    if isinstance(error, RecordedError | EffectError):
+        return error.error_type
+    return type(error).__name__
+
+
+def error_text(error: BaseException | str) -> str:
+    """An error's text in at most 2,000 characters; never raises."""
+    if isinstance(error, EffectError):
+        return cut_middle(error.message, ERROR_SHOWN)
+    try:
+        text = str(error).encode("utf-8", "replace").decode()
+    except Exception as failed:  # noqa: BLE001 - a stranger's __str__
+        text = f"(its message cannot be told: {type(failed).__name__})"
+    return cut_middle(text, ERROR_SHOWN)
+
+
+def error_cause(error: BaseException) -> str | None:
+    """What led to an error: the class and text of its cause, or None."""
+    if isinstance(error, RecordedError):
+        return error.cause
+    cause = error.__cause__
+    if cause is None or isinstance(error, EffectError):
+        return None
+    return cut_middle(f"{error_type(cause)}: {error_text(cause)}", ERROR_SHOWN)
+
+
+def error_to_dict(error: BaseException) -> dict[str, Any]:
+    """An error as JSON: `type`, `message`, and `cause` where there is one."""
+    document = {"type": error_type(error), "message": error_text(error)}
+    cause = error_cause(error)
+    return document if cause is None else {**document, "cause": cause}
+
+
+def error_from_dict(document: Mapping[str, Any]) -> RecordedError:
+    """The error of a document that `error_to_dict` gave; raises ValueError for another one."""
+    name, message, cause = document.get("type"), document.get("message", ""), document.get("cause")
+    if not isinstance(name, str) or not isinstance(message, str) or not (cause is None or isinstance(cause, str)):
+        raise ValueError(f"an error is written as its type and message; got {dict(document)!r:.200}")
+    return recorded_error(name, message, cause)
+
+
+def told_error(error: BaseException | Mapping[str, Any] | str) -> Exception:
+    """Any form of an error as an exception that can be written down and is told in at most 2,000 characters."""
+    if isinstance(error, Mapping):
+        return error_from_dict(error)
+    if isinstance(error, str):
+        return recorded_error("Exception", error)
+    if isinstance(error, Exception) and not isinstance(error, EffectError) and _is_short(error):
+        return error
+    return recorded_error(error_type(error), error_text(error), error_cause(error))
+
+
+def _is_short(error: Exception) -> bool:
+    try:
+        text = str(error)
+        text.encode()
+    except Exception:  # noqa: BLE001 - a stranger's __str__, or no Unicode
+        return False
+    return len(text) <= ERROR_SHOWN
+
+
+@lru_cache(maxsize=128)
+def _class_of(name: str) -> type[RecordedError]:
+    """RecordedError, or a class that is also the one of this name, of Python's own or of generators' errors."""
+    facts: dict[str, Any] = {}
+    found = getattr(builtins, name, None)
+    if found is None and (found := _KINDS.get(name)) is not None:
+        facts = {"status": None, "retry_after": None, "provider_error": None, "seconds": 0.0}
+    if (
+        not isinstance(found, type)
+        or not issubclass(found, Exception)
+        or issubclass(found, Warning | ExceptionGroup)
+        or found is Exception
+    ):
+        return RecordedError
+    return type(name, (_OfPython, found), {"__module__": __name__, "__doc__": found.__doc__, "_python": found, **facts})
+
+
+_KINDS: dict[str, type[GeneratorError]] = {
+    cls.__name__: cls
+    for cls in (
+        GeneratorError,
+        TransientGeneratorError,
+        UnreachableError,
+        RateLimitedError,
+        ContextOverflowError,
+        FatalGeneratorError,
+    )
+}
+
+
+class _OfPython(RecordedError):
+    """The base of recorded errors of Python's own classes: makes one without asking that class what it takes."""
+
+    _python: type[Exception]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "_OfPython":
+        made: _OfPython = cls._python.__new__(cls)
+        return made

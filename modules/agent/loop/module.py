@@ -1,0 +1,104 @@
+"""The Agent as an AgentModule: one generation and its tool calls are one step."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ....engine import AgentModule, Decision, Observation
+from ....tasks import Task
+from ..chat.compaction import capabilities_of
+from ..chat.json_forms import message_from
+from ..chat.messages import Message
+from ..chat.validation import sanitize_orphan_tool_messages
+from ..generators.estimate import estimate_tokens
+from ..modes import ToolMode, choose_mode
+from ..tools import Tool, Toolset
+from ..tools.recorded_tools import told_outcome
+from .act import Acting
+from .decide import Deciding
+from .reduce import is_empty, reduce_turn
+from .setup import Setup
+from .state import AgentFacts, AgentState
+from .turn import Turn
+
+
+class AgentLoop(AgentModule[AgentState]):
+    """What runs an Agent; made by `agent.module()`, for `Engine(agent.module(), ...)`.
+
+    A task's inputs may hold `history` (messages of earlier turns, as documents), `session_id`, `agent_id` and
+    `message_metadata` (for the goal's message), and `asked`, how many requests were made in earlier turns (a script
+    goes on behind them); the others are for the tools.
+
+    Toolsets that have to be entered are entered by `agent.run`, and not by the module.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.tools = {name: tool.to_action() for name, tool in setup.by_name.items()}
+
+    async def init_state(
+        self,
+        task: str,
+        *,
+        history: Sequence[Any] = (),
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        message_metadata: Mapping[str, Any] | None = None,
+        asked: int | None = None,
+        **inputs: Any,
+    ) -> AgentState:
+        """The conversation so far, and the goal."""
+        setup = self.setup
+        earlier = [m for m in map(message_from, history) if not is_empty(m) and m.role != "system"]
+        messages = [*sanitize_orphan_tool_messages(earlier), Message("user", task, metadata=message_metadata)]
+        tools = [tool.definition for tool in setup.tools]
+        system = Message("system", setup.instructions) if setup.instructions else None
+        params = setup.params.model_copy(update={"tools": tools}) if tools else setup.params
+        policy = setup.policy.describe() if setup.policy is not None else None
+        model = setup.generator.model
+        return AgentState(
+            agent=AgentFacts(name=setup.name, model=model, agent_id=agent_id, session_id=session_id, policy=policy),
+            inputs=inputs,
+            system=system,
+            messages=messages,
+            turns_before=len(messages) - 1,
+            params=params,
+            tool_mode=await self._mode(setup.tools),
+            limit=setup.limit,
+            asked=sum(m.role == "assistant" for m in earlier) if asked is None else asked,
+            weight=estimate_tokens([*messages, system] if system is not None else messages),
+        )
+
+    async def _mode(self, tools: Sequence[Tool[..., Any]]) -> ToolMode:
+        if self.setup.tool_mode != "auto":
+            return self.setup.tool_mode
+        if not tools:
+            return "api"
+        known = await capabilities_of(self.setup.generator)
+        return choose_mode("auto", known.function_calling)
+
+    async def decide(self, state: AgentState) -> Decision:
+        """Asks the model."""
+        return (await Deciding(self.setup, state).turn()).decision()
+
+    async def act(self, state: AgentState, decision: Decision) -> Observation:
+        """Runs the calls of its answer."""
+        return await Acting(self.setup, self.tools, state, decision).observation()
+
+    def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
+        """The module of a sub-agent in the background, of the toolset that has begun it."""
+        owners = {id(owner): owner for tool in self.setup.tools if (owner := getattr(tool.fn, "__self__", None))}
+        for owner in owners.values():
+            if isinstance(owner, Toolset) and hasattr(owner, "child_module"):
+                found: AgentModule[Any] | None = owner.child_module(name, task, self.setup.policy)
+                if found is not None:
+                    return found
+        return None
+
+    def told_result(self, name: str, result: Any) -> Any:
+        """The outcome of a call whose result a person gives: as of a tool that has returned it."""
+        tool = self.setup.by_name.get(name)
+        return result if tool is None else told_outcome(tool, result).to_dict()
+
+    def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
+        """Adds what came of it to the conversation."""
+        reduce_turn(state, Turn.of(decision), observation.results, observation.value)

@@ -1,0 +1,185 @@
+"""What a turn does to the state: the messages it adds, what it used, and whether the run ends. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....engine import ActionResult, StopReason
+from ..chat.json_forms import usage_from
+from ..chat.messages import Message
+from ..chat.validation import sanitize_orphan_tool_messages
+from ..generators.estimate import estimate_tokens
+from ..modes import feedback_on
+from ..reactions import Continue, Fail, Finish, Retry, RetryWithFeedback
+from ..tools import ToolOutcome
+from ..tools.tool_state import fold_kept
+from .dispatch import OTHER, Reacted
+from .errors import error_to_dict, recorded_error
+from .state import AgentState
+from .turn import Turn
+
+Value = Mapping[str, Any]
+"""What `act` says beside results: reactions, memory, the error of a tool, what the stop conditions said."""
+
+
+@dataclass(slots=True)
+class Consequences:
+    """What follows from a turn: the reactions that count, with the messages each adds, and how the run ends, if so."""
+
+    reactions: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
+    """One an event at most: those that lost against another of the same event are left out."""
+    replaced: list[Message] | None = None
+    """The whole conversation from here on, the system's message included, where a Retry has given one."""
+    stop: StopReason | None = None
+    final: str | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def added(self) -> list[Message]:
+        """The messages that reactions add."""
+        return [message for _, messages in self.reactions for message in messages]
+
+    def next_chat(self) -> list[Message]:
+        """The conversation that a Retry has given, and what reactions after it add."""
+        chat: list[Message] = []
+        for reacted, added in self.reactions:
+            if isinstance(reacted.reaction, Retry) and reacted.reaction.messages is not None:
+                chat = [m for m in sanitize_orphan_tool_messages(reacted.reaction.messages) if m.role != "system"]
+            else:
+                chat += added
+        return chat
+
+
+def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequence[Any]) -> list[Message]:
+    """The turn's own messages: the model's, the answers to its calls in order, and what is said of calls not read."""
+    found: list[Message] = []
+    message = turn.message
+    if message is not None and not is_empty(message):
+        found.append(message)
+    found += answers
+    if turn.problems:
+        found.append(feedback_on(mode, turn.problems, tools))
+    return found
+
+
+def is_empty(message: Message) -> bool:
+    """Whether an assistant's message says nothing at all, which some providers refuse to be sent."""
+    return message.role == "assistant" and not message.body and not message.tool_calls and not message.metadata
+
+
+def consequences(
+    turn: Turn, outcomes: Sequence[ToolOutcome], value: Value | None, chat: Callable[[], Sequence[Message]]
+) -> Consequences:
+    """What follows from a turn; `chat` gives the conversation with the turn's own messages."""
+    value = value or {}
+    said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ())) if not doc.get("lost")]
+    counted = [reacted for reacted in said if reacted.reaction.precedence < OTHER]
+    found = Consequences()
+    strongest = min(counted, key=lambda reacted: reacted.reaction.precedence, default=None)
+    for reacted in said:
+        found.reactions.append((reacted, _added(reacted, chat, found)))
+    if strongest is not None and not strongest.reaction.stop:
+        return found
+    text = turn.message.content if turn.message is not None else ""
+    if strongest is not None and isinstance(strongest.reaction, Finish):
+        found.stop, found.final = StopReason.agent_condition, text or strongest.reaction.reason
+    elif strongest is not None and isinstance(strongest.reaction, Fail):
+        error = strongest.reaction.error
+        found.stop = StopReason.unrecoverable_error
+        found.error = error_to_dict(error) if isinstance(error, Exception) else {"message": error}
+    else:
+        _without_reaction(found, turn, outcomes, value, text)
+    return found
+
+
+def _without_reaction(
+    found: Consequences, turn: Turn, outcomes: Sequence[ToolOutcome], value: Value, text: str
+) -> None:
+    error = turn.error or value.get("error")
+    if error is not None:
+        found.stop = StopReason.context_overflow if error.get("overflow") else StopReason.unrecoverable_error
+        found.error = {name: item for name, item in error.items() if name != "overflow"}
+        return
+    stops = [outcome for outcome in outcomes if outcome.stop]
+    if stops or value.get("stopped"):
+        found.stop, found.final = StopReason.agent_condition, text or (stops[0].text if stops else None)
+    elif turn.kind == "answer" and not turn.problems:
+        found.stop = StopReason.stagnation if value.get("stalled") else StopReason.final
+        found.final = text
+
+
+def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Consequences) -> list[Message]:
+    """What a reaction adds to the conversation, also where another one ends the run."""
+    reaction = reacted.reaction
+    if isinstance(reaction, Continue):
+        return reaction.to_add()
+    if isinstance(reaction, RetryWithFeedback):
+        if reaction.tool_call_id is None:
+            return reaction.to_add()
+        if reacted.event == "ToolStart" and reaction.tool_call_id == reacted.call:
+            return []  # it is the call's result
+        (denial,) = reaction.to_add()
+        return [Message("user", denial.content, metadata=denial.metadata)]
+    if isinstance(reaction, Retry) and reaction.messages is not None:
+        found.replaced = sanitize_orphan_tool_messages(reaction.messages)
+        known = {message.model_dump_json() for message in chat()}
+        return [m for m in found.replaced if m.role != "system" and m.model_dump_json() not in known]
+    return []
+
+
+def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], value: Value | None) -> None:
+    """Writes what a turn has brought into the draft of a state."""
+    if turn.compaction is not None:
+        del state.messages[: turn.compaction.cut]
+        state.messages.insert(0, turn.compaction.summary)
+        state.turns_before = 0
+        state.weight = estimate_tokens(state.messages)
+    if turn.mode is not None:
+        state.tool_mode = turn.mode
+    outcomes = [ToolOutcome.of_result(result) for result in results]
+    answers = [outcome.message(result.id) for outcome, result in zip(outcomes, results, strict=True)]
+    tools = state.params.tools if turn.problems else None  # what is read of a draft is drafted
+    new = turn_messages(turn, answers, state.tool_mode, tools or ())
+    found = consequences(turn, outcomes, value, lambda: [*state.messages, *new])
+    if found.replaced is not None:
+        systems = [m for m in found.replaced if m.role == "system"]
+        state.system = systems[0] if systems else None
+        state.messages = found.next_chat()
+        state.weight = estimate_tokens(state.messages)
+    else:
+        new += found.added
+        state.messages += new
+        state.weight = _weight(state, turn, new)
+    state.asked += turn.requests
+    beside = (value or {}).get("used")
+    for used in (turn.used, *(outcome.usage for outcome in outcomes), beside and usage_from(beside)):
+        if used:
+            state.usage.count(used)
+    for outcome in outcomes:
+        if outcome.signal is not None:
+            fold_kept(state.kept, outcome)
+    memory = {**turn.memory, **((value or {}).get("memory") or {})}
+    if memory:
+        state.memory.update(memory)
+    if found.error is not None:
+        state.error = found.error
+    if found.stop is not None:
+        state.set_stop(found.stop, found.final or None)
+    elif state.current_step + 1 >= state.limit:
+        state.set_stop(StopReason.max_steps)
+
+
+def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
+    """About how many tokens the conversation has: what the provider counted, where it did, and what came after."""
+    usage = turn.usage
+    if usage is None or turn.requests != 1 or turn.message is None or turn.compaction is not None:
+        return state.weight + estimate_tokens(new)
+    answered = 0 if is_empty(turn.message) else 1
+    return usage.total_tokens + estimate_tokens(new[answered:])
+
+
+def error_of(document: Mapping[str, Any]) -> Exception | str:
+    """The error that a state holds, as events tell it: a text where it was given in words."""
+    if "type" not in document:
+        return str(document.get("message", ""))
+    return recorded_error(document["type"], document.get("message", ""), document.get("cause"))

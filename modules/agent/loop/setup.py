@@ -1,0 +1,106 @@
+"""How an Agent is set up for one run: what its module needs to know, fixed when the module is made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+from uuid import UUID
+
+from ....tasks import Task
+from ..chat.json_forms import plain_object
+from ..chat.messages import Message
+from ..events import AgentStep
+from ..generators.backoff import Backoff
+from ..generators.journaled import Render
+from ..generators.params import GenerateParams
+from ..generators.protocol import Generator
+from ..hooks.hook import Hook
+from ..hooks.steps import StepsByRun
+from ..hooks.stop_conditions import StopCondition
+from ..modes import ToolMode, prompt_for
+from ..policy import Policy
+from ..tools import Tool, ToolContext, by_wire_name
+from .dispatch import Listeners
+from .state import AgentState
+
+
+@dataclass(frozen=True)
+class Setup:
+    """An Agent's configuration as it was when its module was made."""
+
+    name: str
+    generator: Generator
+    tools: tuple[Tool[..., Any], ...] = ()
+    instructions: str | None = None
+    tool_mode: ToolMode = "auto"
+    params: GenerateParams = field(default_factory=GenerateParams)
+    backoff: Backoff | None = None
+    limit: int = 1000
+    hooks: tuple[Hook, ...] = ()
+    policy: Policy | None = None
+    stop_conditions: tuple[StopCondition, ...] = ()
+    agent_id: UUID | None = None
+    earlier: tuple[AgentStep, ...] = ()
+    """The steps of the conversation's earlier runs, for the stop conditions."""
+
+    @cached_property
+    def listeners(self) -> Listeners:
+        """The hooks, by what they listen to."""
+        return Listeners(self.hooks)
+
+    @cached_property
+    def steps(self) -> StepsByRun:
+        """The steps that stop conditions are shown: read from the run's trace, each once."""
+        return StepsByRun(self.generator, self.earlier)
+
+    @cached_property
+    def by_name(self) -> dict[str, Tool[..., Any]]:
+        """The tools, by the names that models see."""
+        return by_wire_name(list(self.tools))
+
+    @cached_property
+    def _contexts(self) -> list[tuple[Any, Any, ToolContext]]:
+        return []
+
+    def context_of(self, state: AgentState) -> ToolContext:
+        """What the tools of a run can be given, made from its state alone; the last one made is kept."""
+        for inputs, metadata, context in self._contexts[-1:]:
+            same = inputs is state.inputs and metadata is state.metadata and context.facts["kept"] is state.kept
+            if same and context.inputs["goal"] == state.task:
+                return context
+        metadata = plain_object(state.metadata)
+        constraints = metadata.pop("constraints", {})
+        given = plain_object(state.inputs)
+        task = Task(objective=state.task, inputs=given, constraints=constraints, metadata=metadata)
+        context = ToolContext(
+            {"goal": state.task, **given}, task, {"agent": state.agent.name, "kept": state.kept, "policy": self.policy}
+        )
+        self._contexts[:] = [(state.inputs, state.metadata, context)]
+        return context
+
+    def event_facts(self, state: AgentState) -> dict[str, Any]:
+        """What every event of a run says of the agent: its name, and the id that the run was begun with."""
+        known = state.agent.agent_id
+        agent_id = self.agent_id if known is None else _uuid(known)
+        facts: dict[str, Any] = {"agent_name": self.name}
+        return facts if agent_id is None else {**facts, "agent_id": agent_id}
+
+
+_uuid = lru_cache(maxsize=64)(UUID)
+
+
+def renderer(mode: ToolMode) -> Callable[..., Any] | None:
+    """What gives a chat the form that it is sent in; None where that is its own."""
+    return None if mode == "api" else _RENDERERS.setdefault(mode, _renderer(mode))
+
+
+_RENDERERS: dict[str, Render] = {}
+
+
+def _renderer(mode: ToolMode) -> Render:
+    def render(chat: Sequence[Message], params: GenerateParams) -> tuple[Sequence[Message], GenerateParams]:
+        prompt = prompt_for(mode, chat, params.tools or ())
+        stop = [*(params.stop or ()), *prompt.stop] or None
+        return prompt.messages, params.model_copy(update={"tools": None, "tool_choice": None, "stop": stop})
+
+    return render

@@ -1,0 +1,169 @@
+"""One turn as data: what a decision says of a generation, read again by who acts, reduces and tells events."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ....engine import Action, Decision
+from ..chat.content import content_part
+from ..chat.json_forms import usage_from, usage_to_dict
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall
+from ..chat.usage import Usage
+from ..chat.validation import INVALID_NAME
+from ..modes import Problem
+from ..tools import action_for
+from ..tools.actions import text_of_args
+
+TurnKind: TypeAlias = Literal["calls", "answer", "reaction", "error"]
+"""What a turn came to: calls of tools, an answer without any, a hook that stepped in before, no answer at all."""
+
+Document: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The first `cut` messages give way to a summary."""
+
+    cut: int
+    summary: Message
+
+
+@dataclass(slots=True)
+class Turn:
+    """What was decided in one step of an Agent.
+
+    `requests` counts those made, `usage` is that of all of them, `beside` that of generations of hooks. `reactions`
+    and `memory` are what hooks said before the turn was decided. `mode` is the tool mode where it has changed.
+    """
+
+    kind: TurnKind
+    message: Message | None = None
+    calls: tuple[ToolCall, ...] = ()
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    beside: Usage | None = None
+    extra: Document = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    requests: int = 1
+    mode: Any = None
+    compaction: Compaction | None = None
+    reactions: list[Document] = field(default_factory=list)
+    memory: Document = field(default_factory=dict)
+    error: Document | None = None
+
+    @property
+    def used(self) -> Usage | None:
+        """All that was used until the turn was decided."""
+        if self.usage is None or self.beside is None:
+            return self.usage or self.beside
+        return self.usage + self.beside
+
+    def decision(self) -> Decision:
+        """The turn as a decision: the text as its rationale, the calls as its actions, and the rest as its meta."""
+        meta: Document = {}
+        message = self.message
+        rationale = None
+        if message is not None:
+            if isinstance(message.body, str):
+                rationale = message.body or None
+            else:
+                meta["body"] = [part.to_dict() for part in message.body]
+            if message.metadata:
+                meta["metadata"] = dict(message.metadata)
+        plain: Document = {
+            "turn": None if self.kind == "calls" else self.kind,
+            "requests": None if self.requests == 1 else self.requests,
+            "usage": None if self.usage is None else usage_to_dict(self.usage),
+            "beside": None if self.beside is None else usage_to_dict(self.beside),
+            "extra": self.extra,
+            "problems": [{"what": p.what, "raw": p.raw} for p in self.problems],
+            "mode": self.mode,
+            "compaction": self.compaction
+            and {"cut": self.compaction.cut, "summary": {**self.compaction.summary.to_dict()}},
+            "reactions": self.reactions,
+            "memory": self.memory,
+            "error": self.error,
+        }
+        if self.stop_reason != _USUAL_REASONS.get(self.kind):
+            meta["stop_reason"] = self.stop_reason
+        meta |= {name: value for name, value in plain.items() if value not in (None, {}, [])}
+        actions = _actions(self.calls) if self.kind == "calls" else [Action(self.kind)]
+        return Decision.act(actions, rationale=rationale, meta=meta or None)
+
+    @classmethod
+    def of(cls, decision: Decision) -> "Turn":
+        """The turn that a decision carries; its message is made again from text and calls."""
+        calls = [(action.id, action.name, action.args) for action in decision.actions]
+        return cls._read(calls, decision.rationale, decision.meta or {})
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> "Turn":
+        """The turn that the JSON form of a decision carries."""
+        calls = [(action["id"], action["name"], action["args"]) for action in document["actions"]]
+        return cls._read(calls, document.get("rationale"), document.get("meta") or {})
+
+    @classmethod
+    def _read(cls, actions: Sequence[tuple[Any, str, Any]], text: str | None, meta: Mapping[str, Any]) -> "Turn":
+        kind: TurnKind = meta.get("turn", "calls")
+        calls: tuple[ToolCall, ...] = ()
+        if kind == "calls":
+            calls = tuple(ToolCall.of(id_ or "", name, text_of_args(args)) for id_, name, args in actions)
+        message = None
+        if kind in ("calls", "answer"):
+            body: Any = [content_part(part) for part in meta["body"]] if "body" in meta else text
+            message = Message("assistant", body, tool_calls=calls, metadata=meta.get("metadata"))
+        turn = cls(kind, message, calls, _USUAL_REASONS.get(kind))
+        for name, value in meta.items():
+            if name in _READERS:
+                setattr(turn, name, _READERS[name](value))
+        return turn
+
+
+_USUAL_REASONS = {"calls": "tool_calls", "answer": "stop"}
+"""Why generations mostly end, by what they came to; a decision says so only where it was something else."""
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "stop_reason": lambda reason: reason,
+    "usage": usage_from,
+    "beside": usage_from,
+    "extra": dict,
+    "problems": lambda problems: tuple(Problem(problem["what"], problem["raw"]) for problem in problems),
+    "requests": lambda requests: requests,
+    "mode": lambda mode: mode,
+    "compaction": lambda compaction: Compaction(compaction["cut"], Message.from_dict(compaction["summary"])),
+    "reactions": list,
+    "memory": dict,
+    "error": lambda error: error,
+}
+"""What a decision says beside text and calls, by the turn's attributes."""
+
+
+_LONGEST_ID = 256
+"""Longer ids are replaced: they stand in many records, and small values are written where they stand."""
+
+
+def kind_of(decision: Decision) -> TurnKind:
+    """What the turn came to that a decision carries."""
+    kind: TurnKind = (decision.meta or {}).get("turn", "calls")
+    return kind
+
+
+def named(calls: Sequence[ToolCall], number: int) -> tuple[ToolCall, ...]:
+    """The calls, each with a name, and an id that no other has; `number` tells this generation from others."""
+    taken = {call.id for call in calls}
+    seen: set[str] = set()
+    good = []
+    for i, call in enumerate(calls):
+        id_, name = call.id, call.name if call.name.strip() else INVALID_NAME
+        if not id_ or id_ in seen or len(id_) > _LONGEST_ID:
+            id_, salt = f"call_{number}_{i}", 0
+            while id_ in taken or id_ in seen:
+                id_, salt = f"call_{number}_{i}_{salt}", salt + 1
+        seen.add(id_)
+        good.append(call if (id_, name) == (call.id, call.name) else ToolCall.of(id_, name, call.arguments))
+    return tuple(good)
+
+
+def _actions(calls: Sequence[ToolCall]) -> list[Action]:
+    return [action_for(call) for call in calls]

@@ -1,0 +1,211 @@
+"""A run of an Agent around the engine: tools are entered, the goal is run, and the events reach the trajectory."""
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from ...engine import RunResult, RunStream
+from ...tasks import Task, as_task
+from ...traces import SUFFIX, Record, Trace
+from .chat.json_forms import message_to_dict
+from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
+from .events.live_pieces import Pieces
+from .generators.request_context import listener, listening
+from .options import heartbeat_of
+from .reactions import Reaction
+from .trajectory.projector import KEPT, Projector, events_of
+from .trajectory.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from .agent import Agent
+
+log = logging.getLogger("refold")
+
+
+class Running:
+    """One goal on its way; `run` and `stream` are the two ways to go."""
+
+    def __init__(
+        self,
+        agent: "Agent",
+        goal: str | Task,
+        reset: bool,
+        trajectory: Trajectory | None,
+        message_metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.agent = agent
+        self._goal = goal
+        self._reset = reset
+        self._given = trajectory
+        self._metadata = message_metadata
+        self.trajectory: Trajectory = trajectory if trajectory is not None else agent.trajectory
+
+    def _begin(self) -> Task:
+        """Chooses the conversation; gives the goal as a task, with what goes before it in its inputs."""
+        agent = self.agent
+        task = as_task(self._goal)
+        if self._given is None:
+            if self._reset:
+                agent.reset()
+            self.trajectory = agent.trajectory
+        if self.trajectory.system_prompt is None:
+            self.trajectory.system_prompt = agent.instructions
+        inputs: dict[str, Any] = {"session_id": str(self.trajectory.session_id), "agent_id": str(agent.agent_id)}
+        if self.trajectory.events:
+            inputs["history"] = [message_to_dict(message) for message in self.trajectory.context]
+            inputs["asked"] = _asked(self.trajectory)
+        self.trajectory.follow(None)
+        if self._metadata:
+            inputs["message_metadata"] = dict(self._metadata)
+        return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
+
+    async def run(self) -> Trajectory:
+        """Runs to the end; gives the trajectory."""
+        async with entered(self.agent.tools):
+            task = self._begin()
+            try:
+                result = await self.agent.make_engine(earlier=self.trajectory.steps).arun(task)
+            except BaseException as raised:
+                result_of_cancelled: RunResult | None = getattr(raised, "result", None)
+                if result_of_cancelled is not None:
+                    await self._told(result_of_cancelled)
+                raise
+            await self._told(result)
+        return self.trajectory
+
+    async def _told(self, result: RunResult) -> None:
+        events = events_of(result.trace, self.agent.generator, history=False)
+        self.trajectory.events += events
+        self.trajectory.follow(result.trace)
+        await tell_end(self.agent, events)
+
+    @asynccontextmanager
+    async def stream(self) -> AsyncIterator[AsyncIterator[AgentEvent]]:
+        """Runs, and gives the events as they come."""
+        async with entered(self.agent.tools):
+            task = self._begin()
+            engine = self.agent.make_engine(earlier=self.trajectory.steps)
+            projector = Projector(generator=self.agent.generator)
+            stream: RunStream | None = None
+            pieces = Pieces(listener())
+            try:
+                async with AsyncExitStack() as stack:
+                    with listening(pieces.take):  # the run takes it along; who reads the events does not listen
+                        stream = pieces.stream = await stack.enter_async_context(engine.stream(task))
+                    yield await stack.enter_async_context(aclosing(self._events(stream, projector)))
+            finally:
+                if stream is not None:
+                    await self._rest(stream, projector)
+
+    async def _events(self, stream: RunStream, projector: Projector) -> AsyncGenerator[AgentEvent]:
+        heartbeat = heartbeat_of(self.agent.engine)
+        facts = {"agent_id": self.agent.agent_id, "agent_name": self.agent.name}
+        records: Any = aiter(stream)
+        try:
+            while True:
+                record: Record | None = None
+                with anyio.move_on_after(heartbeat) as scope:
+                    record = await anext(records, None)
+                if record is not None:
+                    for event in await self._projected(record, projector):
+                        yield event
+                elif scope.cancelled_caught:
+                    records = aiter(stream)  # the iterator that was cut off has lost nothing, and is of no more use
+                    yield Heartbeat(**facts, message=projector.doing())
+                else:
+                    return
+        finally:
+            await records.aclose()
+
+    async def _projected(self, record: Record, projector: Projector) -> list[AgentEvent]:
+        events = projector.feed(record)
+        self.trajectory.events += [event for event in events if isinstance(event, KEPT)]
+        await tell_end(self.agent, events)
+        return events
+
+    async def _rest(self, stream: RunStream, projector: Projector) -> None:
+        """Takes what was written after the last event that was asked for, such as the end of a run cut short."""
+        with anyio.CancelScope(shield=True):
+            async for record in stream:
+                await self._projected(record, projector)
+        if stream.result_or_none is not None:
+            self.trajectory.follow(stream.result_or_none.trace)
+
+
+def _asked(trajectory: Trajectory) -> int:
+    """How many requests the turns before have made, as the state of the last one says, where its trace is at hand."""
+    trace = trajectory.trace_or_none
+    state = trace.final_state if trace is not None and trace.first_state else {}
+    known: int | None = state.get("asked")
+    return known if known is not None else len(trajectory.get_events_by_type(GenerationStep))
+
+
+@asynccontextmanager
+async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
+    """Enters what is to be entered of an agent's tools, in their order, and leaves it in the opposite one."""
+    async with AsyncExitStack() as stack:
+        for item in tools:
+            if hasattr(type(item), "__aenter__") and hasattr(type(item), "__aexit__"):
+                await stack.enter_async_context(item)
+        yield
+
+
+async def tell_end(agent: "Agent", events: Sequence[AgentEvent]) -> None:
+    """Shows the end of a run to the hooks that listen to it; they see it live only, and cannot change it any more."""
+    for event in events:
+        if not isinstance(event, AgentEnd):
+            continue
+        for hook in agent.all_hooks:
+            try:
+                if hook.listens_to(AgentEnd) and isinstance(await hook.react(event), Reaction):
+                    log.warning("the hook %r reacted to the end of the run, which nothing changes", hook.name)
+            except Exception:  # a stranger's hook must not take the trajectory away; it is reported
+                log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
+
+
+async def resumed(agent: "Agent", trace: Any, value: Any, **options: Any) -> Trajectory:
+    """Goes on with a run; see `Agent.resume`."""
+    async with entered(agent.tools):
+        engine = agent.make_engine(earlier=_steps_before(agent.trajectory, trace))
+        return await _taken(agent, await engine.aresume(trace, value, **options))
+
+
+async def forked(agent: "Agent", trace: Any, at: int | None, edit: Any, **options: Any) -> Trajectory:
+    """Runs on from a state of a run; see `Agent.fork`."""
+    async with entered(agent.tools):
+        return await _taken(agent, await agent.make_engine().afork(trace, at, edit, **options))
+
+
+async def _taken(agent: "Agent", result: RunResult) -> Trajectory:
+    """The trajectory of a run that was not begun here; where the agent's own is of the same run, it goes on."""
+    events = events_of(result.trace, agent.generator)
+    own = agent.trajectory
+    if own.trace_or_none is not None and own.trace.run_id == result.run_id:
+        own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
+        own.follow(result.trace)
+        await tell_end(agent, own.events[-1:])
+        return own
+    session = (result.trace.header["task"].get("inputs") or {}).get("session_id")
+    trajectory = Trajectory.from_dict({"session_id": session, "system_prompt": agent.instructions})
+    trajectory.agent_id, trajectory.events = agent.agent_id, events
+    trajectory.follow(result.trace)
+    await tell_end(agent, events[-1:])
+    return trajectory
+
+
+def _last_start(trajectory: Trajectory) -> int:
+    """The place of the event that the last run of a trajectory began with."""
+    return max((i for i, event in enumerate(trajectory.events) if isinstance(event, AgentStart)), default=0)
+
+
+def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep]:
+    """The steps that go before those of a run that is resumed, where it is the last one of the agent's trajectory."""
+    own = trajectory.trace_or_none
+    if own is None:
+        return []
+    run_id = trace.run_id if isinstance(trace, Trace) else Path(trace).name.removesuffix(SUFFIX)
+    return steps_among(trajectory.events[: _last_start(trajectory)]) if run_id == own.run_id else []

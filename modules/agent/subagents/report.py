@@ -1,0 +1,92 @@
+"""What a sub-agent's run is told as: the result of the call that spawned it, or that looked at it."""
+
+from typing import Any
+
+from ....engine import ChildResult, RunStatus, RunUsage, StopReason
+from ..chat.json_forms import usage_to_dict
+from ..chat.messages import Message
+from ..chat.usage import Usage
+from ..loop.state import AgentState
+from ..tools.outcome import SUBAGENT_COST, USED
+
+_WHY = {
+    StopReason.budget_tokens: "the budget's tokens were used up",
+    StopReason.budget_cost: "the budget's money was used up",
+    StopReason.budget_steps: "its turns were used up",
+    StopReason.max_steps: "its turns were used up",
+    StopReason.context_overflow: "its conversation no longer fitted the model",
+}
+_AS_FINISHED = (StopReason.max_steps, StopReason.budget_steps, StopReason.stagnation)
+"""Ends of a run after which what it said is its result."""
+
+
+def last_words(state: AgentState) -> dict[str, Any]:
+    """The text of the last message that the model wrote, and the error that ended the run, if one did."""
+    said = (message.content for message in reversed(state.messages) if message.role == "assistant")
+    return {"said": next((text for text in said if text), ""), "error": state.error}
+
+
+def report(name: str, task: str, child: ChildResult, timeout: float | None, *, counts: bool = True) -> Message:
+    """The message that tells of a sub-agent; with `counts`, what it used counts for the agent that is told."""
+    facts: dict[str, Any] = {"subagent": child.run_id.rpartition("~")[2]}
+    if not child.ended:
+        return Message("tool", _unfinished(name, task, child), metadata=facts)
+    if counts and child.usage.calls:
+        used = usage_of(child.usage)
+        facts |= {USED: usage_to_dict(used)} | ({} if used.cost_usd is None else {SUBAGENT_COST: used.cost_usd})
+    said = child.final_result or (child.value or {}).get("said") or ""
+    if child.status is RunStatus.failed:
+        error = _error(child)
+        failed = {"error": error, "error_type": "SubAgentError"}
+        return Message("tool", f"Sub-agent failed: {error}", metadata={**facts, **failed})
+    if child.status is RunStatus.completed or child.stop_reason in _AS_FINISHED:
+        return Message("tool", _finished(name, task, child, said), metadata=facts)
+    if child.stop_reason is StopReason.budget_time:
+        what = f"Sub-agent timed out{'' if timeout is None else f' after {timeout:g} seconds'}"
+    else:
+        what = f"Sub-agent stopped: {_why(child)}"
+    return Message("tool", _cut_short(what, task, child, said), metadata=facts)
+
+
+def usage_of(used: RunUsage) -> Usage:
+    """What a run used, as an Agent counts it."""
+    cost = None if used.unpriced else used.cost
+    return Usage(input_tokens=used.tokens_in, output_tokens=used.tokens_out, total_tokens=used.tokens, cost_usd=cost)
+
+
+def _finished(name: str, task: str, child: ChildResult, said: str) -> str:
+    ended = "" if child.status is RunStatus.completed else f"\n**Note:** {_why(child)}"
+    return f"## Sub-agent: {name}\n\n{_facts(task, child)}{ended}\n\n### Result\n\n{said or '(it said nothing)'}"
+
+
+def _why(child: ChildResult) -> str:
+    reason = child.stop_reason
+    return str(child.status) if reason is None else _WHY.get(reason, str(reason))
+
+
+def _error(child: ChildResult) -> str:
+    """Why it failed: as the Agent's state says it, else as the run does."""
+    told = (child.value or {}).get("error")
+    if told:
+        return f"{told['type']}: {told['message']}" if "type" in told else str(told.get("message"))
+    return child.error or "it gave no reason"
+
+
+def _cut_short(what: str, task: str, child: ChildResult, said: str) -> str:
+    last = f"\n\n### Last message\n\n{said}" if said else ""
+    return f"{what}.\n\n{_facts(task, child)}{last}"
+
+
+def _facts(task: str, child: ChildResult) -> str:
+    return f"**Task:** {task}\n**Steps taken:** {child.steps}\n**Tokens used:** {child.usage.tokens}"
+
+
+def _unfinished(name: str, task: str, child: ChildResult) -> str:
+    if child.waiting:
+        asked = "; ".join(prompt for prompt in child.waiting if prompt)
+        standing = f"waits for an answer ({asked}); wait for it, so that it can be asked" if asked else "waits"
+    elif child.status is None:
+        standing = f"is at work; {child.steps} steps taken, {child.usage.tokens} tokens used so far"
+    else:
+        standing = f"is {child.status}, and goes on no more here"
+    return f"Sub-agent {name} {standing}.\n\n**Task:** {task}"

@@ -1,0 +1,141 @@
+"""One call of a tool from the model's arguments to the outcome: checked, called, told as text, and kept short."""
+
+import inspect
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
+from pydantic import TypeAdapter, ValidationError
+
+from ....engine import NoRunError, Usage, call_info, charge
+from ..chat.tool_calls import ToolCall
+from ..chat.usage import Usage as AgentUsage
+from ..generators.usage_scope import Spending, spending
+from ..within import Within
+from .context import current_tool_call
+from .errors import (
+    ArgumentsRefused,
+    ErrorModel,
+    ToolSignal,
+    catches,
+    ends_the_run,
+    expected,
+    leaves,
+    refused_json,
+    refused_values,
+)
+from .offload import MAX_OUTPUT, is_too_long, offloaded, truncated
+from .outcome import ToolOutcome
+from .output import outcome_of, outcome_of_signal
+from .schema import adapter_for, arguments_text, call_arguments
+
+if TYPE_CHECKING:
+    from .tool import Tool
+
+
+def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
+    """Answers a call of a tool whose function is sync, in this thread; raises what `catch` leaves."""
+    with Within(current_tool_call, call), spending() as inside:
+        try:
+            args, kwargs = _arguments(tool, call.arguments)
+            outcome = _ended(tool, tool.fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - `catch` says which
+            outcome = _failed(tool, error)
+        outcome = outcome.having_used(_used(inside))
+    return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
+
+
+async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
+    """Answers a call of a tool whose function is async; raises what `catch` leaves."""
+    with Within(current_tool_call, call), spending() as inside:
+        try:
+            args, kwargs = _arguments(tool, call.arguments)
+            outcome = _ended(tool, await tool.fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - `catch` says which
+            await checkpoint_if_cancelled()  # what a tool makes of the run's cancellation is not for the model
+            outcome = _failed(tool, error)
+        outcome = outcome.having_used(_used(inside))
+    if tool.offload and is_too_long(outcome):
+        return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
+    return outcome
+
+
+def _used(inside: Spending) -> AgentUsage | None:
+    """What was used in the running call: by generations, and what it was charged."""
+    try:
+        charged = call_info().usage
+    except NoRunError:
+        charged = None
+    if charged is not None:
+        tokens = {"input_tokens": charged.tokens_in, "output_tokens": charged.tokens_out}
+        inside.add(AgentUsage(**tokens, total_tokens=charged.tokens, cost_usd=charged.cost))
+    return inside.usage
+
+
+def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The function's arguments from the model's; raises ArgumentsRefused.
+
+    No text at all stands for no arguments, where the tool needs none.
+    """
+    schema, parameters = tool.parameters_schema, tool.parameters
+    adapter = adapter_for(schema) if parameters is None else parameters.adapter
+    try:
+        values = adapter.validate_json(text)
+    except ValidationError:
+        values = _read_leniently(tool, adapter, text)
+    return call_arguments(tool.signature if parameters is None else parameters.signature, values)
+
+
+def _read_leniently(tool: "Tool[..., Any]", adapter: TypeAdapter[Any], text: str) -> Any:
+    """The values of arguments that do not fit as they stand; raises ArgumentsRefused where they don't at all."""
+    schema = tool.parameters_schema
+    said = text.strip() not in ("", "null")  # some servers write null where there is nothing to be said
+    try:
+        strict = arguments_text(text if said or schema.get("required") else "{}")
+    except (ValueError, RecursionError) as error:
+        raise ArgumentsRefused(error, refused_json(error, text, expected(tool.wire_name, schema))) from error
+    try:
+        return adapter.validate_json(strict)
+    except ValidationError as error:
+        told = refused_values(error, schema.get("properties", {}), expected(tool.wire_name, schema))
+        raise ArgumentsRefused(error, told) from error
+
+
+def _ended(tool: "Tool[..., Any]", value: Any) -> ToolOutcome:
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError(f"the function of tool {tool.name!r} gave a coroutine; define it with `async def`")
+    marks = marks_of(tool.fn)
+    if marks is not None and marks.usage is not None:
+        used = Usage.of(marks.usage(value))
+        if used is not None:
+            charge(used.tokens_in, used.tokens_out, used.cost)
+    outcome = outcome_of(value)
+    return outcome if tool.truncate is None else truncated(outcome, tool.truncate)
+
+
+def _failed(tool: "Tool[..., Any]", error: Exception) -> ToolOutcome:
+    """What the model is told of an error; raises it where `catch` leaves it."""
+    raised = error.error if isinstance(error, ArgumentsRefused) else error
+    parts = leaves(raised)
+    for part in parts:
+        if ends_the_run(part):
+            raise part
+        if isinstance(part, ToolSignal):
+            return outcome_of_signal(part)
+    if not all(catches(tool.catch, part) for part in parts):
+        raise raised
+    told = ErrorModel.from_exception(raised)
+    if isinstance(error, ArgumentsRefused):
+        told = told.model_copy(update={"content": error.message})
+    if tool.truncate is not None:
+        return truncated(ToolOutcome.of_error(told.within(tool.truncate)), tool.truncate)
+    return ToolOutcome.of_error(told if tool.offload else told.within(MAX_OUTPUT))
+
+
+def marks_of(fn: Any) -> Any:
+    """What the engine's `@effect` has said of a function; None where it was not asked."""
+    while isinstance(fn, partial) and not hasattr(fn, "__refold_marks__"):
+        fn = fn.func
+    return getattr(fn, "__refold_marks__", None)

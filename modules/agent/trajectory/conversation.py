@@ -1,0 +1,168 @@
+"""The conversation that events tell of, in the order in which a model reads it."""
+
+from collections.abc import Iterable, Sequence
+
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall
+from ..chat.validation import INTERRUPTED, sanitize_orphan_tool_messages
+from ..events import (
+    AgentEnd,
+    AgentEvent,
+    AgentStart,
+    AgentStep,
+    CompactionEvent,
+    GenerationEnd,
+    GenerationStep,
+    ReactStep,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    ToolStep,
+)
+from ..reactions import Retry
+
+_THOUGHTS = ("reasoning_content", "thinking_blocks")
+_OF_A_TURN = (GenerationEnd, ToolStart, ToolEnd, ToolError)
+
+
+def conversation(events: Sequence[AgentEvent]) -> list[Message]:
+    """All messages: each goal where its run begins, each answer, then its results in the order of its calls.
+
+    Events come in another order: tools end before the step of the generation that called them is told, and hooks
+    react in between. What hooks add stands behind the results. A call that was cut off has a result that says so;
+    where a run has not ended, the calls of its last turn that have stand in an assistant's message of their own.
+    """
+    return _Reading(events).read()
+
+
+def context(events: Sequence[AgentEvent]) -> list[Message]:
+    """The messages that a model is sent next: the conversation, with summaries for what was summarised."""
+    return _Reading(events, shortened=True).read()
+
+
+def is_silent(message: Message) -> bool:
+    """Whether an assistant's message says nothing that a model could be sent back; some providers refuse those."""
+    said = message.body or message.tool_calls or any(message.metadata.get(name) for name in _THOUGHTS)
+    return message.role == "assistant" and not said
+
+
+class _Reading:
+    """Reads events one after another; `results`, their `calls` and `notes` wait for the generation they belong to."""
+
+    def __init__(self, events: Sequence[AgentEvent], *, shortened: bool = False) -> None:
+        self.events = events
+        self.shortened = shortened
+        self.chat: list[Message] = []
+        self.results: dict[str | int, Message] = {}
+        self.calls: dict[str | int, ToolCall] = {}
+        self.notes: list[Message] = []
+        self.goal: Message | None = None
+        self.open = False
+
+    def read(self) -> list[Message]:
+        for place, event in enumerate(self.events):
+            self._read(place, event)
+        self._flush()
+        return self.chat
+
+    def _read(self, place: int, event: AgentEvent) -> None:
+        match event:
+            case AgentStart():
+                self._flush()
+                self.goal = self._goal_of(place, event)
+                self.chat += [self.goal] if self.goal is not None else []
+            case AgentEnd():
+                self._flush()
+            case CompactionEvent():
+                self._compact(event)
+            case GenerationStep():
+                self._generation(event)
+            case ReactStep():
+                self._reaction(event)
+            case ToolStep():
+                self.open = True
+                self._hold(event.messages)
+                self.calls[event.tool_call.id] = event.tool_call
+            case _ if isinstance(event, _OF_A_TURN):
+                self.open = True
+            case AgentStep():
+                self._flush()
+                self.chat += self._without_goal(event.messages)
+            case _:
+                pass
+
+    def _goal_of(self, place: int, start: AgentStart) -> Message | None:
+        """The goal as a message: the one that the first steps have, or, if the run did not get so far, a new one."""
+        goal = start.inputs.get("goal")
+        if not isinstance(goal, str):
+            return None
+        for event in self.events[place + 1 :]:
+            if isinstance(event, AgentStart):
+                break
+            if isinstance(event, AgentStep) and not isinstance(event, GenerationEnd):
+                found = [m for m in event.messages if m.role == "user" and m.content == goal]
+                if found:
+                    return found[0]
+            if isinstance(event, GenerationStep):
+                break
+        metadata = start.params.get("message_metadata") or {}
+        told = {"agent": start.agent_name, "model": start.params.get("model")} if start.agent_name else {}
+        return Message("user", goal, metadata=metadata).meta(**told)
+
+    def _without_goal(self, messages: Iterable[Message]) -> list[Message]:
+        """The messages, but for the goal, which stands where its run begins."""
+        found = list(messages)
+        if self.goal is not None and self.goal in found:
+            found.remove(self.goal)
+            self.goal = None
+        return found
+
+    def _generation(self, step: GenerationStep) -> None:
+        calls = [call.id for message in step.messages for call in message.tool_calls or ()]
+        answers = {id_: self.results.pop(id_) for id_ in calls if id_ in self.results}
+        self._flush_results()
+        messages = self._without_goal(step.messages)
+        self.chat += [m for m in messages if not is_silent(m)] if self.shortened else messages
+        self.chat += answers.values()
+        self.chat += [Message("tool", INTERRUPTED, tool_call_id=id_) for id_ in calls if id_ not in answers]
+        self.goal = None
+        self._flush()
+
+    def _reaction(self, step: ReactStep) -> None:
+        messages = self._without_goal(step.messages)
+        others = [message for message in messages if message.role != "tool"]
+        self._hold(message for message in messages if message.role == "tool")
+        if self.shortened and isinstance(step.reaction, Retry) and step.reaction.messages is not None:
+            self._flush()
+            sent = sanitize_orphan_tool_messages(step.reaction.messages)
+            self.chat = [message for message in sent if message.role != "system"]
+        elif self.open:
+            self.notes += others
+        else:
+            self.chat += others
+
+    def _compact(self, event: CompactionEvent) -> None:
+        if not self.shortened or event.compaction_status != "completed" or event.summary is None:
+            return
+        if event.messages_before is not None and event.messages_after is not None:
+            cut = event.messages_before - event.messages_after + 1
+            self.chat = [event.summary, *self.chat[cut:]]
+
+    def _hold(self, results: Iterable[Message]) -> None:
+        for message in results:
+            key = message.tool_call_id if message.tool_call_id is not None else len(self.results)
+            self.results.pop(key, None)
+            self.results[key] = message
+
+    def _flush_results(self) -> None:
+        """Tells of the results that no generation has taken: it was cut off, and their steps know the calls."""
+        cut_off = [self.calls[id_] for id_ in self.results if id_ in self.calls]
+        self.chat += [Message("assistant", "", tool_calls=cut_off)] if cut_off else []
+        self.chat += self.results.values()
+        self.results, self.calls = {}, {}
+
+    def _flush(self) -> None:
+        self._flush_results()
+        self.chat += self.notes
+        self.notes = []
+        self.open = False

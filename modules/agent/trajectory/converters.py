@@ -1,0 +1,149 @@
+"""Trajectories in the forms of others: chats as OpenAI writes them, records for training, turns."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+
+from ..chat.messages import Message
+from ..chat.usage import Usage
+from ..events import AgentStep, GenerationEnd, GenerationStep
+from ..events.event_json import EventFormatError
+from ..events.model_name import model_of
+from .trajectory import Trajectory
+
+
+def trajectory_to_openai_format(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """The conversation as OpenAI-format messages, without the system's.
+
+    `content` is a text, `""` where there is none, or the list of parts where a message has images or audio.
+    """
+    return [_to_openai(message) for message in trajectory.messages]
+
+
+def trajectory_from_openai_format(
+    messages: Sequence[Mapping[str, Any]], message_class: type[Message] | None = None
+) -> Trajectory:
+    """A trajectory from OpenAI-format messages, with a step up to each assistant's message.
+
+    A step whose assistant message has a dict `usage` is a GenerationStep with that usage. A system's message stays a
+    message. `message_class` is a subclass of Message to make them of.
+
+    Raises ValueError for a document that is no message.
+    """
+    make = Message if message_class is None else message_class
+    if not (isinstance(make, type) and issubclass(make, Message)):
+        raise TypeError(f"message_class is Message, or a subclass of it; got {make!r}")
+    agent_id = uuid4()
+    trajectory = Trajectory(agent_id=agent_id)
+    waiting: list[Message] = []
+    for document in messages:
+        message = make.from_openai(document)
+        waiting.append(message)
+        if message.role == "assistant":
+            trajectory.add_event(_step(waiting, document, len(trajectory.events), agent_id))
+            waiting = []
+    if waiting:
+        trajectory.add_event(AgentStep(agent_id=agent_id, step=len(trajectory.events), messages=waiting))
+    return trajectory
+
+
+def trajectory_to_jsonl_record(
+    trajectory: Trajectory,
+    system_prompt: str | None = None,
+    tools: list[dict[str, Any]] | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A record for training: `messages`, and `tools` and `metadata` where they are given.
+
+    The messages begin with the system's, if they have one; else with `system_prompt`, or the trajectory's own.
+    """
+    messages = trajectory_to_openai_format(trajectory)
+    prompt = system_prompt if system_prompt is not None else trajectory.system_prompt
+    if prompt and not (messages and messages[0]["role"] == "system"):
+        messages = [{"role": "system", "content": prompt}, *messages]
+    record: dict[str, Any] = {"messages": messages}
+    if tools:
+        record["tools"] = tools
+    if metadata:
+        record["metadata"] = metadata
+    return record
+
+
+def trajectory_to_rows(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """A row for each message that a step brings, each once, with the step, its usage and what failed."""
+    return trajectory.trajectory_to_rows()
+
+
+def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
+    """The records of a file with a record a line; blank lines are left out.
+
+    Raises EventFormatError, a ValueError, with its number for a line that is no JSON object.
+    """
+    records = []
+    with Path(path).open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise EventFormatError("record", f"{path}, line {number}: {error}") from error
+            if not isinstance(record, dict):
+                problem = f"{path}, line {number}: a record is an object, got {type(record).__name__}"
+                raise EventFormatError("record", problem)
+            records.append(record)
+    return records
+
+
+def trajectory_to_turns(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """A dict for each answer of the model: what was said to it last, and what it said and used.
+
+    `user` is what a user has said since the answer before; None where only results of tools came in between.
+    """
+    turns: list[dict[str, Any]] = []
+    said: list[Message] = []
+    answers = {id(step.messages[-1]): step for step in trajectory.steps if _is_answer(step)}
+    for message in trajectory.messages:
+        step = answers.get(id(message))
+        if step is None:
+            said.append(message)
+            continue
+        turns.append(_turn(trajectory, step, said))
+        said = []
+    return turns
+
+
+def _is_answer(step: AgentStep) -> bool:
+    return not isinstance(step, GenerationEnd) and bool(step.messages) and step.messages[-1].role == "assistant"
+
+
+def _turn(trajectory: Trajectory, step: AgentStep, said: list[Message]) -> dict[str, Any]:
+    answer = step.messages[-1]
+    heard = [message.content for message in said if message.role == "user"]
+    return {
+        "session_id": str(trajectory.session_id),
+        "step": step.step,
+        "system": trajectory.system_prompt,
+        "user": heard[-1] if heard else None,
+        "assistant": answer.content,
+        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in answer.tool_calls or ()],
+        "usage_tokens": step.usage.total_tokens,
+        "agent": step.agent_name,
+        "model": model_of(step.generator) or answer.metadata.get("model"),
+    }
+
+
+def _to_openai(message: Message) -> dict[str, Any]:
+    document = message.to_openai()
+    shown = {"role": message.role, "content": document["content"] or ""}
+    return shown | {name: document[name] for name in ("tool_calls", "tool_call_id") if name in document}
+
+
+def _step(messages: list[Message], document: Mapping[str, Any], number: int, agent_id: UUID) -> AgentStep:
+    usage = document.get("usage")
+    if not isinstance(usage, Mapping):
+        return AgentStep(agent_id=agent_id, step=number, messages=messages)
+    return GenerationStep(agent_id=agent_id, step=number, messages=messages, usage=Usage.from_openai(usage))

@@ -1,0 +1,477 @@
+"""Events out of records: the one place that knows which records of a run tell of which events."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from uuid import UUID, uuid5
+
+from ....engine import ENDINGS, ActionResult, StopReason
+from ....traces import Record, Trace, TraceCorruptError, is_blob
+from ..chat.content import content_part
+from ..chat.json_forms import usage_from
+from ..chat.messages import Message
+from ..chat.tool_calls import ToolCall, ToolDefinition
+from ..events import (
+    AgentEnd,
+    AgentError,
+    AgentEvent,
+    AgentStalled,
+    AgentStart,
+    AgentStep,
+    CompactionEvent,
+    GenerationContent,
+    GenerationDelta,
+    GenerationEnd,
+    GenerationError,
+    GenerationRetry,
+    GenerationStart,
+    GenerationStep,
+    NamedGenerator,
+    ReactStep,
+    ToolEnd,
+    ToolError,
+    ToolStart,
+    ToolStep,
+    UserInputRequired,
+)
+from ..events.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
+from ..hooks.stop_reasons import agent_stop_reason
+from ..loop.dispatch import attach
+from ..loop.errors import recorded_error
+from ..loop.reduce import Consequences, consequences, error_of, turn_messages
+from ..loop.state import AgentFacts
+from ..loop.turn import Turn
+from ..modes import feedback_on
+from ..tools import ToolOutcome
+
+E = TypeVar("E", bound=AgentEvent)
+KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent, UserInputRequired)
+"""The events that a trajectory keeps; the others say what these say as well, for those who watch."""
+
+_PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)
+"""The events of every step whose values need no checking."""
+
+_DEFAULTS: dict[type[AgentEvent], list[tuple[str, Any, Any]]] = {}
+_NAMESPACE = UUID("0f3f7c0e-3a43-5f0b-9d38-6a2f6f0d4c11")
+Resolve = Callable[[Any], Any]
+
+
+class Projector:
+    """Feed it a run's records in their order; it gives the events that each tells of.
+
+    The results of calls come in the order of the calls: one that overtook another is held back. `generator` is put
+    into events where it is known, else the model's name is. `value` gives what a reference to a large value stands
+    for; without it, such results come with the commit. With `kept` only events that a trajectory keeps are made. With
+    `history`, the conversation that the run began with is told as a step before its start.
+    """
+
+    def __init__(
+        self, *, generator: Any = None, value: Resolve | None = None, kept: bool = False, history: bool = False
+    ) -> None:
+        self._given = generator
+        self._value = value
+        self._kept = kept
+        self._history = history
+        self._header: Record | None = None
+        self._facts: dict[str, Any] = {}
+        self._system: Message | None = None
+        self._chat: list[Message] = []
+        self._goal: list[Message] = []
+        """The goal, until a step has taken it along."""
+        self._tools: list[ToolDefinition] = []
+        self._mode: Any = "api"
+        self._error: Exception | str | None = None
+        self._incomplete: str | None = None
+        """Why the last answer is not a whole one."""
+        self._began = False
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forgets the step that was committed."""
+        self._turn: Turn | None = None
+        self._asked = False
+        self._started = False
+        self._calls: dict[int, str] = {}
+        """The calls under way: the action's id by the number of the intent."""
+        self._results: dict[str, ActionResult | None] = {}
+        self._outcomes: dict[int, ActionResult | None] = {}
+        self._shown = 0
+        """How many results have been told."""
+        self._ended_as: list[ToolOutcome] = []
+        self._answers: list[Message] = []
+        self._tellings: dict[int, tuple[str, str | None]] = {}
+        self._told: dict[tuple[str, str | None], Mapping[str, Any]] = {}
+        self._made: dict[tuple[str, str | None], AgentEvent] = {}
+
+    def doing(self) -> str:
+        """What is going on, for those who wait."""
+        if self._calls and self._turn is not None:
+            running = {*self._calls.values()}
+            names = dict.fromkeys(call.name for call in self._turn.calls if call.id in running)
+            return f"Running {', '.join(names)}..."
+        return "Waiting for the model..." if self._asked and self._turn is None else "Processing..."
+
+    @property
+    def context(self) -> list[Message]:
+        """The conversation as the model would be sent it next, without the system's message."""
+        return [*self._chat]
+
+    def feed(self, record: Record) -> list[AgentEvent]:
+        """The events that a record tells of, given those before it."""
+        self._time = record.at
+        handle = getattr(self, f"_on_{record.kind}", None)
+        return [] if handle is None else [event for event in handle(record) if event is not None]
+
+    # the run
+
+    def _on_header(self, record: Record) -> Iterator[AgentEvent | None]:
+        self._header = record
+        inputs = record["task"].get("inputs", {})
+        self._identify(inputs.get("agent_id"), record["run_id"])
+        return iter(())
+
+    def _identify(self, agent_id: str | None, run_id: str) -> None:
+        self._facts["agent_id"] = UUID(agent_id) if agent_id else uuid5(_NAMESPACE, run_id)
+
+    def _on_snapshot(self, record: Record) -> Iterator[AgentEvent | None]:
+        if self._began or "state" not in record.data:
+            return
+        self._began = True
+        assert self._header is not None
+        state = record["state"]
+        agent = AgentFacts.from_dict(state["agent"])
+        self._name, self._model = agent.name, agent.model
+        self._facts["agent_name"] = agent.name
+        self._identify(agent.agent_id, self._header["run_id"])
+        self._generator = self._given if self._given is not None else NamedGenerator(agent.model)
+        self._system = Message.from_dict(state["system"]) if state["system"] else None
+        self._chat = [Message.from_dict(message) for message in state["messages"]]
+        self._tools = [ToolDefinition.from_dict(tool) for tool in state["params"].get("tools") or ()]
+        self._mode, self._step = state["tool_mode"], state["current_step"] + 1
+        names = [tool.function.name for tool in self._tools]
+        params = start_params(agent, state["limit"], names, self._chat[-1] if self._chat else None)
+        inputs, before = {"goal": state["task"], **state["inputs"]}, self._chat[:-1]
+        if state["current_step"] == 0:
+            self._goal = [m.meta(agent=agent.name, model=agent.model) for m in self._chat[-1:]]
+        else:  # a fork: what it goes on from was said in another run
+            before, inputs = self._chat, state["inputs"]
+            parent = self._header["parent"] or {}
+            params["forked_from"] = {"run": parent.get("run"), "step": parent.get("step")}
+        if before and (self._history or state["current_step"]):
+            yield self._make(AgentStep, messages=[*before])
+        yield self._make(AgentStart, inputs=inputs, params=params)
+
+    def _on_wait(self, record: Record) -> Iterator[AgentEvent | None]:
+        for request in record["requests"]:
+            choices = (request.get("schema") or {}).get("enum")
+            options = [str(choice) for choice in choices] if choices else None
+            question = request.get("prompt") or ""
+            yield self._make(UserInputRequired, request_id=request["id"], question=question, options=options)
+
+    def _on_end(self, record: Record) -> Iterator[AgentEvent | None]:
+        if record["status"] == "waiting":
+            return
+        if not self._began:
+            assert self._header is not None
+            self._began = True
+            yield self._make(AgentStart, inputs={"goal": self._header["task"]["objective"]})
+        yield self._cut_off()
+        reason = record["stop_reason"]
+        stop = agent_stop_reason(reason, record["status"])
+        error = self._error
+        raised = record.get("error")
+        if raised and stop == "error":
+            error = recorded_error(raised["type"], raised["message"])
+            yield self._make(AgentError, error=error)
+        elif stop in ("error", "cancelled") and error is None:
+            error = "the run was cancelled" if stop == "cancelled" else ENDINGS[StopReason(reason)].meaning
+        yield self._make(AgentEnd, stop_reason=stop, error=error, incomplete=self._incomplete)
+
+    def _cut_off(self) -> AgentEvent | None:
+        """The generation of a turn that is not whole where the run ends; a commit tells it again."""
+        turn = self._turn
+        if turn is None or turn.message is None:
+            return None
+        facts = generation_facts(turn, self._step, self._name, self._model)
+        messages = [*self._goal, *facts.pop("messages")]
+        before = {**self._told}, {**self._made}
+        event = self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
+        self._told, self._made = before
+        return event
+
+    # asking the model
+
+    def _on_intent(self, record: Record) -> Iterator[AgentEvent | None]:
+        name = record["name"]
+        action = record.get("action")
+        if action is not None:
+            yield from self._start_tools()
+            self._calls[record.seq] = action
+        elif name == "hooks":
+            arguments = record["args"]
+            self._tellings[record.seq] = (arguments["event"], arguments.get("call"))
+        elif name == "generate" and record["phase"] == "decide" and "parent" not in record:
+            yield self._generation_started()
+
+    def _generation_started(self) -> AgentEvent | None:
+        if self._asked:
+            return None
+        self._asked = True
+        facts = {"generator": self._generator, "step": self._step}
+        return self._make(GenerationStart, **facts, messages=lambda: self._prompt())
+
+    def _prompt(self) -> list[Message]:
+        return [*([self._system] if self._system is not None else []), *self._chat]
+
+    def _on_event(self, record: Record) -> Iterator[AgentEvent | None]:
+        name, data = record["name"], record.get("data") or {}
+        if name == "generation_retry":
+            yield self._make(GenerationRetry, **data)
+        elif name == "compaction":
+            yield self._make(CompactionEvent, **data)
+        elif name == "hook_failed":
+            yield self._hook_failed(data["hook"], data["error"])
+
+    def _hook_failed(self, hook: str, error: Mapping[str, Any]) -> AgentEvent | None:
+        told = recorded_error(error["type"], f"the hook {hook!r} failed: {error.get('message', '')}")
+        return self._make(AgentError, error=told, status="running")
+
+    def _on_decide(self, record: Record) -> Iterator[AgentEvent | None]:
+        turn = self._turn = Turn.of_document(record["decision"])
+        if any(doc["event"] == "GenerationStart" for doc in turn.reactions):
+            yield self._generation_started()
+        if turn.compaction is not None:
+            self._chat[: turn.compaction.cut] = [turn.compaction.summary]
+        if turn.mode is not None:
+            self._mode = turn.mode
+        if turn.error is not None:
+            error = error_of(turn.error)
+            facts = {"generator": self._generator, "step": self._step, "error": error}
+            yield self._make(GenerationError, **facts, messages=lambda: self._prompt())
+        elif turn.message is not None and turn.message.content and not self._kept:
+            calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in turn.calls]
+            content = turn.message.content
+            yield self._make(GenerationContent, step=self._step, content=content, tool_calls=calls, extra=turn.extra)
+
+    def _on_piece(self, record: Record) -> Iterator[AgentEvent | None]:
+        """A piece of an answer, which a stream brings between its records; those of child runs are theirs."""
+        assert self._header is not None
+        if record["run_id"] == self._header["run_id"]:
+            yield self._make(GenerationDelta, step=self._step, **record["piece"])
+
+    # calling tools
+
+    def _start_tools(self) -> Iterator[AgentEvent | None]:
+        """All calls of an answer are told as soon as one of them starts."""
+        if self._started or self._turn is None:
+            return
+        self._started = True
+        for call in () if self._kept else self._turn.calls:
+            yield self._make(ToolStart, call.id, tool_call=call)
+
+    def _on_outcome(self, record: Record) -> Iterator[AgentEvent | None]:
+        telling = self._tellings.pop(record["intent"], None)
+        if telling is not None:
+            yield from self._heard(telling, record.get("result") or {})
+        action = self._calls.pop(record["intent"], None)
+        if action is None or record.get("cancelled"):
+            return
+        result = self._outcomes[record.seq] = self._result(action, record)
+        if result is not None:
+            self._results[action] = result
+            yield from self._end_tools()
+
+    def _result(self, action: str, record: Record) -> ActionResult | None:
+        """What came of a call; None where it is too large for its record, and cannot be looked up."""
+        error = record.get("error")
+        if error is not None:
+            return ActionResult(action, "", None, error["message"] or error["type"], error["type"])
+        result = record.get("result")
+        if is_blob(result):
+            if self._value is None:
+                return None
+            result = self._value(result)
+        return ActionResult(action, "", result)
+
+    def _end_tools(self) -> Iterator[AgentEvent | None]:
+        """Tells of the results that no call before them is still waited for."""
+        assert self._turn is not None
+        while self._shown < len(self._turn.calls):
+            call = self._turn.calls[self._shown]
+            result = self._results.get(call.id)
+            if result is None:
+                return
+            self._shown += 1
+            yield from self._ended(call, result)
+
+    def _ended(self, call: ToolCall, result: ActionResult) -> Iterator[AgentEvent | None]:
+        outcome = ToolOutcome.of_result(result)
+        message = outcome.message(call.id)
+        self._ended_as.append(outcome)
+        self._answers.append(message)
+        if not result.ok:
+            error = recorded_error(result.error_type or "Exception", result.error or "")
+            yield self._make(ToolError, call.id, tool_call=call, error=error)
+        elif DENIED_MARK not in outcome.metadata and not self._kept:
+            yield self._make(ToolEnd, call.id, **tool_end_facts(call, outcome, message))
+        yield self._make(ToolStep, call.id, **tool_step_facts(call, outcome, message, self._step))
+
+    # the end of a step
+
+    def _on_commit(self, record: Record) -> Iterator[AgentEvent | None]:
+        turn = self._turn
+        if turn is None:
+            self._reset()
+            self._step += 1
+            return
+        observation = record.get("observation") or {}
+        results = [self._observed(turn, i, doc, record) for i, doc in enumerate(observation.get("results", ()))]
+        value = observation.get("value") or {}
+        yield from self._start_tools()
+        self._results |= {result.id: result for result in results}
+        yield from self._end_tools()
+        new = turn_messages(turn, self._answers, self._mode, self._tools)
+        found = consequences(turn, self._ended_as, value, lambda: [*self._chat, *new])
+        self._error = error_of(found.error) if found.error is not None else None
+        yield from self._generation_ended(turn)
+        if turn.problems:
+            yield self._make(AgentStep, step=self._step, messages=[feedback_on(self._mode, turn.problems, self._tools)])
+        if value.get("stalled"):
+            yield self._make(AgentStalled)
+        yield from self._reacted(turn, found)
+        if value.get("used"):
+            yield self._make(AgentStep, step=self._step, usage=usage_from(value["used"]))
+        self._commit_chat(found, new)
+        self._reset()
+        self._step += 1
+
+    def _observed(self, turn: Turn, place: int, doc: Any, record: Record) -> ActionResult:
+        """A result as the commit has it: by the number of its outcome, or itself."""
+        call = turn.calls[place]
+        if not isinstance(doc, int):
+            error = doc.get("error")
+            return ActionResult(call.id, call.name, doc.get("output"), error, doc.get("error_type"))
+        known = self._outcomes.get(doc) or self._results.get(call.id)
+        if known is not None:
+            return known
+        answer = next(
+            op["value"]
+            for op in record["patch"]
+            if op["path"].startswith("/messages/")
+            and isinstance(op.get("value"), dict)
+            and op["value"].get("tool_call_id") == call.id
+        )
+        body = answer["body"] if isinstance(answer["body"], str) else [content_part(part) for part in answer["body"]]
+        return ActionResult(call.id, call.name, ToolOutcome(body, metadata=answer["metadata"]).to_dict())
+
+    def _generation_ended(self, turn: Turn) -> Iterator[AgentEvent | None]:
+        if turn.message is None:
+            return
+        facts = generation_facts(turn, self._step, self._name, self._model)
+        self._incomplete = facts["incomplete"]
+        yield self._make(GenerationEnd, **facts, generator=self._generator)
+        messages = [*self._take_goal(), *facts.pop("messages")]
+        yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
+
+    def _reacted(self, turn: Turn, found: Consequences) -> Iterator[AgentEvent | None]:
+        beside = turn.used if turn.message is None else None
+        error = None if turn.error is None else error_of(turn.error)
+        for reacted, added in found.reactions:
+            facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": beside, "error": error}
+            yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)
+            beside = error = None
+        if beside is not None:  # nobody reacted: the run ends, and what was used in vain counts all the same
+            facts = {"generator": self._generator, "step": self._step, "usage": beside, "error": error}
+            yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
+
+    def _commit_chat(self, found: Consequences, new: Sequence[Message]) -> None:
+        if found.replaced is None:
+            self._chat += [*new, *found.added]
+            return
+        self._system = next((m for m in found.replaced if m.role == "system"), None)
+        self._chat = found.next_chat()
+
+    def _take_goal(self) -> list[Message]:
+        goal, self._goal = self._goal, []
+        return goal
+
+    # making events
+
+    def _make(self, cls: type[E], call: str | None = None, /, **values: Any) -> E | None:
+        """An event of this time and agent, with what hooks have attached to it."""
+        if self._kept and not issubclass(cls, KEPT):
+            return None
+        if callable(values.get("messages")):
+            values["messages"] = values["messages"]()
+        values |= {"timestamp": datetime.fromtimestamp(self._time, UTC), **self._facts}
+        event = made(cls, values) if cls in _PLAIN and not values.get("extra") else cls(**values)
+        key = (cls.__name__, call)
+        self._made[key] = event
+        if key in self._told:
+            attach(event, self._told.pop(key))
+        return event
+
+    def _heard(self, key: tuple[str, str | None], told: Mapping[str, Any]) -> Iterator[AgentEvent | None]:
+        """Attaches what hooks have said of an event, and tells of those that failed."""
+        for answer in told.get("hooks", ()):
+            if "error" in answer:
+                yield self._hook_failed(answer["hook"], answer["error"])
+        if key in self._made:
+            attach(self._made[key], told)
+        elif told:
+            self._told[key] = told
+
+
+def made(cls: type[E], values: dict[str, Any]) -> E:
+    """An event of values that are known to be good; checking them takes as long as all the rest of a step's events."""
+    defaults = _DEFAULTS.get(cls)
+    if defaults is None:
+        fields = cls.model_fields.items()
+        defaults = _DEFAULTS[cls] = [(name, field.default, field.default_factory) for name, field in fields]
+    members: dict[str, Any] = {}
+    for name, default, factory in defaults:
+        if name in values:
+            members[name] = values[name]
+        else:
+            members[name] = default if factory is None else factory()
+    event = cls.__new__(cls)
+    for slot, value in (("dict__", members), ("pydantic_fields_set__", set(values)), ("pydantic_extra__", None)):
+        object.__setattr__(event, f"__{slot}", value)
+    object.__setattr__(event, "__pydantic_private__", None)
+    return event
+
+
+def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> list[AgentEvent]:
+    """The events that a trajectory keeps of a run's trace; of a run that was resumed, only its last end.
+
+    With `history`, the conversation that the run began with is a step before them.
+    """
+    kept = Kept(generator, value=trace.value, history=history)
+    for record in trace.records:
+        kept.feed(record)
+    return kept.events
+
+
+_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, StopIteration, TypeError, ValueError)
+"""What reading members of another form than an Agent writes raises; a time beyond the clock's years among them."""
+
+
+class Kept:
+    """The events that a trajectory keeps of a run, collected record by record; see `events_of`."""
+
+    def __init__(self, generator: Any = None, *, value: Resolve | None = None, history: bool = True) -> None:
+        self.events: list[AgentEvent] = []
+        self._projector = Projector(generator=generator, value=value, kept=True, history=history)
+        self._ending: list[AgentEvent] = []
+
+    def feed(self, record: Record) -> None:
+        """Takes the next record."""
+        if record.kind == "resume":
+            self.events = [event for event in self.events if not any(event is last for last in self._ending)]
+        try:
+            found = self._projector.feed(record)
+        except _UNFIT as error:  # the trace may be a stranger's, and say anything in the members that are the module's
+            reason = f"the {record.kind} record tells of nothing that an Agent does: {type(error).__name__}: {error}"
+            raise TraceCorruptError(reason[:300], record.seq + 1, path=record.path) from error
+        self._ending = found if record.kind == "end" else self._ending
+        self.events += found

@@ -1,0 +1,301 @@
+"""The Trajectory: what one agent has done, as the events of its runs in a row."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+from uuid import UUID, uuid4, uuid5
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, PrivateAttr, ValidationError
+
+from ....engine import EngineUsageError, RunError, RunNotCompletedError, RunStatus, WaitRequest
+from ....traces import Trace, TraceError
+from ..chat.json_forms import usage_from
+from ..chat.messages import Message
+from ..chat.usage import Usage
+from ..events import (
+    AgentEnd,
+    AgentEvent,
+    AgentStart,
+    AgentStep,
+    AgentStopReason,
+    GenerationStep,
+    MetricSeries,
+    ReactStep,
+    event_from_dict,
+    event_to_dict,
+    steps_among,
+)
+from ..events.event_json import EventFormatError
+from ..loop.run_standing import RunStanding, answer_of, end_of, standing_of, told_error, told_status
+from ..reactions import Reaction
+from ..tools.truncation import cut_middle
+from .conversation import context, conversation
+from .projector import events_of
+from .tables import rows_of, summary_of
+
+_NOTHING = usage_from(None)
+E = TypeVar("E", bound=AgentEvent)
+
+_NAMESPACE = UUID("7c2b1f0a-58d4-5e0f-8a7b-2f6b9c1d3e55")
+
+
+def _events(given: Any) -> list[AgentEvent]:
+    return [event if isinstance(event, AgentEvent) else event_from_dict(event) for event in given]
+
+
+def _short(text: str) -> str:
+    return cut_middle(" ".join(text.split()), 60)
+
+
+class Trajectory(BaseModel):
+    """The steps of an agent in their order, with the start and the end of each run; several turns follow one another.
+
+    What else a stream tells (that a tool has started, that a model has answered) says nothing that the steps do not
+    say; it is left out, so that a trajectory does not weigh twice what the conversation does.
+
+    A trajectory is a projection of the traces of its runs, and its own record once it is saved:
+    `from_dict(t.to_dict())` equals `t` and can be continued. `trace` leads to the trace of the last run, where there
+    is one. How the last run went is told by `status`, `stop_reason`, `answer`, `waiting` and `error`.
+
+    Attributes:
+        session_id: its own id.
+        agent_id: the agent's.
+        system_prompt: the instructions that the model was given.
+        events: what happened.
+        last_run: how the last run stands, where its trace said so; `status`, `waiting` and `error` read it.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    session_id: UUID = Field(default_factory=uuid4)
+    agent_id: UUID | None = None
+    system_prompt: str | None = None
+    events: Annotated[
+        list[AgentEvent],
+        PlainValidator(_events),
+        PlainSerializer(lambda events: [event_to_dict(event) for event in events], when_used="json"),
+    ] = Field(default_factory=list)
+
+    last_run: Annotated[
+        RunStanding | None,
+        PlainValidator(standing_of),
+        PlainSerializer(lambda run: None if run is None else run.to_dict(), when_used="json"),
+    ] = None
+
+    _trace: Trace | None = PrivateAttr(default=None)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the last run.
+
+        Raises EngineUsageError where there is none: the trajectory was made by hand or loaded, or nothing has run yet.
+        """
+        if self._trace is None:
+            raise EngineUsageError(
+                "this trajectory has no trace: it was made by hand or loaded, or nothing has run yet; "
+                "trace_or_none is None then"
+            )
+        return self._trace
+
+    @trace.setter
+    def trace(self, trace: Trace | None) -> None:
+        self._trace = trace
+
+    @property
+    def trace_or_none(self) -> Trace | None:
+        """The trace of the last run; None where the trajectory was made by hand, or loaded."""
+        return self._trace
+
+    @property
+    def status(self) -> RunStatus | None:
+        """How the last run stands: completed, stopped, waiting, failed, cancelled or interrupted; None while it runs.
+
+        Of a trajectory without a trace, such as one made by hand, its AgentEnd tells; None where it has none.
+        """
+        return self.last_run.status if self.last_run is not None else told_status(self.events)
+
+    @property
+    def stop_reason(self) -> AgentStopReason | None:
+        """Why the last run ended, as its AgentEnd says; None where it has not ended."""
+        end = end_of(self.events)
+        return None if end is None else end.stop_reason
+
+    @property
+    def waiting(self) -> list[WaitRequest]:
+        """The requests that the last run waits for: `agent.resume(trajectory.trace, value)` answers them."""
+        return [] if self.last_run is None else list(self.last_run.waiting)
+
+    @property
+    def answer(self) -> str | None:
+        """The text that the model ended the last run with.
+
+        None where there is none: the run waits, failed or was cancelled, or its last message is a goal, a hook's or a
+        tool's result. An answer that is not whole is told by `incomplete`.
+        """
+        return answer_of(self.events, self.status)
+
+    @property
+    def error(self) -> RunError | None:
+        """What the last run failed for; None where it did not fail."""
+        if self.status is not RunStatus.failed:
+            return None
+        raised = self.last_run.error if self.last_run is not None else None
+        return raised or told_error(self.events)
+
+    @property
+    def reaction(self) -> Reaction | None:
+        """The reaction of a hook that the last step is; None where that is another step."""
+        last = self.steps[-1] if self.steps else None
+        return last.reaction if isinstance(last, ReactStep) else None
+
+    def raise_for_status(self) -> Self:
+        """Return the trajectory, whose last run has completed.
+
+        Raises:
+            RunNotCompletedError: the last run failed, stopped, waits or was cancelled, or there is none; the message
+                says why, and `result` is the trajectory.
+        """
+        if self.status is not RunStatus.completed:
+            raise RunNotCompletedError(self._told(), self)
+        return self
+
+    def _told(self) -> str:
+        """How the last run stands, in a line."""
+        trace = self._trace
+        run = f"run {trace.run_id}" if trace is not None else f"the last run of trajectory {self.session_id}"
+        if self.status is None:
+            return f"{run} has not ended" if self.events else f"{run}: nothing has run yet"
+        why = str(self.error or self.stop_reason or "")
+        if self.waiting:
+            why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
+        where = f"; trace {trace.path}" if trace is not None and trace.path is not None else ""
+        return f"{run} {self.status}{f': {why}' if why else ''}{where}"
+
+    def follow(self, trace: Trace | None) -> None:
+        """Takes over how the run of a trace stands; None where a run begins, whose trace is not there yet."""
+        self.last_run = None if trace is None else RunStanding.of(trace)
+        self._trace = self._trace if trace is None else trace
+
+    @property
+    def steps(self) -> list[AgentStep]:
+        """The events that are steps, each generation once: as a GenerationStep, and not as its GenerationEnd too."""
+        return steps_among(self.events)
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why the last answer is not a whole one, though nothing failed: "length", "refusal", ...; see `Incomplete`."""
+        last = next((event for event in reversed(self.events) if isinstance(event, GenerationStep)), None)
+        return None if last is None else last.incomplete
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation without the system's message, as a valid chat: each call is followed by its result."""
+        return conversation(self.events)
+
+    @property
+    def context(self) -> list[Message]:
+        """What a model is sent of it next: as `messages`, but with a summary for what was summarised."""
+        return context(self.events)
+
+    @property
+    def usage(self) -> Usage:
+        """What all steps have used together; its cost is None where a price is not known."""
+        return Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
+
+    @property
+    def metrics(self) -> dict[str, MetricSeries]:
+        """The numbers that hooks and scorers have attached to events, by name."""
+        found: dict[str, MetricSeries] = {}
+        for event in self.events:
+            for name, series in event.metrics.items():
+                found.setdefault(name, MetricSeries()).points.extend(series.points)
+        return found
+
+    def add_event(self, event: AgentEvent) -> None:
+        """Adds an event or step; the start or end of a run says anew how the last run stands."""
+        self.events.append(event)
+        if isinstance(event, AgentStart | AgentEnd):
+            self.last_run = None
+
+    def get_events_by_type(self, event_type: type[E]) -> list[E]:
+        """The events of this class, and of those that derive from it."""
+        return [event for event in self.events if isinstance(event, event_type)]
+
+    def get_summary(self) -> dict[str, Any]:
+        """What it came to, as JSON: how it ended, how many steps, generations and calls it took, what it used."""
+        return summary_of(self.events, self.usage, str(self.session_id))
+
+    def trajectory_to_rows(self) -> list[dict[str, Any]]:
+        """A row for each message, with the step that brought it, as for a table."""
+        return rows_of(self.events, str(self.session_id))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trajectory as JSON; `from_dict` gives an equal one back."""
+        document = {
+            "session_id": str(self.session_id),
+            "agent_id": None if self.agent_id is None else str(self.agent_id),
+            "system_prompt": self.system_prompt,
+            "events": [event_to_dict(event) for event in self.events],
+        }
+        return document if self.last_run is None else {**document, "last_run": self.last_run.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Trajectory":
+        """The trajectory that `to_dict` gave; what a document lacks is as in a new one.
+
+        Raises EventFormatError for an event that does not fit its class, and for what is no trajectory at all.
+        """
+        if not isinstance(data, Mapping):
+            raise EventFormatError("trajectory", f"it is an object, got {type(data).__name__}")
+        known = {name: data[name] for name in cls.model_fields if data.get(name) is not None}
+        try:
+            return cls(**known)
+        except (ValidationError, AttributeError, LookupError, TypeError) as error:
+            raise EventFormatError("trajectory", str(error)) from error
+
+    @classmethod
+    def of(cls, trace: Trace | str | Path) -> "Trajectory":
+        """The trajectory that a run's trace tells of, whether it has ended or not."""
+        trace = trace if isinstance(trace, Trace) else Trace.load(trace)
+        events = events_of(trace)
+        state = trace.first_state or {}
+        try:
+            agent, system = state.get("agent") or {}, state.get("system") or {}
+            made = cls(
+                session_id=agent.get("session_id") or uuid5(_NAMESPACE, trace.run_id),
+                agent_id=agent.get("agent_id"),
+                system_prompt=system.get("body"),
+            )
+        except (AttributeError, ValueError) as error:
+            raise TraceError(f"the state that run {trace.run_id} began with is not an Agent's: {error}") from error
+        made.events = events
+        made.follow(trace)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trajectory):
+            return NotImplemented
+        return self is other or self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Trajectory":
+        """A trajectory of its own, which leads to the same trace; generators stand as the names of their models."""
+        copy = self.from_dict(self.to_dict())
+        copy.trace = self.trace_or_none
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is saved: without the trace."""
+        return type(self).from_dict, (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        said = {"status": str(self.status or "none"), "stop_reason": self.stop_reason}
+        if self.waiting:
+            said["waiting"] = "; ".join(_short(request.prompt or request.kind) for request in self.waiting)
+        said["answer"] = None if self.answer is None else repr(_short(self.answer))
+        said["error"] = None if self.error is None else repr(_short(str(self.error)))
+        told = "".join(f"{name}={value}, " for name, value in said.items() if value is not None)
+        return f"Trajectory({told}steps={len(self.steps)}, session_id={str(self.session_id)!r})"
+
+    __str__ = __repr__

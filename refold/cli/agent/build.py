@@ -1,0 +1,214 @@
+"""Makes the Agent of a config: its model, its tools, and where these work."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from ...errors import RefoldError
+from ...modules.agent import (
+    Agent,
+    GenerateParams,
+    Generation,
+    Generator,
+    LiteLLMGenerator,
+    Message,
+    ScriptedGenerator,
+    get_generator,
+)
+from ...modules.agent.generators import Capabilities
+from ...modules.agent.subagent import SubAgentToolset
+from ..errors import InputError, one_line
+from ..input.importing import thing_at
+from .config import AgentConfig
+from .tools import capability_at, mcp_servers, skills_in, standard_tools, tool_at
+
+if TYPE_CHECKING:
+    from ...modules.policies import SessionPolicy
+
+STEPS = 1_000_000
+"""The Agent's own limit: none to speak of, as the budget's can be raised when a run is resumed."""
+_FILES = ("scripted", "cassette")
+
+
+@dataclass(frozen=True)
+class Made:
+    """An Agent, and the config that it is made of."""
+
+    agent: Agent
+    config: AgentConfig
+
+    @property
+    def is_scripted(self) -> bool:
+        """Whether a script answers, and no model."""
+        return self.agent.model is not None and isinstance(self.agent.generator, ScriptedGenerator)
+
+    @contextmanager
+    def scene(self) -> Iterator[None]:
+        """Where its tools work, while the block lasts; raises InputError where there is no such place."""
+        folder = self.config.path(self.config.workspace)
+        if self.config.sandbox is None and folder == Path.cwd():
+            yield  # what the tools do anyway; loading all of them takes a while
+            return
+        from ...modules.tools import SandboxUnavailableError, use_sandbox, use_workspace
+
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(use_workspace(folder))
+                if self.config.sandbox is not None:
+                    stack.enter_context(use_sandbox(self.config.sandbox))
+            except (OSError, SandboxUnavailableError) as error:
+                raise InputError(one_line(str(error))) from error
+            yield
+
+
+def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = None, toolbox: bool = False) -> Made:
+    """The Agent of a config; raises InputError where something it names is not there.
+
+    With `recorded` it is one to verify a trace with: neither model nor servers are needed, as nobody asks them.
+    For a `toolbox` no model is needed either: its tools are looked at, and it is not run.
+    """
+    if (config.module or config.tools) and config.is_elsewhere and config.folder not in sys.path:
+        sys.path.append(config.folder)  # what it names was found there
+    given: dict[str, Any] = {}
+    if recorded is not None:
+        given["model"] = recorded
+    elif config.model is not None:
+        given["model"] = _model(config)
+    for name in ("name", "instructions", "tool_mode"):
+        if getattr(config, name) is not None:
+            given[name] = getattr(config, name)
+    tools = _tools(config, why, live=recorded is None)
+    try:
+        if config.module is not None:
+            base = agent_at(config.module, why)
+            agent = base.with_(**given, tools=[*base.tools, *tools])
+        else:
+            agent = Agent(**{"name": "agent", "max_steps": STEPS, **given, "tools": tools})
+        agent = _equipped(agent, config)
+        if agent.model is None and toolbox:
+            agent.model = Recorded("none")
+        if agent.model is None:
+            raise InputError(
+                "say which model is to answer: --model openai/gpt-4o, --model ollama_chat/qwen3, or --model "
+                "scripted:FILE for a script of answers; REFOLD_MODEL is the default"
+            )
+        agent.module()  # two tools of one name are told here
+    except (ValidationError, ValueError, TypeError) as error:
+        raise InputError(problem(error)) from error
+    return Made(agent, config)
+
+
+def agent_at(path: str, why: str = "") -> Agent:
+    """The Agent at MODULE:NAME, or that a function or class there gives; raises InputError for anything else."""
+    found = thing_at(path, why)
+    if not isinstance(found, Agent):
+        raise InputError(f"{path} is no Agent{why}, nor a function that gives one, but a {type(found).__name__}")
+    return found
+
+
+class Recorded:
+    """Stands for the model of a run that is verified: its name, and no answers, as these are in the trace."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
+        """Raises: whoever verifies a trace asks no model."""
+        raise RefoldError(f"{self.model} is asked, though a trace is verified")
+
+
+class DescribedRecorded(Recorded):
+    """The same, for a model that says what it can do; what it said is in the trace too."""
+
+    async def capabilities(self) -> Capabilities:
+        """Raises, as `generate` does."""
+        raise RefoldError(f"{self.model} is asked, though a trace is verified")
+
+
+def _model(config: AgentConfig) -> Generator:
+    assert config.model is not None
+    provider, mark, rest = config.model.partition(
+        "!" if config.model.startswith(tuple(f"{f}!" for f in _FILES)) else ":"
+    )
+    identifier = config.model
+    if provider in _FILES and mark and config.is_elsewhere:
+        identifier = f"{provider}{mark}{config.path(rest)}"
+    params = GenerateParams(api_base=config.api_base) if config.api_base is not None else None
+    try:
+        generator = get_generator(identifier, params=params)
+        if _wants_any_key(generator, identifier):
+            generator = get_generator(f"{identifier},api_key=unused", params=params)
+    except OSError as error:
+        raise InputError(
+            f"{error.filename}: {error.strerror}; --model {provider}:FILE reads its answers there"
+        ) from error
+    except ValueError as error:
+        raise InputError(one_line(str(error))) from error
+    if isinstance(generator, ScriptedGenerator) and generator.model == f"scripted:{config.path(rest)}":
+        generator.model = f"scripted:{rest}"
+    if isinstance(generator, LiteLLMGenerator) and find_spec("litellm") is None:
+        raise InputError("litellm, which asks models, is not installed: pip install 'refold[agent]'")
+    return generator
+
+
+def _wants_any_key(generator: Generator, identifier: str) -> bool:
+    """Whether it asks a server of one's own, which takes any key, where litellm would not go on without one."""
+    if not isinstance(generator, LiteLLMGenerator) or not generator.model.startswith("openai/"):
+        return False
+    return bool(generator.params.api_base) and ",api_key=" not in identifier and not os.environ.get("OPENAI_API_KEY")
+
+
+def _equipped(agent: Agent, config: AgentConfig) -> Agent:
+    """The agent with skills, capabilities and a policy; what capabilities define can be named as the policy."""
+    folder = Path(config.folder)
+    if config.skills:
+        from ...modules.skills import attach_skills
+
+        attach_skills(agent, skills_in([folder / each for each in config.skills]))
+    capabilities = [capability_at(each, folder) for each in config.capabilities]
+    if config.as_agent is not None and not any(config.as_agent in each.agents for each in capabilities):
+        there = ", ".join(name for each in capabilities for name in each.agents)
+        told = f"; there are {there}" if there else ""
+        raise InputError(f"no --capability has an agent {config.as_agent!r}{told}")
+    for each in capabilities:
+        agent = each.apply(agent, as_agent=config.as_agent if config.as_agent in each.agents else None)
+    if config.policy is not None:
+        agent.policy = policy_of(config.policy)
+    if config.subagents:
+        agent.tools = [*agent.tools, SubAgentToolset(parent_agent=agent)]
+    return agent
+
+
+def policy_of(text: str) -> "SessionPolicy":
+    """The policy of a text; raises InputError where there is none of that name, or it has no such settings."""
+    from ...modules.policies import policy_from_text
+
+    try:
+        return policy_from_text(text)
+    except (ValidationError, ValueError, TypeError) as error:
+        raise InputError(problem(error)) from error
+
+
+def problem(error: Exception) -> str:
+    """What is wrong with something that was given, in a line: of pydantic's errors the messages alone."""
+    if not isinstance(error, ValidationError):
+        return one_line(str(error))
+    told = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    return one_line(f"{error.title}: {'; '.join(told)}").replace("Value error, ", "")
+
+
+def _tools(config: AgentConfig, why: str, *, live: bool) -> list[Any]:
+    tools = [tool for path in config.tools for tool in tool_at(path, why)]
+    tools += standard_tools(config.standard)
+    if config.mcp:
+        if live and find_spec("mcp") is None:
+            raise InputError("MCP needs the package mcp, which is not installed: pip install 'refold[agent]'")
+        tools.append(mcp_servers(config.mcp, Path(config.folder)))
+    return tools

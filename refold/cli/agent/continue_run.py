@@ -1,0 +1,87 @@
+"""What `refold resume` and `refold fork` do with a run of an Agent: its tools are entered, and it is shown."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...engine import RuntimeBudget
+from ...modules.agent import Agent, Trajectory
+from ...traces import Trace
+from ..commands.fork import Fork
+from ..commands.resume import NOTHING_SAID, Resume
+from ..commands.run import Manner, hushed
+from ..errors import INTERRUPTED
+from ..render.output import console
+from .build import Made
+from .goal import introduce, tell_turn
+from .session import Session, Turn
+from .view import AgentView
+
+
+def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget | None, manner: Manner) -> int:
+    """Goes on with a run; what it waits for is asked at the terminal, if it is not given. Gives the exit code."""
+    request = wanted.request if wanted.value is not NOTHING_SAID else None
+
+    async def work(agent: Agent) -> Trajectory:
+        given: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}
+        return await agent.resume(path, wanted.value, **given)
+
+    options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}
+    earlier = Trace.load(path).records
+    only = wanted.request if request is None else None
+    return _shown(made, work, earlier, manner, options, wanted.module, only)
+
+
+def fork_agent(made: Made, trace: Trace, home: Path, wanted: Fork, budget: RuntimeBudget | None, manner: Manner) -> int:
+    """Runs on from a state of a run, in a trace of its own; gives the exit code."""
+
+    async def work(agent: Agent) -> Trajectory:
+        return await agent.fork(
+            trace, wanted.at, wanted.edit or None, reuse_effects=wanted.reuse_effects, budget=budget
+        )
+
+    options = {
+        "durability": wanted.durability,
+        "workspace": made.config.path(made.config.workspace),
+        "traces": home,
+    }
+    return _shown(made, work, (), manner, options, wanted.module)
+
+
+def _shown(
+    made: Made,
+    work: Any,
+    earlier: Any,
+    manner: Manner,
+    options: dict[str, Any],
+    module: str | None,
+    only: str | None = None,
+) -> int:
+    asks = False if manner.mute else None
+    with hushed(manner), Session(made, asks=asks, only=only) as session:
+        view = None
+        if not manner.mute:
+            introduce(made)
+            view = AgentView(console(), earlier, session.asks)
+        try:
+            turn = settled(session, session.turn(work, view, **options), **options)
+        except KeyboardInterrupt:
+            print()
+            return INTERRUPTED
+    turn.summary.under(module)
+    tell_turn(turn, manner)
+    return turn.code
+
+
+def settled(session: Session, turn: Turn, **options: Any) -> Turn:
+    """Asks again what the person has answered in a way that was refused, such as a result that a tool cannot give."""
+    while turn.summary.trace is not None and session.answered & {str(each["id"]) for each in turn.summary.waiting}:
+        path = turn.summary.trace
+        session.answered.clear()
+        view = AgentView(console(), Trace.load(path).records, session.asks)
+        turn = session.turn(partial(_resumed, path=path), view, **options)
+    return turn
+
+
+async def _resumed(agent: Agent, path: Path) -> Trajectory:
+    return await agent.resume(path)

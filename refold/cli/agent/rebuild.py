@@ -1,0 +1,97 @@
+"""Makes the Agent of a trace again: from what `refold agent` wrote there, or from where `--module` says that it is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...modules.agent import Agent, AgentLoop, Tool
+from ...modules.agent.loop.state import AgentState
+from ...modules.mcp import MCPServers
+from ...traces import Trace
+from ..errors import InputError
+from ..input.consent import Row, agent_rows, check_sources
+from .build import DescribedRecorded, Made, Recorded, make
+from .config import KEY, AgentConfig
+
+_WHY = " (the trace names it)"
+
+
+def recalled(
+    trace: Trace,
+    module: str | None,
+    found: Any = None,
+    workspace: Path | None = None,
+    *,
+    trusted: Sequence[Path],
+    verifying: bool = False,
+    before: Callable[[Sequence[Row]], None] | None = None,
+) -> Made:
+    """The Agent that a trace is of: `found` at `module`, else made again as the trace says, of what is in `trusted`.
+
+    To verify a trace, no model and no server is needed. `before` is shown what it is made of, before anything of that
+    is loaded. Raises InputError where the Agent cannot be made again.
+    """
+    if module is not None:
+        agent: Agent = found
+        if verifying:
+            agent = agent.with_(tools=with_recorded(agent, trace), model=agent.model or _model_of(trace))
+        return _placed(Made(agent, AgentConfig(module=module)), workspace)
+    header = trace.header
+    doc = (header["task"].get("metadata") or {}).get(KEY)
+    if header["module"] != f"{AgentLoop.__module__}:{AgentLoop.__qualname__}" or not isinstance(doc, Mapping):
+        parent = header.get("parent")
+        if isinstance(parent, Mapping) and "call" in parent:
+            raise InputError(f"{header['run_id']} is a sub-agent's run, part of {parent['run']}: name that one")
+        raise InputError(
+            f"the run {header['run_id']} is one of an Agent that was made in Python; say where that Agent is, or a "
+            "function that gives it: --module mymodule:agent"
+        )
+    recorded = _model_of(trace) if verifying else None
+    config = AgentConfig.from_dict(doc, _WHY)
+    check_sources(config, trusted)
+    if before is not None:
+        before(agent_rows(config))
+    again = make(config, _WHY, recorded=recorded)
+    if verifying:
+        again.agent.tools = with_recorded(again.agent, trace)
+    return _placed(again, workspace)
+
+
+def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
+    """The agent's tools in the order in which the trace has them, with those that servers had as they were told then.
+
+    What a server offers is found out when it is connected; who verifies a trace connects to nothing.
+    """
+    if not any(isinstance(item, MCPServers) for item in agent.tools):
+        return agent.tools
+    own = {tool.wire_name: tool for tool in agent.all_tools}
+    state = recorded_state(trace)
+    found: dict[str, Tool[..., Any]] = {}
+    for offered in (state.params.tools or ()) if state is not None else ():
+        function = offered.function.to_dict()
+        name = function["name"]
+        if name in own:
+            found[name] = own.pop(name)
+            continue
+        description, schema = function.get("description") or "", function.get("parameters") or {}
+        found[name] = Tool(name=name, description=description, parameters_schema=schema, source="mcp")
+    return [*found.values(), *own.values()]
+
+
+def recorded_state(trace: Trace) -> AgentState | None:
+    """The state that an Agent's run began with; raises StateValueError where that is no state of an Agent."""
+    return None if trace.first_state is None else AgentState.from_dict(trace.first_state)
+
+
+def _model_of(trace: Trace) -> Recorded:
+    state = recorded_state(trace)
+    name = state.agent.model if state is not None else "unknown"
+    described = any(record.kind == "intent" and record["name"] == "capabilities" for record in trace.records[:20])
+    return DescribedRecorded(name) if described else Recorded(name)
+
+
+def _placed(again: Made, workspace: Path | None) -> Made:
+    """The same with another workspace, where one is given."""
+    if workspace is None:
+        return again
+    return Made(again.agent, again.config.over(workspace=str(workspace.absolute())))

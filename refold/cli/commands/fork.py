@@ -1,0 +1,95 @@
+"""What `refold fork` does: runs on from a state of another run, with something set, beside that run's trace."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...engine import AgentModule, Engine, RunResult
+from ...traces import SUFFIX, Durability, Record, Trace, branches_folder
+from ..errors import INTERRUPTED, InputError
+from ..input.consent import Row, confirm
+from ..input.finding import RUNS, find_trace
+from ..input.values import strict_json
+from ..render.output import write_json
+from .resume import Going, Resume, budget_over, runner_of
+from .run import Manner, folder, hushed, tell, watched
+
+
+@dataclass(frozen=True)
+class Fork:
+    """From which state a run is forked, what is set there, and where the trace of the fork goes."""
+
+    at: int | None = None
+    edit: dict[str, Any] = field(default_factory=dict)
+    reuse_effects: bool = False
+    budget: dict[str, Any] = field(default_factory=dict)
+    traces: Path | None = None
+    durability: Durability = "process"
+    workspace: Path | None = None
+    trust: Sequence[Path] = ()
+    yes: bool = False
+    module: str | None = None
+
+
+def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> int:
+    """Forks the run of a trace, and asks on a terminal what the fork waits for; gives the exit code."""
+    path = _source(named, wanted.traces)
+    trace = Trace.load(path)
+
+    def ask(rows: Sequence[Row]) -> None:
+        confirm(trace, "run on from a state of", rows, yes=wanted.yes, manner=manner)
+
+    with hushed(manner):
+        runner = runner_of(trace, module, wanted.trust, wanted.workspace, before=ask)
+    home = wanted.traces if wanted.traces is not None else branches_folder(path).parent
+    budget = budget_over(trace, wanted.budget)
+    folder(home)
+    if not isinstance(runner, AgentModule):
+        from ..agent.continue_run import fork_agent
+
+        return fork_agent(runner, trace, home, replace(wanted, module=module), budget, manner)
+
+    def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
+        engine = Engine(
+            runner, traces=home, observers=observers, durability=wanted.durability, workspace=wanted.workspace
+        )
+        edit = wanted.edit or None
+        return engine.fork(trace, wanted.at, edit, reuse_effects=wanted.reuse_effects, budget=budget)
+
+    summary = watched(work, manner).under(module)
+    if summary.trace is not None:
+        resume = Resume(durability=wanted.durability, workspace=wanted.workspace, module=module)
+        try:
+            summary = Going(summary.trace, runner, resume, manner, None).while_a_person_answers(summary)
+        except KeyboardInterrupt:
+            print()
+            return INTERRUPTED
+    if manner.as_json:
+        write_json(summary.to_dict())
+    tell(summary, manner)
+    return summary.exit_code or 0
+
+
+def read_edits(given: Sequence[str]) -> dict[str, Any]:
+    """The values in `/path=value` texts: a value that is JSON is that, any other is the text itself."""
+    edits: dict[str, Any] = {}
+    for text in given:
+        path, equals, value = text.partition("=")
+        if not path.startswith("/") or not equals:
+            raise InputError(
+                f"--set {text!r} is not /PATH=VALUE; write for example --set /limit=3 or --set '/notes/0/text=new'"
+            )
+        if path in edits:
+            raise InputError(f"--set {path} is given twice; give each path once")
+        try:
+            edits[path] = strict_json(value)
+        except ValueError:
+            edits[path] = value
+    return edits
+
+
+def _source(named: str, traces: Path | None) -> Path:
+    """The trace to fork: `--traces` says where the fork's goes, and is looked in too."""
+    beside = traces is not None and (traces / f"{named}{SUFFIX}").exists()
+    return find_trace(named, traces if beside and traces is not None else RUNS)

@@ -1,0 +1,45 @@
+"""`refold mcp …`: tools served over the Model Context Protocol."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options as o
+
+mcp_app = typer.Typer(help="The Model Context Protocol: serve tools to other programs.")
+
+
+@mcp_app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@mcp_app.command()
+def serve(
+    module: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE[:NAME]|DIR",
+            help="A Python module, whose tools and toolsets are served; something in it; or a capability's folder.",
+        ),
+    ],
+    http: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve by HTTP at /mcp; port 0 takes a free one. Else over stdio."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="What the server calls itself.")] = "refold",
+    workspace: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder of file tools and commands; else the current one."),
+    ] = None,
+    sandbox: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where commands run: local, bubblewrap or docker.")
+    ] = None,
+    traceback: o.Traceback = False,
+) -> int:
+    """Serve tools to any MCP client, until it goes away (stdio) or this is interrupted (HTTP)."""
+    from .mcp_serve import serve_tools
+
+    return serve_tools(module, http, name, workspace, sandbox)

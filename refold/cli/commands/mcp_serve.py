@@ -1,0 +1,119 @@
+"""Serves the tools that the command line names, over stdio or HTTP."""
+
+import socket
+import sys
+from contextlib import ExitStack, redirect_stdout
+from difflib import get_close_matches
+from ipaddress import ip_address
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ...errors import RefoldError
+from ..errors import InputError, one_line
+from ..input.importing import load_object, made
+
+
+def serve_tools(target: str, http: str | None, name: str, workspace: Path | None, sandbox: str | None) -> int:
+    """Serves until the client or somebody ends it; raises InputError for what cannot be served."""
+    from ... import __version__
+    from ...modules.mcp import MCPUnavailableError
+    from ...modules.tools import SandboxUnavailableError, use_sandbox, use_workspace
+
+    address = None if http is None else _address(http)
+    with redirect_stdout(sys.stderr):  # stdout is the protocol's, also while strange modules are imported
+        tools = tools_at(target)
+    try:
+        from ...modules.mcp import as_mcp
+        from ...modules.mcp.serving import serve_http, serve_stdio
+
+        server = as_mcp(*tools, name=name, version=__version__)
+    except MCPUnavailableError as error:
+        raise InputError(one_line(str(error))) from error
+    except (RefoldError, ValueError) as error:
+        raise InputError(f"{target} can't be served: {one_line(str(error))}") from error
+    if not server.wire_names:
+        raise InputError(f"{target} has no tools: mark functions with refold's @tool, or name one of them, MODULE:NAME")
+    with ExitStack() as stack:
+        try:
+            if workspace is not None:
+                stack.enter_context(use_workspace(workspace))
+            if sandbox is not None:
+                stack.enter_context(use_sandbox(sandbox))
+        except (OSError, SandboxUnavailableError) as error:
+            raise InputError(one_line(str(error))) from error
+        if address is None:
+            ended_by = serve_stdio(server)
+            return 128 + ended_by if ended_by else 0
+        bound = stack.enter_context(_bound(*address))
+        host, port = bound.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        print(f"refold: {len(server.wire_names)} tools at http://{shown}:{port}/mcp", file=sys.stderr, flush=True)
+        if not ip_address(host).is_loopback:
+            print("refold: whoever reaches this address can call them", file=sys.stderr, flush=True)
+        serve_http(server, bound)
+    return 0
+
+
+def tools_at(target: str) -> list[Any]:
+    """The tools of a module, of something in it, or of a capability's folder; raises InputError."""
+    from ...modules.capabilities import CapabilityError, load_capability
+
+    folder = Path(target)
+    if (folder / "capability.yaml").is_file():
+        try:
+            return list(load_capability(folder, bundled=True).tools)
+        except (CapabilityError, RefoldError) as error:
+            raise InputError(one_line(str(error))) from error
+    if ":" not in target:
+        return _of_module(target)
+    found = load_object(target, "NAME", _offers)
+    if isinstance(found, ModuleType):
+        return _of_module(found.__name__)
+    return [made(found, target) if isinstance(found, type) else found]
+
+
+def _of_module(name: str) -> list[Any]:
+    from ...modules.capabilities import tools_of_module
+
+    load_object(f"{name}:__name__", "NAME", _offers)  # imports it, or says in one line why it can't
+
+    def left_out(cls: type[Any], why: str | Exception) -> None:
+        told = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+        print(f"refold: {name}:{cls.__name__} is not served: {one_line(told)}", file=sys.stderr)
+
+    return list(tools_of_module(sys.modules[name], left_out))
+
+
+def _offers(module: ModuleType, wanted: str) -> str:
+    from ...modules.agent.tools import Tool, Toolset
+
+    known = [name for name, value in vars(module).items() if isinstance(value, Tool | Toolset)]
+    near = get_close_matches(wanted, known, 1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"its tools are {', '.join(known)}" if known else "it has no tools"
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise InputError(f"--http {text}: write HOST:PORT, such as 127.0.0.1:8000")
+    return host, int(port)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(where)
+            bound.listen()  # whoever reads the line with the address can connect
+        except BaseException:
+            bound.close()
+            raise
+    except OSError as error:
+        raise InputError(f"--http {host}:{port}: {error.strerror or error}") from error
+    return bound

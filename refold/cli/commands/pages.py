@@ -1,0 +1,107 @@
+"""The pages of a replay: the beginning, each step, the step that was left unfinished, the end."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from ...traces import Step, Trace, changes_of
+from ..render.panel import summary_rows
+from ..render.step_view import change_lines, step_lines, time_text
+from ..render.summary import Summary
+from ..render.text import LONG, clean, cut, value_text
+from ..render.wording import status_text
+
+_TASK = ("inputs", "constraints", "resources", "success_criteria", "env_spec", "metadata")
+
+
+class Pages:
+    """The pages by number: 0 is the beginning, page k + 1 is step k, the last one is the end."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.steps = len(trace.steps)
+        self.unfinished = trace.unfinished
+        self.shown_steps = self.steps + (self.unfinished is not None)
+
+    def __len__(self) -> int:
+        return self.shown_steps + 2
+
+    def title(self, number: int) -> Text:
+        """What a page is."""
+        if number == 0:
+            return Text("the beginning", "bold")
+        if number == len(self) - 1:
+            return Text("the end", "bold")
+        step = self.step(number)
+        title = Text(f"step {step.index}", "bold")
+        if not step.committed:
+            title.append("  ").append_text(left_text(self.trace))
+        return title.append(f"  {time_text(step)}", "dim")
+
+    def lines(self, number: int, full: bool = False, hint: str = "", state: bool = False) -> Iterator[Text]:
+        """What stands on a page; with `state`, of a step the whole state that it led to."""
+        if state and 0 < number < len(self) - 1:
+            yield Text("state", "bold")
+            for name, value in self.step(number).state.items():
+                yield (
+                    Text("    ")
+                    .append(clean(name), "bold")
+                    .append(f"  {cut(value_text(value), None if full else LONG, hint)}")
+                )
+        elif number == 0:
+            yield from self._beginning(full, hint)
+        elif number == len(self) - 1:
+            yield from self._end(full, hint)
+        else:
+            yield from step_lines(self.step(number), full, hint)
+
+    def step(self, number: int) -> Step:
+        """The step on a page that has one."""
+        if number <= self.steps:
+            return self.trace.steps[number - 1]
+        assert self.unfinished is not None
+        return self.unfinished
+
+    def _beginning(self, full: bool, hint: str) -> Iterator[Text]:
+        header, limit = self.trace.header, None if full else LONG
+        task = header.get("task") or {}
+        rows: list[tuple[str, str]] = [
+            ("module", clean(str(header.get("module")))),
+            ("task", clean(str(task.get("id")))),
+            ("objective", cut(clean(str(task.get("objective"))), limit, hint)),
+            *((name, cut(value_text(task[name]), limit, hint)) for name in _TASK if task.get(name)),
+            ("budget", ", ".join(f"{k} {v}" for k, v in (header.get("budget") or {}).items() if v is not None)),
+            ("seed", str(header.get("seed"))),
+            ("versions", ", ".join(f"{k} {v}" for k, v in (header.get("versions") or {}).items())),
+        ]
+        for label, text in rows:
+            yield Text(f"{label:<10} ", "dim").append(clean(text))
+        first: dict[str, Any] | None = self.trace.first_state
+        yield Text("first state" if first is not None else "init_state gave no state", "bold")
+        for name, value in (first or {}).items():
+            yield Text("    ").append(clean(name), "bold").append(f"  {cut(value_text(value), limit, hint)}")
+
+    def _end(self, full: bool, hint: str) -> Iterator[Text]:
+        trace = self.trace
+        for label, text in summary_rows(Summary.of_trace(trace)):
+            yield Text(f"{label:<10} ", "dim").append_text(text)
+        if trace.torn:
+            yield Text(
+                f"{len(trace.torn):,} bytes behind the last whole record are torn; resume or repair cuts them off"
+            )
+        patch = trace.end.get("patch")
+        if patch:
+            yield Text("changes", "bold")
+            for change in changes_of(trace.state(-1), patch):
+                yield from change_lines(change, None if full else LONG, hint)
+
+
+def left_text(trace: Trace) -> Text:
+    """What to say of a step without a commit: somebody may be at work on it now."""
+    return Text("under way", "blue") if trace.pid is not None else Text("left unfinished", "magenta")
+
+
+def heading(trace: Trace) -> Text:
+    """The run and how it stands, in a line."""
+    return Text(clean(trace.run_id), "bold").append("  ").append_text(status_text(trace.status, trace.stop_reason))

@@ -1,0 +1,151 @@
+"""What `refold run` does: makes an engine for each task, shows the run, and tells how it ended."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...engine import AgentModule, Engine, RunResult
+from ...tasks import Task
+from ...traces import Durability, Record
+from ..errors import InputError
+from ..exit_codes import exit_code, meaning, worst
+from ..input.importing import load_module
+from ..render.live import LiveView
+from ..render.output import console, stdout_to_stderr, write_json
+from ..render.panel import show_panel
+from ..render.summary import Summary
+from ..render.text import brief, clean
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a run is shown: `quiet` gives the answer alone, `as_json` one JSON object, `traceback` all of an error."""
+
+    quiet: bool = False
+    as_json: bool = False
+    traceback: bool = False
+
+    @property
+    def mute(self) -> bool:
+        """Whether nothing is shown while it runs."""
+        return self.quiet or self.as_json
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an engine is made with."""
+
+    traces: Path
+    durability: Durability = "process"
+    seed: int | None = None
+    workspace: Path | None = None
+
+
+def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: Manner) -> int:
+    """Runs tasks one after the other; gives the exit code of the worst."""
+    folder(options.traces)
+    ended: list[Summary] = []
+    with hushed(manner):
+        modules = {path: load_module(path) for path in dict.fromkeys(module_path(task, module) for task in tasks)}
+    for task in tasks:
+        path = module_path(task, module)
+        ended.append(run_task(modules[path], task, options, manner).under(path))
+        tell(ended[-1], manner)
+        if ended[-1].status == "cancelled":
+            break
+    code = worst((summary.status, summary.exit_code or 0) for summary in ended)
+    if manner.as_json:
+        runs = [summary.to_dict() for summary in ended]
+        write_json(runs[0] if len(tasks) == 1 else {"runs": runs, "exit_code": code})
+    return code
+
+
+def run_task(module: AgentModule[Any], task: Task, options: Options, manner: Manner) -> Summary:
+    """Runs one task, live."""
+
+    def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
+        engine = Engine(
+            module,
+            traces=options.traces,
+            observers=observers,
+            durability=options.durability,
+            seed=options.seed,
+            workspace=options.workspace,
+        )
+        return engine.run(task)
+
+    return watched(work, manner)
+
+
+def watched(
+    work: Callable[[tuple[Callable[[Record], Any], ...]], RunResult], manner: Manner, earlier: Iterable[Record] = ()
+) -> Summary:
+    """Does the work of a run and shows it; Ctrl-C and SIGTERM end it with the result they carry.
+
+    Raises KeyboardInterrupt or SystemExit on where they came before the run began.
+    """
+    with hushed(manner), contextlib.ExitStack() as stack:
+        observers: tuple[Callable[[Record], Any], ...] = ()
+        if not manner.mute:
+            observers = (stack.enter_context(LiveView(console(), earlier)),)
+        try:
+            result = work(observers)
+            code = exit_code(result.stop_reason)
+        except (KeyboardInterrupt, SystemExit) as stop:
+            given: RunResult | None = getattr(stop, "result", None)
+            if given is None:
+                raise
+            result, code = given, 130 if isinstance(stop, KeyboardInterrupt) else 143
+    return Summary.of_result(result, code)
+
+
+def tell(summary: Summary, manner: Manner) -> None:
+    """Tells how a run ended: a panel, or with `quiet` the answer (what else there is to say goes to stderr)."""
+    if manner.as_json:
+        return
+    with contextlib.suppress(BrokenPipeError):
+        if not manner.quiet:
+            show_panel(console(), summary, meaning(summary.stop_reason) if summary.stop_reason else "")
+        elif summary.final_result is not None:
+            print(clean(summary.final_result, lines=True))
+    error = summary.error
+    if manner.quiet and summary.status != "completed":
+        place = f" ({at})" if (at := summary.error_place()) else ""
+        said = f": {error['type']}: {brief(error['message'], 200)}{place}" if error else ""
+        print(f"refold: {summary.status} ({summary.stop_reason}){said}; trace {summary.trace}", file=sys.stderr)
+    if error is None or summary.status != "failed" or not error.get("traceback"):
+        return
+    if manner.traceback:
+        print(clean(error["traceback"], lines=True), file=sys.stderr, end="")
+    elif not manner.quiet:
+        print("refold: --traceback shows all of the error", file=sys.stderr)
+
+
+def hushed(manner: Manner) -> contextlib.AbstractContextManager[None]:
+    """Keeps stdout for what the command itself says, where that is for machines."""
+    return stdout_to_stderr() if manner.mute else contextlib.nullcontext()
+
+
+def module_path(task: Task, given: str | None) -> str:
+    """The MODULE:CLASS of a task: the one given, else the one its metadata names."""
+    path = given if given is not None else task.metadata.get("module")
+    if path is None:
+        raise InputError(
+            f"task {task.id!r} names no module; give --module MODULE:CLASS, or write metadata: {{module: …}} in it"
+        )
+    if not isinstance(path, str):
+        raise InputError(f"task {task.id!r}: metadata.module must be text, MODULE:CLASS")
+    return path
+
+
+def folder(path: Path) -> None:
+    """Makes the folder of traces; raises InputError where it can't be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"traces can't be written to {path}: {error.strerror}; name another folder with --traces"
+        ) from None

@@ -1,0 +1,1 @@
+"""`refold trace`: the commands that read traces, and run nothing."""

@@ -1,0 +1,122 @@
+"""What `refold trace diff` does: the first place where two runs part, and what that made of their states."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ....traces import ABSENT, Change, Difference, PhaseDiff, Trace, TraceDiff
+from ...render.output import console, is_terminal, say, table, write_json
+from ...render.step_view import change_lines
+from ...render.text import LONG, SHORT, brief, clean, count_text, cut, value_text
+
+_SHOWN = 40
+_LISTS = ("differences", "versions", "header", "ids")
+_HINT = "--json has all of it"
+
+
+def compare(left: Path, right: Path, every: bool, as_json: bool) -> int:
+    """Compares two traces: `every` step that differs, or the first; gives 0 where they are equal, else 1."""
+    one, other = Trace.load(left), Trace.load(right)
+    diff = one.diff(other)
+    if as_json:
+        doc: dict[str, Any] = {"equal": not diff, "step": diff.step, "phase": diff.phase}
+        doc |= {name: [_json(each) for each in getattr(diff, name)] for name in _LISTS}
+        doc |= {"states": [_change_json(each) for each in diff.states]}
+        if every:
+            doc["phases"] = [
+                {"step": each.step, "phase": each.phase, "differences": [_json(part) for part in each.differences]}
+                for each in one.diff_all(other)
+            ]
+        write_json(doc)
+        return 1 if diff else 0
+    out = console()
+    if diff.ids:
+        names = ", ".join(dict.fromkeys(clean(each.path.rpartition("/")[2]) for each in diff.ids))
+        say(out, Text(f"of another {names}, which does not count", "dim"))
+    if diff.header and diff.phase != "header":
+        say(out, Text("the runs were given", "bold"), *_sides(diff.header))
+    if not diff:
+        say(out, Text("the traces are equal", "green"))
+    elif every:
+        _show_all(out, one.diff_all(other))
+    else:
+        _show_first(out, diff)
+    for each in diff.versions:
+        say(
+            out,
+            Text(f"made with other versions: {clean(each.path)}  {_value(each.left)} | {_value(each.right)}", "dim"),
+        )
+    return 1 if diff else 0
+
+
+def _show_first(out: Console, diff: TraceDiff) -> None:
+    if diff.phase == "header":
+        say(out, Text("the traces differ first at header", "bold red"), *_sides(diff.differences))
+        say(out, Text("no step differs", "dim"))
+        return
+    where = diff.phase if diff.phase == "end" else f"step {diff.step}, {diff.phase}"
+    say(out, Text(f"the traces differ first at {where}", "bold red"))
+    if not _says_states(diff):
+        say(out, *_sides(diff.differences))
+    if diff.states:
+        say(out, Text(f"the states {_after(diff)}", "bold"))
+        for change in diff.states[:_SHOWN]:
+            say(out, *change_lines(change, LONG, _HINT, ("left ", "right")))
+        if len(diff.states) > _SHOWN:
+            say(out, Text(f"  … {count_text(len(diff.states) - _SHOWN, 'more path')}; {_HINT}", "dim"))
+    else:
+        say(out, Text(f"the states {_after(diff)} are equal", "dim"))
+
+
+def _show_all(out: Console, found: Iterator[PhaseDiff]) -> None:
+    """Every value that differs, left and right side by side; of a phase with very many of them, the first."""
+    limit = max(16, (out.width - 40) // 2) if is_terminal() else SHORT
+    rows = (
+        [
+            Text(str(each.step), "bold"),
+            Text(each.phase),
+            Text(clean(part.path) or "/"),
+            Text(brief(_value(part.left), limit), "red"),
+            Text(brief(_value(part.right), limit), "green"),
+        ]
+        for each in found
+        for part in each.differences[:_SHOWN]
+    )
+    table(out, ["step", "phase", "at", "left", "right"], rows, numbers=[0])
+
+
+def _sides(differences: Sequence[Difference]) -> Iterator[Text]:
+    for each in differences[:_SHOWN]:
+        yield Text(f"  {clean(each.path) or '/'}", "bold")
+        yield Text("    left   ", "dim").append(_value(each.left), "red")
+        yield Text("    right  ", "dim").append(_value(each.right), "green")
+    if len(differences) > _SHOWN:
+        yield Text(f"  … {count_text(len(differences) - _SHOWN, 'more value')}; {_HINT}", "dim")
+
+
+def _says_states(diff: TraceDiff) -> bool:
+    """Whether all that differs is in the states, which are shown anyway, their lists aligned."""
+    return bool(diff.states) and all(each.path.startswith("/state") for each in diff.differences)
+
+
+def _after(diff: TraceDiff) -> str:
+    if diff.phase in ("init", "end"):
+        return "at the beginning" if diff.phase == "init" else "at the end"
+    return f"after step {diff.step}"
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    sides = {"left": change.old} if change.op != "add" else {}
+    return {"path": change.path} | sides | ({"right": change.new} if change.op != "remove" else {})
+
+
+def _value(value: Any) -> str:
+    return "(absent)" if value is ABSENT else cut(value_text(value), LONG, _HINT)
+
+
+def _json(difference: Difference) -> dict[str, Any]:
+    sides = {"left": difference.left, "right": difference.right}
+    return {"path": difference.path} | {side: value for side, value in sides.items() if value is not ABSENT}

@@ -1,0 +1,35 @@
+"""What is said of a fork: which state it begins with, what was set there, and where it went on live."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from ...render.text import brief, clean, count_text, value_text
+from ...render.wording import call_text
+
+_EDITS = 3
+
+
+def fork_rows(fork: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
+    """The rows of the panel, as labels and texts."""
+    yield "fork", origin_text(fork)
+    if "live_from" in fork:
+        went = fork["live_from"]
+        yield "live from", Text("nowhere: all that was asked for was recorded") if went is None else live_text(went)
+
+
+def origin_text(fork: Mapping[str, Any]) -> Text:
+    """Where a fork begins."""
+    text = Text(f"of {clean(str(fork.get('run')))} at state {fork.get('step')}")
+    edits = [op for op in fork.get("edit") or () if op.get("path") != "/max_steps"]
+    shown = [f"{clean(op['path'])} = {brief(value_text(op.get('value')), 40)}" for op in edits[:_EDITS]]
+    if len(edits) > _EDITS:
+        shown.append(f"{count_text(len(edits) - _EDITS, 'more change')}")
+    return text.append(", " + ", ".join(shown), "bold") if shown else text
+
+
+def live_text(went: Mapping[str, Any]) -> Text:
+    """Where a fork asked for something that it could not take from the other run, and why."""
+    call = brief(call_text(str(went["name"]), went.get("args"), 40), 80)
+    return Text(f"step {went['step']}, {went['phase']}: ").append(call, "bold").append(f"; {clean(str(went['why']))}")

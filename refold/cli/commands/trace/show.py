@@ -1,0 +1,80 @@
+"""What `refold trace show` does: one run's facts, how many records of which kind, a line a step."""
+
+import sys
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+
+from rich.text import Text
+
+from ....traces import Step, Trace
+from ...render.output import console, is_terminal, say, table, write_json
+from ...render.panel import summary_rows
+from ...render.step_view import time_text
+from ...render.summary import Summary
+from ...render.text import LONG, clean, cut, moment_text, size_text
+from ...render.wording import decision_text, results_text
+from ..pages import heading, left_text
+
+
+def show_trace(path: Path, as_json: bool) -> int:
+    """Shows a trace in numbers."""
+    trace = Trace.load(path)
+    counts = Counter(record.kind for record in trace.records)
+    header = trace.header
+    if as_json:
+        facts = {name: value for name, value in header.items() if name not in ("kind", "seq", "step", "hash")}
+        summary = Summary.of_trace(trace).to_dict()
+        state = trace.final_state if trace.first_state is not None else None
+        extra = {"records": dict(counts), "torn": len(trace.torn), "final_state": state}
+        write_json({**summary, "header": facts, **extra})
+        return 0
+    out = console()
+    task = header.get("task") or {}
+    rows = [
+        ("module", Text(clean(str(header.get("module"))))),
+        ("objective", Text(cut(clean(str(task.get("objective"))), LONG))),
+        ("started", Text(f"{moment_text(header.at)}, {size_text(trace.size)}")),
+        ("records", Text(", ".join(f"{number} {kind}" for kind, number in counts.items()))),
+        *list(summary_rows(Summary.of_trace(trace)))[1:],
+    ]
+    say(out, heading(trace))
+    for label, text in rows:
+        say(out, Text(f"{label:<10} ", "dim").append_text(text))
+    if trace.torn:
+        say(out, Text(f"{len(trace.torn):,} bytes behind the last whole record are torn", "yellow"))
+    unfinished = trace.unfinished
+    if len(trace.steps) or unfinished is not None:
+        say(out, Text())
+        limit = max(20, out.width - 50) if is_terminal() else 100
+        left = left_text(trace)
+        steps = chain(trace.steps, [] if unfinished is None else [unfinished])
+        lines = (_row(step, limit, left) for step in steps)
+        table(out, ["step", "decision", "results", "changed", "time"], lines, numbers=[0, 3, 4])
+    return 0
+
+
+def show_records(path: Path) -> int:
+    """Prints the trace's lines as they are; at a terminal without what would steer it."""
+    trace = Trace.load(path)
+    if is_terminal():
+        for record in trace.records:
+            print(clean(record.raw.decode()))
+    else:
+        sys.stdout.flush()
+        for record in trace.records:
+            sys.stdout.buffer.write(record.raw + b"\n")
+        sys.stdout.buffer.flush()
+    return 0
+
+
+def _row(step: Step, limit: int, left: Text) -> list[Text]:
+    errors = [None if error is None else f"{error[0]}: {error[1]}" for error in step.errors]
+    changed = {op["path"] for op in step.patch if op["path"] != "/current_step"}
+    return [
+        Text(str(step.index), "bold"),
+        Text(decision_text(step.decision, limit)),
+        results_text(errors) if step.committed else left,
+        Text(str(len(changed)) if step.committed else ""),
+        Text(time_text(step), "dim"),
+    ]

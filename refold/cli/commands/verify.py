@@ -1,0 +1,88 @@
+"""What `refold verify` does: runs a trace's hooks again and prints where they do something else."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from ...engine import AgentModule, Divergence, Engine
+from ...errors import RefoldError
+from ...traces import PatchError, Trace, changes_of
+from ..errors import BAD_INPUT, one_line
+from ..render.output import console, say, stdout_to_stderr, write_json
+from ..render.step_view import change_lines
+from ..render.text import LONG, clean, count_text, cut, value_text
+from .resume import runner_of
+
+
+def verify_traces(paths: Sequence[Path], module: str | None, trust: Sequence[Path], as_json: bool) -> int:
+    """Verify traces one after the other, and tell of each; give the worst exit code.
+
+    That is 0 where the code does what was recorded, 1 where it does not, 2 for a trace that holds no step, or that
+    can't be verified while others can.
+    """
+    documents: list[dict[str, Any]] = []
+    code = 0
+    for path in paths:
+        found: list[Divergence] | None = None
+        try:
+            trace = Trace.load(path)
+            found = _verified(trace, module, trust)
+            documents.append({"trace": str(path), "steps": trace.step_count})
+            documents[-1]["divergences"] = [each.to_dict() for each in found]
+        except RefoldError as error:
+            if len(paths) == 1:
+                raise
+            documents.append({"trace": str(path), "error": one_line(str(error))})
+        outcome = 1 if found else 0 if found is not None and trace.step_count else BAD_INPUT
+        code = 1 if 1 in (code, outcome) else max(code, outcome)
+        if not as_json and found is not None:
+            say(console(), *_told(path, trace, found))
+        elif not as_json:
+            say(console(), Text(clean(f"{path}: {documents[-1]['error']}"), "red"))
+    if as_json:
+        write_json(documents[0] if len(paths) == 1 else {"traces": documents, "exit_code": code})
+    return code
+
+
+def _verified(trace: Trace, module: str | None, trust: Sequence[Path]) -> list[Divergence]:
+    with stdout_to_stderr():
+        runner = runner_of(trace, module, trust, verifying=True)
+        return Engine(runner if isinstance(runner, AgentModule) else runner.agent.module()).verify(trace)
+
+
+def _told(path: Path, trace: Trace, found: Sequence[Divergence]) -> Iterator[Text]:
+    if not found and not trace.step_count:
+        yield Text(clean(f"{path}: nothing to verify, as it holds no committed step"), "yellow")
+        return
+    steps = count_text(trace.step_count, "step")
+    if not found:
+        yield Text(clean(f"{path}: {steps} verified: the code does what the trace recorded"), "green")
+        return
+    for each in found:
+        yield from _lines(trace, each)
+    count = count_text(len(found), "divergence")
+    yield Text(
+        clean(
+            f"{path}: {count} in {steps}: the code has changed since the trace was written, or the module was made "
+            "with other arguments (then name an instance, or a function that makes it, with --module)"
+        )
+    )
+
+
+def _lines(trace: Trace, divergence: Divergence) -> Iterator[Text]:
+    yield Text(f"step {divergence.step}, {divergence.phase}", "bold red")
+    recorded: Any = divergence.expected
+    if divergence.phase == "reduce" and divergence.step < len(trace.steps):
+        recorded = trace.steps[divergence.step].state
+    try:
+        changes = changes_of(recorded, divergence.patch)
+    except PatchError:
+        changes = ()
+    for change in changes:
+        yield from change_lines(change, LONG, words=("recorded", "now"))
+    if not changes:
+        yield Text(f"    recorded  {cut(value_text(divergence.expected), LONG)}")
+        now = divergence.actual
+        yield Text(f"    now       {cut(clean(now) if isinstance(now, str) else value_text(now), LONG)}")

@@ -1,0 +1,48 @@
+"""Exit codes: taken from the engine's table of endings, and told in the help."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from typer.core import TyperCommand
+
+from .errors import BAD_INPUT
+
+_WORST_LAST = ("completed", "stopped", "waiting", "failed", "cancelled")
+
+
+def exit_code(reason: str) -> int:
+    """The exit code of a run that ended for this reason."""
+    from ..engine import ENDINGS, StopReason
+
+    return ENDINGS[StopReason(reason)].exit_code
+
+
+def meaning(reason: str) -> str:
+    """What a stop reason means, in a few words."""
+    from ..engine import ENDINGS, StopReason
+
+    return ENDINGS[StopReason(reason)].meaning
+
+
+def worst(codes: Iterable[tuple[str, int]]) -> int:
+    """The exit code of the worst of several (status, code): cancelled, failed, waiting, stopped, completed."""
+    return max(codes, key=lambda each: _WORST_LAST.index(each[0]), default=("completed", 0))[1]
+
+
+def exit_code_help() -> str:
+    """All exit codes with their meanings, a line a reason."""
+    from ..engine import ENDINGS
+
+    lines = [(ending.exit_code, f"{reason}: {ending.meaning}") for reason, ending in ENDINGS.items()]
+    lines.append((BAD_INPUT, "bad usage or bad input: a line on stderr says what to do"))
+    lines.sort(key=lambda line: line[0])
+    return "\n".join(["Exit codes:", *(f"  {code:>3}  {text}" for code, text in lines)])
+
+
+class CommandWithCodes(TyperCommand):
+    """A command whose help ends with the exit codes, made when the help is asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help."""
+        super().format_help(ctx, formatter)
+        print(exit_code_help())

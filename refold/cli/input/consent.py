@@ -1,0 +1,147 @@
+"""A trace may be a stranger's: where code that it names may come from, and the question before its run goes live."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from ...traces import Trace
+from ..commands.run import Manner
+from ..errors import InputError
+from ..render.output import can_ask, console, say
+from ..render.text import LONG, clean, cut, value_text
+
+if TYPE_CHECKING:
+    from ..agent.config import AgentConfig
+
+Row = tuple[str, str]
+
+
+def trusted_folders(given: Sequence[Path] | None) -> tuple[Path, ...]:
+    """The folders that code named by a trace may come from: the current one, those of PYTHONPATH, and of `--trust`.
+
+    Python finds modules in all of them. Raises InputError for a folder that is not there.
+    """
+    for folder in given or ():
+        if not folder.is_dir():
+            raise InputError(f"--trust {folder}: there is no such folder")
+    folders = [Path.cwd(), *(given or ()), *(Path(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    trusted = tuple(folder.resolve() for folder in folders)
+    sys.path[:0] = [str(folder) for folder in dict.fromkeys(trusted) if str(folder) not in sys.path]
+    return trusted
+
+
+def check_module(path: str, trusted: Sequence[Path]) -> None:
+    """Raises InputError where a trace names a module that is neither refold's own nor in a trusted folder.
+
+    It is looked for, and not imported: importing runs it. What is not found is left for the import to report.
+    """
+    name = path.rpartition(":")[0]
+    place: Path | None = None
+    if name.endswith(".py"):
+        place = Path(name)
+    elif name.partition(".")[0] != "refold":
+        try:
+            spec = find_spec(name.partition(".")[0])
+        except ValueError:  # no name of a module
+            spec = None
+        if spec is None:
+            return
+        places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.has_location else [])]
+        place = Path(places[0] or "") if places else Path(sys.prefix)  # the interpreter's own
+    if place is not None and not _within(place, trusted):
+        raise _refused(f"{path} ({place})", place)
+
+
+def check_sources(config: "AgentConfig", trusted: Sequence[Path]) -> None:
+    """Raises InputError where a trace names code or files of an Agent outside of the trusted folders.
+
+    What a trace says must not decide from where code is loaded: else reading a stranger's trace would run theirs.
+    """
+    modules = [*([config.module] if config.module is not None else []), *config.tools]
+    for each in modules:
+        check_module(each, trusted)
+    if modules and not _within(Path(config.folder), trusted):
+        raise _refused(f"{', '.join(modules)} in {config.folder}", Path(config.folder))
+    for kind, names in (("capability", config.capabilities), ("skill", config.skills)):
+        for named in names:
+            path = config.path(named)
+            by_name = kind == "capability" and "/" not in named and "\\" not in named and not path.exists()
+            if not by_name and not _within(path, trusted):
+                raise _refused(f"the {kind} {path}", path)
+    if config.capabilities and not _within(Path(config.folder), trusted):
+        raise _refused(f"capabilities of {config.folder}", Path(config.folder))
+
+
+def confirm(trace: Trace, what: str, rows: Sequence[Row], *, yes: bool, manner: Manner) -> None:
+    """Shows what is about to start, and asks; raises InputError where nobody can answer, or the answer is no."""
+    if yes:
+        return
+    about = f"about to {what} {clean(trace.run_id)}"
+    if manner.mute or not can_ask():
+        shown = "; ".join(f"{label} {text}" for label, text in rows)
+        raise InputError(f"{about}: {shown}. Nobody is here to be asked: if that is meant, add --yes")
+    out = console()
+    width = max(len(label) for label, _ in rows)
+    say(out, Text(about, "bold"), *(Text(f"  {label:<{width}}  {text}") for label, text in rows))
+    try:
+        said = input("The trace names this; a trace may come from anybody. Go on? [y/N] ").strip().lower()
+    except EOFError:
+        said = ""
+    if said not in ("y", "yes"):
+        raise InputError("nothing was started")
+
+
+def module_rows(named: str, module: str | None) -> list[Row]:
+    """The module that runs, and where it is from."""
+    if module is not None:
+        return [("module", clean(module))]
+    return [("module", f"{clean(named)}, which the trace names, as it is found from {Path.cwd()}")]
+
+
+def agent_rows(config: "AgentConfig") -> list[Row]:
+    """What an Agent is made of, as the trace says it."""
+    rows: list[Row] = []
+    for label, value in (
+        ("Agent", config.module),
+        ("model", config.model),
+        ("server", config.api_base),
+        ("code", config.tools),
+        ("tools", config.standard),
+        ("MCP", config.mcp),
+        ("skills", config.skills),
+        ("capabilities", config.capabilities),
+        ("policy", config.policy),
+        ("sandbox", config.sandbox),
+        ("workspace", str(config.path(config.workspace))),
+    ):
+        texts = value if isinstance(value, tuple) else (value,)
+        rows += [(label, cut(clean(text), LONG)) for text in texts if text]
+    return rows
+
+
+def pending_rows(trace: Trace) -> Iterator[Row]:
+    """The calls of a step that was cut off, which are made, or made again, when the run goes on."""
+    step = trace.unfinished
+    decision: Any = step.decision if step is not None else None
+    for action in (decision or {}).get("actions") or ():
+        yield "call", cut(f"{clean(str(action.get('name')))} {value_text(action.get('args'))}", LONG)
+
+
+def _within(path: Path, trusted: Sequence[Path]) -> bool:
+    real = path.resolve()
+    return any(
+        real.is_relative_to(folder) and "site-packages" not in real.relative_to(folder).parts for folder in trusted
+    )
+
+
+def _refused(what: str, path: Path) -> InputError:
+    folder = path if path.is_dir() else path.parent
+    return InputError(
+        f"the trace names {what}, which is outside of the current folder; refold loads code that a trace names only "
+        f"from where you are: if you trust it, run refold there, or add --trust {folder}"
+    )

@@ -1,0 +1,174 @@
+"""Has a person at the terminal fill in a value of a JSON Schema: the prompt that fits, again until the value does."""
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ...engine.loop.json_schema import schema_problem
+from ..render.text import SHORT, brief, clean, value_text
+from .schemas import Schema, choices, described, fields, or_nothing, resolved, rooted
+from .values import strict_json
+
+Read = Callable[[str], str]
+"""Shows a prompt and gives the line that was typed; raises EOFError where there is none."""
+
+_YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
+_SKIPPED: Any = object()
+
+
+def fill(schema: Schema | None, out: Console, read: Read = input) -> Any:
+    """A value that fits the schema, as a person types it; raises EOFError where they end the input instead."""
+    root = schema or {}
+    if resolved(root, root).get("description"):
+        out.print(Text(clean(str(resolved(root, root)["description"]), lines=True), "dim"), soft_wrap=True)
+    return _Form(root, out, read).value(root, "")
+
+
+class _Refused(Exception):
+    """What was typed will not do; the message says why."""
+
+
+class _Form:
+    """The schema as a whole, for the definitions in it, and where to ask."""
+
+    def __init__(self, root: Schema, out: Console, read: Read) -> None:
+        self.root = root
+        self.out = out
+        self.read = read
+
+    def value(self, schema: Schema, label: str, optional: bool = False, depth: int = 0) -> Any:
+        """A value that fits; `_SKIPPED` for an optional one that was left out."""
+        default = resolved(schema, self.root).get("default", _SKIPPED)
+        plain, empty = or_nothing(schema, self.root)
+        if default is _SKIPPED and empty and optional:
+            default = None
+        listed = choices(schema, self.root)
+        while True:
+            try:
+                if listed is not None:
+                    typed = self._choice(listed, label, default, optional)
+                elif fields(plain):
+                    typed = self._object(plain, label, default, optional or empty, depth)
+                    typed = None if typed is _SKIPPED and not optional else typed
+                else:
+                    typed = self._line(plain, label, default, optional, empty)
+            except _Refused as refused:
+                self._say(str(refused))
+                continue
+            problem = None if typed is _SKIPPED else schema_problem(rooted(schema, self.root), typed)
+            if problem is None:
+                return typed
+            self._say(problem)
+
+    def _say(self, problem: str) -> None:
+        self.out.print(Text(f"That will not do: {brief(problem, 300)}", "yellow"), soft_wrap=True)
+
+    def _ask(self, label: str, hint: str, default: Any, optional: bool) -> str:
+        """The line that was typed, without the spaces around it."""
+        hints = [hint] if hint else []
+        if default is not _SKIPPED:
+            hints.append(f"Enter takes {brief(value_text(default), SHORT)}")
+        elif optional:
+            hints.append("Enter skips it")
+        before = f"{clean(label)} " if label else ""
+        return self.read(f"{before}({'; '.join(hints)}): ").strip()
+
+    def _left(self, default: Any, optional: bool) -> Any:
+        """What an empty line stands for."""
+        if default is _SKIPPED and not optional:
+            raise _Refused("an answer is needed here; Ctrl-D leaves the question open")
+        return default
+
+    def _choice(self, listed: list[Any], label: str, default: Any, optional: bool) -> Any:
+        for number, value in enumerate(listed, 1):
+            shown = clean(value) if isinstance(value, str) else value_text(value)
+            shown = "no answer" if value is None else shown
+            self.out.print(Text(f"  {number:>2}  ", "bold").append(shown), soft_wrap=True)
+        typed = self._ask(label or "Which?", f"1 to {len(listed)}", default, optional)
+        if not typed:
+            return self._left(default, optional)
+        if typed.isdecimal() and 1 <= int(typed) <= len(listed):
+            return listed[int(typed) - 1]
+        for value in listed:
+            if typed in (value, value_text(value)):
+                return value
+        raise _Refused(f"type a number from 1 to {len(listed)}")
+
+    def _object(self, schema: Schema, label: str, default: Any, optional: bool, depth: int) -> Any:
+        if label:
+            if default is not _SKIPPED or optional:
+                typed = self._ask(label, "[y]es fills it in", default, optional)
+                if typed.lower() not in _YES:
+                    return self._left(default, True)
+            self.out.print(Text(f"{clean(label)}:", "bold"))
+        required = schema.get("required") or ()
+        filled = {}
+        for name, field in fields(schema).items():
+            of = resolved(field, self.root)
+            if of.get("description"):
+                self.out.print(Text(clean(str(of["description"]), lines=True), "dim"), soft_wrap=True)
+            inner = str(of.get("title") or name)
+            value = self.value(field, f"{label} / {inner}" if depth else inner, name not in required, depth + 1)
+            if value is not _SKIPPED:
+                filled[name] = value
+        return filled
+
+    def _line(self, schema: Schema, label: str, default: Any, optional: bool, empty: bool) -> Any:
+        """A value that is typed as a line."""
+        hint = described(schema, self.root) + (", Enter for none" if empty and default is _SKIPPED else "")
+        kind = schema.get("type")
+        if kind == "string":
+            hint += ', "" for an empty one' if not schema.get("minLength") else ""
+        typed = self._ask(label, hint, default, optional)
+        if not typed:
+            return None if empty and default is _SKIPPED else self._left(default, optional)
+        read = _READERS.get(str(kind))
+        return read(typed) if read is not None else _any(typed, rooted(schema, self.root))
+
+
+def _text(typed: str) -> str:
+    return "" if typed == '""' else typed
+
+
+def _yes_or_no(typed: str) -> bool:
+    if typed.lower() in (*_YES, *_NO):
+        return typed.lower() in _YES
+    raise _Refused("type y for yes or n for no")
+
+
+def _number(typed: str) -> int | float:
+    try:
+        value = strict_json(typed)
+    except ValueError:
+        value = None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise _Refused(f"{brief(typed)!r} is no number")
+    return value
+
+
+def _any(typed: str, schema: Mapping[str, Any]) -> Any:
+    """JSON; what is none is text, if text would fit."""
+    try:
+        return strict_json(typed)
+    except ValueError as error:
+        if schema_problem(schema, typed) is None:
+            return typed
+        raise _Refused(f"that is not JSON: {error}") from None
+
+
+def _whole(typed: str) -> int:
+    value = _number(typed)
+    if value != int(value):
+        raise _Refused(f"{brief(typed)!r} is no whole number")
+    return int(value)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "string": _text,
+    "boolean": _yes_or_no,
+    "integer": _whole,
+    "number": _number,
+}

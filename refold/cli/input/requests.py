@@ -1,0 +1,70 @@
+"""What a run waits for, in words: the question, what was asked about, which answers fit, until when."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from ..render.text import LONG, brief, clean, cut, seconds_text, value_text
+from ..render.wording import call_text
+from .schemas import described
+
+Request = Mapping[str, Any]
+
+
+def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[str, Text]]:
+    """A request as labels and texts, its question first. `now`, in seconds since the epoch, tells how long is left."""
+    request = without_bookkeeping(request)
+    yield "waits for", Text(cut(clean(str(request.get("prompt") or "an answer"), lines=True), LONG), "bold")
+    details = request.get("details") or {}
+    if request.get("kind") == "unknown_effect":
+        yield "call", Text(call_text(str(details.get("name")), details.get("args"), 200), "dim")
+        yield "key", Text(clean(str(details.get("key"))), "dim")
+    elif details:
+        if details.get("in"):
+            yield "asked in", Text(clean(str(details["in"])), "dim")
+        if details.get("refused"):
+            yield "refused", Text(clean(f"the answer before: {details['refused']}"), "yellow")
+        yield from _detail_rows(details.get("details"))
+    if request.get("kind") != "unknown_effect":
+        yield "takes", Text(described(request.get("schema")))
+    if request.get("deadline") is not None:
+        yield "until", Text(deadline_text(request["deadline"], now))
+
+
+def without_bookkeeping(request: Request) -> Request:
+    """A request of a tool that asks people, without what the answer's form says anyway, and without its ids."""
+    around = request.get("details") or {}
+    details = around.get("details")
+    questions = details.get("questions") if isinstance(details, Mapping) else None
+    if not isinstance(details, Mapping) or not isinstance(questions, list) or not questions:
+        return request
+    about = {name: details[name] for name in ("severity", "arguments") if details.get(name)}
+    prompt, (first, *more) = request.get("prompt"), questions
+    if not more and first.get("options"):
+        prompt = ": ".join(str(part) for part in (first.get("header"), first.get("prompt")) if part)
+        told = {str(each["label"]): each["description"] for each in first["options"] if each.get("description")}
+        about = {"details": details.get("details"), **about, **told}
+    about = {name: value for name, value in about.items() if value}
+    return {**request, "prompt": prompt, "details": {**around, "details": about or None}}
+
+
+def deadline_text(deadline: float, now: float | None = None) -> str:
+    """A time of the clock on the wall, and how long it is until then."""
+    try:
+        text = datetime.fromtimestamp(deadline).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return "some far day"
+    if now is None:
+        return text
+    return f"{text}, {seconds_text(deadline - now)} from now" if deadline > now else f"{text}, which has passed"
+
+
+def _detail_rows(details: Any) -> Iterator[tuple[str, Text]]:
+    if isinstance(details, Mapping) and details:
+        for name, value in details.items():
+            shown = clean(value, lines=True) if isinstance(value, str) else value_text(value)
+            yield brief(str(name), 20), Text(cut(shown, LONG), "dim")
+    elif details is not None:
+        yield "about", Text(cut(value_text(details), LONG), "dim")

@@ -1,0 +1,130 @@
+"""What a JSON Schema asks for, as far as a person at a terminal is to be told: pure functions of the schema."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..render.text import brief, clean, value_text
+
+Schema = Mapping[str, Any]
+_NAMES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "yes or no",
+    "null": "nothing",
+}
+_FORMATS = {
+    "date-time": "a time such as 2026-11-22T12:00:00Z",
+    "date": "a date such as 2026-11-22",
+    "email": "an email address",
+    "uuid": "a UUID",
+    "uri": "a URI",
+}
+_LIMITS = (
+    ("minimum", "at least {}"),
+    ("exclusiveMinimum", "above {}"),
+    ("maximum", "at most {}"),
+    ("exclusiveMaximum", "below {}"),
+    ("minLength", "{} characters or more"),
+    ("maxLength", "at most {} characters"),
+    ("pattern", "as {}"),
+)
+_MANY = 8
+
+
+def resolved(schema: Schema, root: Schema) -> Schema:
+    """The schema itself, or what its `$ref` within `root` leads to; what stands beside the reference counts more."""
+    seen: set[str] = set()
+    while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
+        seen.add(schema["$ref"])
+        beside = {name: value for name, value in schema.items() if name != "$ref"}
+        target = _pointed(root, schema["$ref"])
+        schema = {**target, **beside} if isinstance(target, Mapping) else beside
+    return schema if isinstance(schema, Mapping) else {}
+
+
+def choices(schema: Schema, root: Schema) -> list[Any] | None:
+    """The values of which one must be chosen; None where the schema does not list them."""
+    schema = resolved(schema, root)
+    if isinstance(schema.get("enum"), Sequence):
+        return list(schema["enum"])
+    if "const" in schema:
+        return [schema["const"]]
+    found: list[Any] = []
+    for each in _alternatives(schema):
+        below = [None] if resolved(each, root).get("type") == "null" else choices(each, root)
+        if below is None:
+            return None
+        found += [value for value in below if value not in found]
+    return found or None
+
+
+def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
+    """The schema, and whether null will do too: where it is null or one other thing, that thing."""
+    schema = resolved(schema, root)
+    kinds = schema.get("type")
+    if isinstance(kinds, Sequence) and not isinstance(kinds, str) and len(kinds) == 2 and "null" in kinds:
+        return {**schema, "type": next(kind for kind in kinds if kind != "null")}, True
+    others = [each for each in _alternatives(schema) if resolved(each, root).get("type") != "null"]
+    if len(others) == 1 and len(_alternatives(schema)) == 2:
+        beside = {name: value for name, value in schema.items() if name not in ("anyOf", "oneOf")}
+        return {**resolved(others[0], root), **beside}, True
+    return schema, False
+
+
+def fields(schema: Schema) -> Mapping[str, Schema]:
+    """The properties of an object that can be asked for one by one; {} for anything else."""
+    properties = schema.get("properties")
+    is_object = schema.get("type", "object") == "object"
+    return properties if is_object and isinstance(properties, Mapping) and not _alternatives(schema) else {}
+
+
+def rooted(schema: Schema, root: Schema) -> Schema:
+    """A part of a schema as a schema of its own, with the definitions that it may refer to."""
+    shared = {name: root[name] for name in ("$defs", "definitions") if name in root}
+    return {**shared, **schema}
+
+
+def described(schema: Schema | None, root: Schema | None = None) -> str:
+    """Which answers fit, in a few words."""
+    if not schema:
+        return "any JSON value, or text"
+    root = schema if root is None else root
+    listed = choices(schema, root)
+    if listed is not None:
+        shown = " or ".join(value_text(value) for value in listed[:_MANY])
+        return brief(shown, 100) if len(listed) <= _MANY else f"one of {len(listed)}: {brief(shown, 100)}, …"
+    schema, empty = or_nothing(schema, root)
+    return _plainly(schema, root) + (", or nothing" if empty else "")
+
+
+def _plainly(schema: Schema, root: Schema) -> str:
+    named = fields(schema)
+    if named:
+        required = schema.get("required") or ()
+        return "an object: " + brief(", ".join(n if n in required else f"{n} (optional)" for n in named), 200)
+    kind = schema.get("type")
+    said = _FORMATS.get(str(schema.get("format"))) or _NAMES.get(str(kind))
+    if said is None:
+        items = schema.get("items")
+        if kind == "array":
+            return f"a list, each {described(items, root)}" if isinstance(items, Mapping) and items else "a JSON list"
+        return "a JSON object" if kind == "object" else "a JSON value"
+    limits = [text.format(clean(str(schema[name]))) for name, text in _LIMITS if name in schema]
+    return ", ".join([said, *limits])
+
+
+def _alternatives(schema: Schema) -> Sequence[Schema]:
+    found = schema.get("anyOf") or schema.get("oneOf") or ()
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, Sequence) else ()
+
+
+def _pointed(root: Schema, reference: str) -> Any:
+    """What `#/a/b` leads to in a schema; None where nothing is there."""
+    if not reference.startswith("#/"):
+        return root if reference == "#" else None
+    found: Any = root
+    for token in reference[2:].split("/"):
+        name = token.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

@@ -1,0 +1,149 @@
+"""Shows a run while it goes on: a line a step, and on a terminal the budget as bars below."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from ...traces import Record
+from ...traces.file.record import BEAT
+from ..commands.trace.forks import live_text, origin_text
+from .output import is_terminal, say
+from .progress import Progress
+from .text import brief, clean, seconds_text, value_text
+from .wording import step_line
+
+_BAR = 24
+
+
+class LiveView:
+    """An engine's observer that shows what happens; use it as a context manager around the run.
+
+    Records may come from any thread. Where output can't be written any more it goes quiet: the run matters more.
+    """
+
+    def __init__(self, out: Console, earlier: Iterable[Record] = (), clock: Callable[[], float] = time.time) -> None:
+        self.progress = Progress()
+        for record in earlier:
+            self.progress.take(record)
+        self._out = out
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._live = Live(_Bars(self.progress, clock), console=out, transient=True, refresh_per_second=8)
+        self._shows_bars = is_terminal()
+        self._quiet = False
+
+    def __enter__(self) -> Self:
+        if self._shows_bars:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._shows_bars:
+            self._live.stop()
+
+    def __call__(self, record: Record) -> None:
+        """Takes a record, as it was written."""
+        with self._lock:
+            done = self.progress.take(record)
+            line = step_line(done, self._room()) if done is not None else note(record)
+            if line is not None and not self._quiet:
+                self._print(line)
+
+    def _print(self, line: Text) -> None:
+        try:
+            if self._shows_bars:
+                self._out.print(line, no_wrap=True, overflow="ellipsis")
+            else:
+                say(self._out, line)
+                self._out.file.flush()
+        except BrokenPipeError:
+            self._quiet = True
+
+    def _room(self) -> int:
+        """Characters for a decision, so that how it went still fits in the line."""
+        return max(16, self._out.width - 48) if self._shows_bars else 100
+
+
+def note(record: Record) -> Text | None:
+    """The line for what is said beside the steps, if it is worth one."""
+    if record.kind == "header":
+        objective = (record.get("task") or {}).get("objective") or ""
+        text = Text(f"run {clean(record['run_id'])}  ", "dim").append(brief(objective, 100))
+        parent = record.get("parent")
+        return text if parent is None else text.append("  fork ").append(origin_text(parent))
+    if record.kind == "resume":
+        torn = f"; a torn last record of {record['torn']:,} bytes was cut off" if record.get("torn") else ""
+        return Text(f"goes on at step {record.step}, attempt {record['attempt']}{torn}", "dim")
+    if record.kind == "wait":
+        asked = [str(request.get("prompt") or "an answer") for request in record["requests"]]
+        return Text("  waits for: ", "cyan").append(brief("; ".join(asked), 100))
+    if record.kind == "input":
+        passed = record.get("expired")
+        return Text("  the time to answer has passed" if passed else "  answered", "cyan")
+    if record.kind == "event":
+        if record["name"] == BEAT:
+            return None
+        if record["name"] == "live_from" and "reused" in record:
+            return Text("  live from ", "yellow").append(live_text(record["data"]))
+        return _event(str(record["name"]), record.get("data") or {})
+    return None
+
+
+def _event(name: str, data: Any) -> Text:
+    if name == "budget_warning" and isinstance(data, dict) and data.get("limit"):
+        what = {"cost_usd": "US dollars"}.get(str(data.get("what")), clean(str(data.get("what"))))
+        return Text(f"  {data['used'] / data['limit']:.0%} of the budget's {data['limit']:g} {what} are used", "yellow")
+    return Text(f"  {clean(name)} {brief(value_text(data), 80) if data else ''}".rstrip(), "dim")
+
+
+class _Bars:
+    """The step that is under way, and a bar for each limit of the budget."""
+
+    def __init__(self, progress: Progress, clock: Callable[[], float]) -> None:
+        self._progress = progress
+        self._clock = clock
+        self._spinner = Spinner("dots", style="blue")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        progress, budget = self._progress, self._progress.budget
+        if not budget:
+            return
+        seconds, steps = progress.seconds(self._clock()), progress.before + progress.steps
+        self._spinner.update(
+            text=Text(f" step {progress.steps}  {progress.doing()}", "bold", no_wrap=True, overflow="ellipsis")
+        )
+        yield self._spinner
+        grid = Table.grid(padding=(0, 1))
+        width = min(_BAR, max(4, options.max_width - 36))
+        rows = [
+            ("steps", steps, budget.get("max_steps"), f"{steps} of {budget.get('max_steps')}"),
+            ("time", seconds, budget.get("max_runtime_seconds"), seconds_text(seconds)),
+            ("tokens", progress.tokens, budget.get("max_tokens"), f"{progress.tokens:,}"),
+            ("cost", progress.cost, budget.get("max_cost_usd"), f"{progress.cost:.4f} USD"),
+        ]
+        for name, used, limit, text in rows:
+            if limit is None:
+                continue
+            if name == "time":
+                text += f" of {seconds_text(limit)}"
+            elif name in ("tokens", "cost"):
+                text += f" of {limit:,}"
+            grid.add_row(Text(f"  {name}", "dim"), bar(used / limit, width), Text(text, no_wrap=True))
+        yield grid
+
+
+def bar(share: float, width: int) -> Text:
+    """A bar of which a share is filled: green, yellow from 80 %, red when full."""
+    filled = max(0, min(width, int(share * width)))
+    style = "red" if share >= 1 else "yellow" if share >= 0.8 else "green"
+    return Text("━" * filled, style).append("─" * (width - filled), "dim")

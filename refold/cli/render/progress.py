@@ -1,0 +1,119 @@
+"""How a live run stands, folded from its records as they arrive; it prints nothing."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...traces import Record
+from .text import brief
+
+
+@dataclass(frozen=True)
+class Done:
+    """A committed step: its decision, an error (None where it went well) for each result, and what it took."""
+
+    index: int
+    decision: dict[str, Any]
+    results: list[str | None]
+    changed: int
+    seconds: float
+    tokens: int
+
+
+@dataclass
+class Progress:
+    """Feed it records with `take`; read how far the run is."""
+
+    run_id: str = ""
+    module: str = ""
+    budget: dict[str, Any] = field(default_factory=dict)
+    before: int = 0
+    """How many steps of other runs led to the state that a fork begins with."""
+    steps: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    ended: bool = False
+    decision: dict[str, Any] | None = None
+    open_calls: dict[int, str] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+    _errors: dict[int, str | None] = field(default_factory=dict)
+    _earlier: float = 0.0
+    _began: float = 0.0
+    _last: float = 0.0
+    _step_began: float = 0.0
+    _step_tokens: int = 0
+    _forked: bool = False
+
+    def take(self, record: Record) -> Done | None:
+        """Takes the next record; gives the step that it committed, if it did."""
+        done = None
+        if record.kind in ("header", "resume"):
+            self._start(record)
+        elif record.kind == "snapshot" and self._forked:
+            self._forked, self.before = False, record["state"]["current_step"]
+        elif record.kind == "decide":
+            self.decision = record["decision"]
+        elif record.kind == "intent":
+            self.open_calls[record.seq] = record["name"]
+        elif record.kind == "outcome":
+            self.open_calls.pop(record["intent"], None)
+            error = record.get("error")
+            self._errors[record.seq] = None if error is None else f"{error.get('type')}: {error.get('message')}"
+            self._use(record.get("usage") or {})
+        elif record.kind == "wait":
+            self._asked.update(request["id"] for request in record["requests"])
+        elif record.kind == "input":
+            self._asked.difference_update(record["answers"])
+            self._earlier -= record.get("waited") or 0.0
+        elif record.kind == "commit":
+            done = self._commit(record)
+        elif record.kind == "end":
+            self.ended = True
+        self._last = record.at
+        return done
+
+    def seconds(self, now: float) -> float:
+        """Seconds of work until `now`, in seconds since the epoch; earlier attempts included."""
+        return self._earlier + max(0.0, (self._last if self.ended else now) - self._began)
+
+    def doing(self) -> str:
+        """What the run does right now, in a few words."""
+        if self._asked:
+            return f"waiting for {'an answer' if len(self._asked) == 1 else f'{len(self._asked)} answers'}"
+        if self.open_calls:
+            names = list(self.open_calls.values())
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            return brief(names[-1], 30) + more
+        return "deciding" if self.decision is None else ""
+
+    def _start(self, record: Record) -> None:
+        if record.kind == "header":
+            self.run_id, self.module = record["run_id"], record["module"]
+            self.steps = self.before = self.tokens = self.unpriced = self._step_tokens = 0
+            self.cost = self._earlier = 0.0
+            self._forked = bool(parent := record.get("parent") or {}) and not {"candidate", "call"} & parent.keys()
+        else:
+            self._earlier += self._last - self._began
+        self.budget = record["budget"]
+        self._began = self._step_began = record.at
+        self.ended = False
+        self.open_calls.clear()
+
+    def _use(self, usage: dict[str, Any]) -> None:
+        tokens = usage.get("tokens_in", 0) + usage.get("tokens_out", 0)
+        self.tokens += tokens
+        self._step_tokens += tokens
+        self.cost += usage.get("cost") or 0.0
+        self.unpriced += tokens > 0 and usage.get("cost") is None
+
+    def _commit(self, record: Record) -> Done:
+        results = (record.get("observation") or {}).get("results") or []
+        errors = [self._errors.get(r) if isinstance(r, int) else r.get("error") for r in results]
+        changed = {op["path"] for op in record.get("patch") or () if op["path"] != "/current_step"}
+        took = max(0.0, record.at - self._step_began)
+        done = Done(record.step, self.decision or {}, errors, len(changed), took, self._step_tokens)
+        self.steps, self.decision = record.step + 1, None
+        self._errors.clear()
+        self._asked.clear()
+        self._step_began, self._step_tokens = record.at, 0
+        return done

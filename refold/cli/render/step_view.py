@@ -1,0 +1,162 @@
+"""One step as lines of text: what was decided, what came of it, which values changed; and as JSON."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from ...traces import Change, Effect, Step
+from .text import LONG, SHORT, clean, cut, seconds_text, value_text
+from .wording import ASK, call_text, effect_text
+
+_MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    """A step for machines: everything that the lines show, uncut."""
+    return {
+        "step": step.index,
+        "committed": step.committed,
+        "decision": step.decision,
+        "observation": step.observation,
+        "effects": [_effect_json(effect) for effect in step.effects],
+        "events": step.events,
+        "changes": [{"path": c.path, "op": c.op, "old": c.old, "new": c.new} for c in step.changes],
+        "usage": step.usage,
+    }
+
+
+def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]:
+    """A step for people; long values are cut unless `full`, and `hint` says how to see all of them."""
+    limit = None if full else LONG
+    yield from _decision_lines(step, limit, hint)
+    yield from _observation_lines(step, limit, hint)
+    shown = [
+        effect
+        for effect in step.effects
+        if not step.committed or effect.action is None or effect.children or effect.open or effect.cancelled
+    ]
+    if shown:
+        yield Text("effects", "bold").append("" if step.committed else "  recorded, and folded into no state", "dim")
+        for effect in shown:
+            yield from _effect_lines(effect, 1, limit, hint, shown=step.committed)
+    if step.events:
+        yield Text("events", "bold")
+        for event in step.events:
+            yield Text(f"    {clean(event['name'])}  {cut(value_text(event['data']), limit, hint)}")
+    if step.committed:
+        yield Text("changes", "bold")
+        for change in step.changes:
+            yield from change_lines(change, limit, hint)
+
+
+def time_text(step: Step) -> str:
+    """How long a step took; nothing where it was resumed, as nobody knows."""
+    at = [record.at for record in step.records]
+    resumed = any(record.kind == "resume" for record in step.records)
+    return seconds_text(max(0.0, at[-1] - at[0])) if at and not resumed else ""
+
+
+def change_lines(
+    change: Change, limit: int | None, hint: str = "", words: tuple[str, str] = ("old", "new")
+) -> Iterator[Text]:
+    """A changed path with its old and new value, in one line where they are short."""
+    mark, style = _MARKS[change.op]
+    line = Text("  ").append(mark, style).append(f" {clean(change.path) or '/'}", "bold")
+    if change.op != "replace":
+        value = change.new if change.op == "add" else change.old
+        yield line.append(f"  {cut(value_text(value), limit, hint)}", style)
+        return
+    old, new = value_text(change.old), value_text(change.new)
+    if len(old) + len(new) <= SHORT:
+        yield line.append(f"  {old}").append(" → ", "dim").append(new, "green")
+        return
+    yield line
+    for word, text, colour in ((words[0], old, "red"), (words[1], new, "green")):
+        yield Text(f"      {word}  ", "dim").append(cut(text, limit, hint), colour)
+
+
+def _decision_lines(step: Step, limit: int | None, hint: str) -> Iterator[Text]:
+    decision = step.decision
+    if decision is None:
+        yield Text("no decision was made", "dim")
+        return
+    yield Text("decision  ", "bold").append(clean(str(decision.get("mode"))), "cyan")
+    if decision.get("rationale"):
+        yield Text("    because  ", "dim").append(cut(clean(decision["rationale"]), limit, hint), "italic")
+    for action in decision.get("actions") or ():
+        yield Text(f"    {call_text(action['name'], action.get('args'), limit, hint)}")
+    for member in ("answer", "prompt", "schema", "seconds", "candidates", "meta"):
+        if decision.get(member) is not None:
+            yield Text(f"    {member}  ", "dim").append(cut(_plain(decision[member]), limit, hint))
+
+
+def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Text]:
+    observation = step.observation or {}
+    results, value = observation.get("results") or (), observation.get("value")
+    took = {effect.action: effect.seconds for effect in step.effects if effect.action is not None}
+    if results:
+        yield Text("results", "bold")
+    for result, error in zip(results, step.errors, strict=True):
+        seconds = took.get(result.get("id"))
+        line = Text(f"    {clean(str(result.get('name')))}  ")
+        took_text = f"{seconds_text(seconds)}  " if seconds is not None else ""
+        if error is not None:
+            said = f"{clean(error[0])}: {cut(clean(error[1]), limit, hint)}"
+            line.append("failed  ", "red").append(took_text, "dim").append(said, "red")
+        else:
+            line.append("ok  ", "green").append(took_text, "dim").append(
+                cut(value_text(result.get("output")), limit, hint)
+            )
+        yield line
+    if step.committed and (step.decision or {}).get("mode") == "wait":
+        yield Text("answered" if not _expired(step) else "not answered: the time for it passed", "bold")
+        if not _expired(step):
+            yield Text(f"    {cut(value_text(value), limit, hint)}")
+    elif value is not None:
+        yield Text("observed", "bold")
+        yield Text(f"    {cut(value_text(value), limit, hint)}")
+
+
+def _expired(step: Step) -> bool:
+    """Whether the time of its wait decision passed."""
+    asked = [request for record in step.records if record.kind == "wait" for request in record["requests"]]
+    passed = [name for record in step.records if record.kind == "input" for name in record.get("expired") or ()]
+    return any(request.get("kind") == "wait" and request["id"] in passed for request in asked)
+
+
+def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, shown: bool = False) -> Iterator[Text]:
+    """An effect and those inside it; `shown`: what came of an action is among the results already."""
+    line = Text("    " * depth).append(f"{effect.phase}  " if depth == 1 else "", "dim")
+    line.append(effect_text(effect.name, effect.args, None if limit is None else SHORT, hint))
+    if _waits(effect):
+        line.append("  waits for an answer", "cyan")
+    elif effect.open:
+        line.append("  nobody knows whether it happened", "magenta")
+    elif effect.cancelled:
+        line.append("  cancelled", "magenta")
+    elif effect.error is not None:
+        line.append(f"  {clean(str(effect.error.get('type')))}: {clean(str(effect.error.get('message')))}", "red")
+    elif effect.action is None or not shown:
+        line.append("  → ", "dim").append(cut(value_text(effect.result), limit, hint))
+    if effect.seconds is not None:
+        line.append(f"  {seconds_text(effect.seconds)}", "dim")
+    if effect.usage:
+        line.append(f"  {effect.usage.get('tokens_in', 0) + effect.usage.get('tokens_out', 0):,} tokens", "dim")
+    yield line
+    for child in effect.children:
+        yield from _effect_lines(child, depth + 1, limit, hint)
+
+
+def _waits(effect: Effect) -> bool:
+    """Whether it has no outcome because somebody was asked who has not answered yet."""
+    return effect.open and any(each.name == ASK and each.open for each in effect.walk())
+
+
+def _effect_json(effect: Effect) -> Mapping[str, Any]:
+    doc = {name: getattr(effect, name) for name in effect.__slots__ if name != "children"}
+    return {**doc, "children": [_effect_json(child) for child in effect.children]}
+
+
+def _plain(value: Any) -> str:
+    return clean(value) if isinstance(value, str) else value_text(value)

@@ -1,0 +1,150 @@
+"""How a run ended, from its result or from its trace: for the panel, and for machines."""
+
+import os
+import re
+import shlex
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...traces import Trace
+
+if TYPE_CHECKING:
+    from ...engine import RunResult
+
+_MORE = {
+    "budget_steps": "--max-steps",
+    "budget_time": "--max-seconds",
+    "budget_tokens": "--max-tokens",
+    "budget_cost": "--max-cost",
+}
+_OWN = tuple(f"{(Path(__file__).parents[1] / room).resolve()}{os.sep}" for room in ("cli", "engine", "tasks", "traces"))
+_OTHERS = re.compile(r"^<|[/\\](site-packages|lib[/\\]python[\d.]+)[/\\]")
+_FRAME = re.compile(r'^  File "(.*)", line (\d+), in ', re.MULTILINE)
+
+
+@dataclass
+class Summary:
+    """How a run stands; `exit_code` is None where nothing was run, `error` has the members of `RunError`."""
+
+    run_id: str
+    status: str
+    stop_reason: str | None
+    steps: int
+    final_result: str | None
+    usage: dict[str, Any] = field(default_factory=dict)
+    task_result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    waiting: list[dict[str, Any]] = field(default_factory=list)
+    trace: Path | None = None
+    exit_code: int | None = None
+    module: str | None = None
+    """The module that was given for the run, where it is not the one that its header names."""
+    fork: dict[str, Any] | None = None
+    """Of a fork: the `run` and `step` it forks, its `edit`, and `live_from` if it took what that run had recorded."""
+
+    @classmethod
+    def of_result(cls, result: "RunResult", exit_code: int) -> "Summary":
+        """The summary of a run that has just ended."""
+        return cls(
+            run_id=result.run_id,
+            status=str(result.status),
+            stop_reason=str(result.stop_reason),
+            steps=result.steps,
+            final_result=result.final_result,
+            usage=result.usage.to_dict(),
+            task_result=result.task_result.model_dump(mode="json"),
+            error=result.error.to_dict() if result.error is not None else None,
+            waiting=[request.to_dict() for request in result.waiting],
+            trace=result.trace.path,
+            exit_code=exit_code,
+            fork=_fork(result.trace),
+        )
+
+    @classmethod
+    def of_trace(cls, trace: Trace) -> "Summary":
+        """The summary that a trace tells by itself."""
+        end = trace.end
+        return cls(
+            run_id=trace.run_id,
+            status=trace.status,
+            stop_reason=trace.stop_reason,
+            steps=trace.step_count,
+            final_result=end.get("final_result"),
+            usage=end.get("usage") or {},
+            task_result=end.get("task_result"),
+            error=end.get("error"),
+            waiting=list(trace.waiting),
+            trace=trace.path,
+            fork=_fork(trace),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        doc = asdict(self)
+        doc["trace"] = str(self.trace) if self.trace is not None else None
+        doc["resume"] = self.resume_command()
+        del doc["module"]
+        if self.fork is None:
+            del doc["fork"]
+        for request, command in zip(doc["waiting"], self.answer_commands(), strict=False):
+            request["answer"] = command
+        return doc
+
+    def error_place(self) -> str:
+        """Where the error was raised: step and phase, and the line of the file if its traceback tells."""
+        if self.error is None:
+            return ""
+        found = [] if self.error.get("phase") is None else [f"step {self.error.get('step')}, {self.error['phase']}"]
+        frames = _FRAME.findall(self.error.get("traceback") or "")
+        theirs = [
+            each for each in frames if not _OTHERS.search(each[0]) and not os.path.realpath(each[0]).startswith(_OWN)
+        ]
+        return ", ".join([*found, *(f"{file}:{line}" for file, line in theirs[-1:])])
+
+    def replay_command(self) -> str | None:
+        """What to type to step through the run."""
+        return shlex.join(["refold", "replay", str(self.trace)]) if self.trace is not None else None
+
+    def resume_command(self) -> str | None:
+        """What to type to go on with the run; None where it can't go on."""
+        if self.trace is None or self.status == "completed":
+            return None
+        command = self._resume()
+        if self.status == "stopped":
+            option = _MORE.get(self.stop_reason or "")
+            return f"{shlex.join(command)} {option} MORE" if option else None
+        if len(self.waiting) == 1:
+            return self.answer_commands()[0]
+        return shlex.join(command)
+
+    def answer_commands(self) -> list[str]:
+        """What to type to answer each request that is open."""
+        if self.trace is None:
+            return []
+        command = shlex.join(self._resume())
+        if len(self.waiting) == 1:
+            return [f"{command} --value JSON"]
+        return [f"{command} --request {shlex.quote(str(each.get('id')))} --value JSON" for each in self.waiting]
+
+    def _resume(self) -> list[str]:
+        return ["refold", "resume", str(self.trace), *(["--module", self.module] if self.module is not None else [])]
+
+    def under(self, module: str | None) -> "Summary":
+        """The same run, of the module that was given for it, if one was."""
+        if module is not None and self.trace is not None and Trace.load(self.trace).header["module"] != module:
+            self.module = module
+        return self
+
+
+def _fork(trace: Trace) -> dict[str, Any] | None:
+    """What a fork's header says of it, and where it went on live; None for any other run."""
+    parent = trace.header.get("parent") if trace.size else None
+    if not isinstance(parent, dict) or "candidate" in parent or "call" in parent:
+        return None
+    fork = {name: parent[name] for name in ("run", "step", "edit") if name in parent}
+    if "reuse_effects" in parent:
+        from ...engine.result import live_from
+
+        fork["live_from"] = live_from(trace)
+    return fork

@@ -1,0 +1,144 @@
+"""The lines of a family's tree: a run, a branch, a candidate, a fork, each in one line."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from rich.text import Text
+
+from ...traces import Family, Kin, KinBranch, KinCandidate
+from .text import SHORT, brief, clean, count_text, value_text
+from .wording import decision_text, status_text
+
+_EDITS = 3
+_HEAD, _TAIL = 2, 4
+
+
+def standing(kin: Kin) -> str:
+    """The status to show: a run without an end that somebody still writes to is running."""
+    return "running" if kin.pid is not None and kin.status in ("interrupted", "waiting") else kin.status
+
+
+def kin_text(kin: Kin) -> Text:
+    """A run and how it stands."""
+    return joined(Text(clean(kin.run_id), "bold"), *_standing(kin))
+
+
+def ancestor_lines(found: Family, full: bool) -> Iterator[Text]:
+    """The runs that a run came from, and where it left them; the middle of a long line is left out."""
+    lines = []
+    for kin, next_one in pairwise([*found.ancestors, found.run]):
+        lines.append(joined(Text("from", "dim"), kin_text(kin), Text(_left(next_one), "dim")))
+    if not full and len(lines) > _HEAD + _TAIL + 1:
+        left = Text(f"… {len(lines) - _HEAD - _TAIL} more between them; --full shows all", "dim")
+        lines[_HEAD:-_TAIL] = [left]
+    yield from lines
+
+
+def branch_text(branch: KinBranch) -> Text:
+    """A branch: at which step, by which strategy, how it ended."""
+    explored = sum(candidate.run is not None for candidate in branch.candidates)
+    parts = [Text(f"step {branch.step}", "bold"), Text(_strategy(branch.strategy), "cyan")]
+    number = count_text(explored or len(branch.candidates), "candidate")
+    parts.append(Text(f"{number} explored" if explored else number, "dim"))
+    if branch.strategy is None:
+        parts.append(Text("under way", "blue"))
+    elif branch.chosen is None:
+        parts.append(Text("none was chosen", "red"))
+    if branch.cut:
+        parts.append(Text(f"cut short by {clean(str(branch.cut))}", "yellow"))
+    return joined(*parts)
+
+
+def candidate_text(candidate: KinCandidate, root: str = "") -> Text:
+    """A candidate: place, what it was to do, score, how its run stands; marked on the way to the chosen one.
+
+    Where its run's id begins with `root`, the rest of it is shown.
+    """
+    name = candidate.run.run_id if candidate.run is not None else ""
+    short = _short(name, root)
+    way = candidate.on_the_way
+    decision = candidate.decision or {}
+    parts = [
+        Text("→ " if way else "  ", "bold green").append(clean(candidate.place), "bold" if way else ""),
+        Text("chosen" if candidate.chosen else "", "bold green"),
+        Text(decision_text(decision) if decision else ""),
+        Text(brief(str(decision["rationale"])) if decision.get("rationale") else "", "italic"),
+        Text(f"score {score_text(candidate.score)}" if candidate.score is not None else "", "cyan"),
+        Text(f"lost: {brief(candidate.lost, 80)}" if candidate.lost else "", "red"),
+        *([] if candidate.run is None else _standing(candidate.run)),
+        Text(clean(short), "dim"),
+    ]
+    return joined(*parts)
+
+
+def fork_text(kin: Kin) -> Text:
+    """A fork: from which step, with what changed."""
+    parent = kin.parent or {}
+    at = Text(f"fork at step {parent.get('step')}", "bold")
+    return joined(at, kin_text(kin), Text(edit_text(parent.get("edit") or ()), "yellow"))
+
+
+def child_text(kin: Kin, root: str = "") -> Text:
+    """A run that a call has begun: at which step, what it is called, how it stands; its id as of a candidate's run."""
+    parent = kin.parent or {}
+    parts = [Text(f"step {parent.get('step')}", "bold"), Text(clean(str(parent.get("name") or "child")), "cyan")]
+    return joined(*parts, *_standing(kin), Text(clean(_short(kin.run_id, root)), "dim"))
+
+
+def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
+    """What a patch sets and removes, in short: /n = 3, without /plan/0."""
+    said = [
+        f"without {clean(op['path'])}"
+        if op.get("op") == "remove"
+        else f"{clean(op['path'])} = {brief(value_text(op['value']), 40)}"
+        if "value" in op
+        else f"{clean(str(op.get('op')))} {clean(str(op.get('from')))} to {clean(op['path'])}"
+        for op in edit[:_EDITS]
+    ]
+    more = [f"{len(edit) - _EDITS} more"] if len(edit) > _EDITS else []
+    return ", ".join(said + more)
+
+
+def score_text(score: Any) -> str:
+    """A score with as many digits as tell."""
+    return f"{score + 0:.6g}" if isinstance(score, int | float) and not isinstance(score, bool) else value_text(score)
+
+
+def joined(*parts: Text) -> Text:
+    """The parts that say something, in one line."""
+    return Text("  ").join([part for part in parts if part.plain])
+
+
+def _standing(kin: Kin) -> list[Text]:
+    status = status_text(standing(kin), kin.stop_reason)
+    if kin.status in ("missing", "corrupt"):
+        return [Text(clean(kin.status), "red"), Text(brief(kin.error or "", 100), "dim")]
+    return [status, Text(count_text(kin.steps, "step"), "dim")]
+
+
+def _short(run_id: str, root: str) -> str:
+    return f"…{run_id[len(root) :]}" if root and run_id.startswith(root) and run_id != root else run_id
+
+
+def _left(kin: Kin) -> str:
+    parent = kin.parent or {}
+    if "candidate" in parent:
+        return f"candidate {parent['candidate']} at step {parent.get('step')}"
+    if "call" in parent:
+        return f"{clean(str(parent.get('name')))} at step {parent.get('step')}"
+    edit = edit_text(parent.get("edit") or ())
+    return f"fork at step {parent.get('step')}{f': {edit}' if edit else ''}"
+
+
+def _strategy(strategy: Mapping[str, Any] | None) -> str:
+    if strategy is None:
+        return "branch"
+    given = ", ".join(
+        f"{clean(name)}={brief(value_text(value), 20)}"
+        for name, value in strategy.items()
+        if name != "name" and value is not None
+    )
+    return brief(
+        f"{clean(str(strategy.get('name')))}({given})" if given else clean(str(strategy.get("name"))), SHORT * 2
+    )

@@ -1,0 +1,143 @@
+"""What one run has begun, from its records: the branches, each with the choice that ended it, and the runs of calls."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..file.record import Record
+from ..trace import Trace
+from .family_tree import Kin, KinBranch, KinCandidate
+
+_BRANCH = b'\n{"kind":"branch",'
+_BEGINS = ("refold.child", "refold.start_child")
+_HEAD = rb',"seq":[0-9]+,"step":[0-9]+,"at":[^,"]+'
+_INTENT = re.compile(rb'\n\{"kind":"intent"' + _HEAD + rb',"phase":"[^"]*","name":"(refold\.[a-z_]+)"')
+_OUTCOME = re.compile(rb'\n\{"kind":"outcome"' + _HEAD + rb',"intent":([0-9]{1,16})')
+_DECIDE = b'\n{"kind":"decide",'
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A branch as the records of one run tell it; `children` are (place of the branch, number in it, run id)."""
+
+    step: int
+    children: list[tuple[str, int, str]]
+    several: Any
+    end: Record | None
+
+    def decided(self, runs: Mapping[str, tuple[Kin, Mapping[str, Any] | None]]) -> KinBranch:
+        """Put the runs of the children in."""
+        places: list[tuple[str, Kin | None, Mapping[str, Any] | None]] = []
+        for head, index, run_id in self.children:
+            kin, decision = runs[run_id]
+            number = (kin.parent or {}).get("candidate", index)
+            place = f"{head}.{number}" if head else str(number)
+            places.append((place, None if self._unbegun(place, kin) else kin, decision))
+        known = {place for place, _, _ in places}
+        given = self.several if isinstance(self.several, list) else [None] * int(self.several or 0)
+        places += [(str(index), None, None) for index in range(len(given)) if str(index) not in known]
+        end: Mapping[str, Any] = self.end or {}
+        chosen, scores, lost = (end.get(name) or {} for name in ("chosen", "scores", "lost"))
+        if not self.children:  # a branch within a branch that was selected: its places have one beginning
+            scores, lost = (
+                {place.rpartition(".")[2]: value for place, value in each.items()} for each in (scores, lost)
+            )
+        goal = chosen.get("place", str(chosen["candidate"]) if "candidate" in chosen else None)
+        candidates = tuple(
+            KinCandidate(
+                place=place,
+                decision=decision or (given[int(place)] if place.isdecimal() and int(place) < len(given) else None),
+                score=scores.get(place),
+                lost=lost.get(place),
+                chosen=place == goal and (kin is None or chosen.get("run", kin.run_id) == kin.run_id),
+                on_the_way=goal is not None and f"{goal}.".startswith(f"{place}."),
+                run=kin,
+            )
+            for place, kin, decision in sorted(places, key=lambda each: _order(each[0]))
+        )
+        return KinBranch(self.step, end.get("strategy"), candidates, end.get("cut"), chosen.get("stop_reason"))
+
+    def _unbegun(self, place: str, kin: Kin) -> bool:
+        """Tell whether a child that is missing may never have been begun: where the exploration was cut short."""
+        end: Mapping[str, Any] = self.end or {"cut": "killed"}
+        told = {**end.get("scores", {}), **end.get("lost", {})}
+        return kin.status == "missing" and bool(end.get("cut")) and place not in told
+
+
+def read_branches(trace: Trace) -> Iterator[Opened]:
+    """Put together what was opened in a step with the choice that ended it."""
+    opened: list[Record] = []
+
+    def together(end: Record | None, at: int) -> Opened:
+        step = (end or opened[0]).step
+        decided = trace.data.rfind(_DECIDE, 0, at)
+        decision: Mapping[str, Any] = {}
+        if decided >= 0 and (record := trace.record_at(decided + 1)).step == step:
+            decision = record["decision"]
+        children = [
+            (str(record["opened"]["place"]), index, str(run_id))
+            for record in opened
+            for index, run_id in enumerate(record["opened"]["children"])
+        ]
+        opened.clear()
+        return Opened(step, children, decision.get("candidates"), end)
+
+    for at in _lines(trace, _BRANCH):
+        record = trace.record_at(at)
+        if opened and opened[-1].step != record.step:
+            yield together(None, at)
+        if "chosen" in record:
+            yield together(record, at)
+        else:
+            opened.append(record)
+    if opened:
+        yield together(None, trace.size)
+
+
+def _order(place: str) -> list[tuple[int, str]]:
+    return [(int(number) if number.isdecimal() else -1, number) for number in place.split(".")]
+
+
+def first_decision(trace: Trace) -> Mapping[str, Any] | None:
+    """Give the candidate that a child began with."""
+    at = trace.data.find(_DECIDE, 0, trace.size)
+    if at < 0:
+        return None
+    record = trace.record_at(at + 1)
+    decision: Mapping[str, Any] | None = record["decision"] if "candidate" in record else None
+    return decision
+
+
+def begun_children(trace: Trace, *names: str) -> Iterator[Record]:
+    """Give the intents with which calls of these names have begun child runs, in the file's order.
+
+    They are looked for by how a line begins: what users write stands further behind, in JSON of its own.
+    """
+    for found in _INTENT.finditer(trace.data, 0, trace.size):
+        if found[1].decode() in names:
+            record = trace.record_at(found.start() + 1)
+            if "child" in record:
+                yield record
+
+
+def called_children(trace: Trace) -> dict[str, bool]:
+    """Give the child runs that calls have begun, and whether the call of each has ended."""
+    intents = {record.seq: str(record["child"]) for record in begun_children(trace, *_BEGINS)}
+    found = dict.fromkeys(intents.values(), False)
+    for outcome in _OUTCOME.finditer(trace.data, 0, trace.size) if intents else ():
+        run_id = intents.get(int(outcome[1]))
+        if run_id is not None and not trace.record_at(outcome.start() + 1).get("cancelled"):
+            found[run_id] = True
+    return found
+
+
+def _lines(trace: Trace, start: bytes) -> Iterator[int]:
+    return (at + 1 for at in _places(trace, start))
+
+
+def _places(trace: Trace, text: bytes, start: int = 0) -> Iterator[int]:
+    at = trace.data.find(text, start, trace.size)
+    while at >= 0:
+        yield at
+        at = trace.data.find(text, at + 1, trace.size)

@@ -1,0 +1,145 @@
+"""A run's family: what was branched off and forked from it, and what it came from; read from heads and tails."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
+from ..file.schema import is_run_id
+from ..trace import Trace
+from .children import called_children, first_decision, read_branches
+from .family_tree import Family, Kin
+from .locate import branches_folder, headers_among, headers_in
+
+
+def family(trace: Trace) -> Family:
+    """Read the family of a run.
+
+    Forks are found in the folder of the traces; children and ancestors where `Trace.relative` finds them. A relative
+    whose trace is missing or damaged is shown as such; where the run's own is damaged, `TraceCorruptError` is raised.
+    """
+    forks = _Forks()
+    try:
+        found = {trace.run_id: _Found(trace, forks)}
+    except TraceError:
+        trace.check()  # says which line it is
+        raise
+    queue = deque((trace, name) for name in found[trace.run_id].names())
+    while queue:  # and no recursion: a fork of a fork of a fork goes deeper than Python does
+        near, run_id = queue.popleft()
+        if run_id in found:
+            continue
+        try:
+            relative = near.relative(run_id)
+            found[run_id] = _Found(relative, forks)
+            queue.extend((relative, name) for name in found[run_id].names())
+        except TraceError as error:
+            found[run_id] = _Found.unreadable(run_id, error)
+    made: dict[str, Kin] = {}
+    for run_id in reversed(found):  # those that came from a run were found after it
+        made[run_id] = found[run_id].kin(made, found)
+    return Family(made[trace.run_id], tuple(_ancestors(trace))[::-1])
+
+
+def _ancestors(trace: Trace) -> Iterator[Kin]:
+    seen = {trace.run_id}
+    while (link := _link(trace)) is not None and link["run"] not in seen:
+        seen.add(link["run"])
+        try:
+            trace = trace.relative(link["run"])
+            yield _facts(trace)
+        except TraceError as error:
+            yield _unreadable(link["run"], error)
+            return
+
+
+class _Forks:
+    """The forks of each run, by its id; each folder is searched once."""
+
+    def __init__(self) -> None:
+        self._searched: set[str | int] = set()
+        self._forks: dict[str, list[str]] = {}
+
+    def of(self, trace: Trace) -> list[str]:
+        """Look for the forks of a run in the folder of the traces, in that of the branches, or in memory."""
+        places: dict[str | int, Iterator[tuple[str, Mapping[str, Any]]]]
+        if trace.path is None:
+            places = {id(trace.memory().family): headers_among(trace.memory().family)}
+        else:
+            below = branches_folder(trace.path)
+            places = {str(folder): headers_in(folder) for folder in (below.parent, below)}
+        for place, headers in places.items():
+            if place not in self._searched:
+                self._searched.add(place)
+                for run_id, header in headers:
+                    link = header.get("parent")
+                    if link is not None and "candidate" not in link and "call" not in link and is_run_id(run_id):
+                        self._forks.setdefault(link["run"], []).append(run_id)
+        return self._forks.get(trace.run_id, [])
+
+
+class _Found:
+    """What a run's own trace says, before the runs that came from it are put in."""
+
+    def __init__(self, trace: Trace, forks: _Forks) -> None:
+        self.facts = _facts(trace)
+        self.decision = first_decision(trace)
+        self._forks = forks.of(trace)
+        self._branches = list(read_branches(trace))
+        self._calls = called_children(trace)
+
+    @classmethod
+    def unreadable(cls, run_id: str, error: TraceError) -> "_Found":
+        """What is left to say of a run whose trace can't be read."""
+        self = cls.__new__(cls)
+        self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
+        self._calls = {}
+        return self
+
+    def names(self) -> Iterator[str]:
+        """Give the runs that came from this one."""
+        for branch in self._branches:
+            for _, _, run_id in branch.children:
+                yield run_id
+        yield from self._calls
+        yield from self._forks
+
+    def kin(self, made: Mapping[str, Kin], found: "Mapping[str, _Found]") -> Kin:
+        """Put the others in."""
+        loop = [self.facts.run_id, *self.names()]
+        others = {
+            name: made.get(name) or Kin(name, None, "corrupt", error="the run comes from itself") for name in loop
+        }
+        branches = tuple(
+            branch.decided({name: (others[name], found[name].decision) for _, _, name in branch.children})
+            for branch in self._branches
+        )
+        begun = [others[name] for name, ended in self._calls.items() if ended or others[name].status != "missing"]
+        forks = tuple(others[name] for name in self._forks)
+        return replace(self.facts, branches=branches, forks=forks, calls=tuple(begun))
+
+
+def _facts(trace: Trace) -> Kin:
+    status, path = trace.status, trace.path
+    return Kin(
+        run_id=trace.run_id,
+        path=path,
+        status=status,
+        stop_reason=trace.stop_reason,
+        steps=trace.step_count,
+        parent=_link(trace),
+        pid=trace.pid if status in ("interrupted", "waiting") else None,
+    )
+
+
+def _link(trace: Trace) -> Mapping[str, Any] | None:
+    """Give where a run came from; nothing in a file that holds no header yet."""
+    return trace.header.get("parent") if trace.size else None
+
+
+def _unreadable(run_id: str, error: TraceError) -> Kin:
+    path = getattr(error, "path", None)
+    if isinstance(error, TraceNotFoundError):
+        return Kin(run_id, path, "missing", error=str(error))
+    return Kin(run_id, path, "corrupt", error=error.reason if isinstance(error, TraceCorruptError) else str(error))

@@ -1,0 +1,100 @@
+"""A folder of traces at a glance: only the head and the tail of each file are read."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import NotATraceError, TraceCorruptError, TraceError
+from ..file.lines import START, Lines
+from ..file.lock import lock_holder
+from ..file.opening import open_file
+from ..file.store import SUFFIX, trace_name
+from ..file.tail import read_ending
+from ..states.fold import count_commits
+
+_HEAD = _TAIL = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """One trace of a folder. `status` is "corrupt" where it can't be read, and `error` says why.
+
+    `started_at` is in seconds since the epoch, `size` in bytes, `pid` the process that writes to it now, where the
+    system tells.
+    """
+
+    path: Path
+    run_id: str
+    status: str
+    stop_reason: str | None
+    steps: int
+    objective: str | None
+    started_at: float | None
+    size: int
+    pid: int | None = None
+    error: str | None = None
+
+
+def list_traces(folder: Path | str) -> list[TraceSummary]:
+    """Summarise the traces of a folder (not of those below), oldest first; a bad file is listed as corrupt."""
+    found = [summarize(path) for path in Path(folder).glob("*" + SUFFIX)]
+    return sorted(found, key=lambda summary: (summary.started_at or 0.0, summary.run_id))
+
+
+def summarize(path: Path) -> TraceSummary:
+    """Summarise one trace; errors of reading become the summary."""
+    size = 0
+    try:
+        with open(open_file(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            return _read(path, file, size)
+    except (TraceError, OSError) as error:
+        reason = error.reason if isinstance(error, TraceCorruptError) else one_line(error)
+        return TraceSummary(path, trace_name(path), "corrupt", None, 0, None, None, size, None, reason)
+
+
+def one_line(error: TraceError | OSError) -> str:
+    """What went wrong, without the path: "can't be read: Permission denied"."""
+    if isinstance(error, OSError):
+        return f"can't be read: {error.strerror}"
+    cause = error.__cause__
+    return f"can't be read: {cause.strerror}" if isinstance(cause, OSError) else str(error)
+
+
+def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
+    first = file.readline()
+    if not first.endswith(b"\n"):
+        return TraceSummary(
+            path, trace_name(path), "interrupted", None, 0, None, None, size, lock_holder(path), "no whole record"
+        )
+    if not first.startswith(START):
+        raise NotATraceError(path)
+    header = Lines(first, path).record(0)
+    if header.kind != "header":
+        raise TraceCorruptError("the header is the first record", 1, path=path, actual=header.kind)
+    length = _TAIL
+    while True:
+        start = max(0, size - length)
+        file.seek(start)
+        lines = Lines(file.read(size - start), path)
+        steps = count_commits(lines)
+        ending = read_ending(lines) if steps or not start else None
+        if ending is not None or not start:
+            break
+        length *= 16
+    if ending is None:
+        raise TraceCorruptError("the trace has no records", 1, path=path)
+    if not lines.last_fits():
+        raise TraceCorruptError("the last line is not what was written", 0, path=path)
+    return TraceSummary(
+        path=path,
+        run_id=header.get("run_id") or trace_name(path),
+        status=ending.status,
+        stop_reason=ending.stop_reason,
+        steps=steps,
+        objective=(header.get("task") or {}).get("objective"),
+        started_at=header.at,
+        size=size,
+        pid=lock_holder(path),
+    )

@@ -1,0 +1,331 @@
+"""Where two runs part: compared by step and phase, effects by what was called, never by line order, times or ids."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from ..file.record import Record
+from ..json_patch.apply import escape, same_json
+from ..json_patch.make import make_patch
+from ..json_patch.share import Change, changes_of
+from ..step import Effect, Step
+from .differences import ABSENT, Difference, Twins, differences
+
+_HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
+_IDS = frozenset(("seed", "session_id", "agent_id"))
+"""Members of a header that are drawn anew for each run."""
+_TELLING = 8
+"""Shorter texts of a header stand for many things in a run: only longer ones are taken for the same in both."""
+_END = ("status", "stop_reason", "final_result", "task_result", "patch")
+_OWN = frozenset(("run", "key", "intent"))
+"""Details of a request that hold the ids of the run, or of its child."""
+_OF_CHILDREN = frozenset(("refold.child", "refold.child_state", "refold.wait_child"))
+_VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
+
+
+class Side(Protocol):
+    """What is asked of a trace that is compared."""
+
+    @property
+    def run_id(self) -> str: ...  # noqa: D102
+    @property
+    def header(self) -> Record: ...  # noqa: D102
+    @property
+    def steps(self) -> Sequence[Step]: ...  # noqa: D102
+    @property
+    def unfinished(self) -> Step | None: ...  # noqa: D102
+    @property
+    def first_state(self) -> Any: ...  # noqa: D102
+    @property
+    def final_state(self) -> Any: ...  # noqa: D102
+    @property
+    def end(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseDiff:
+    """What differs in one phase of one step; see `TraceDiff` for the phases."""
+
+    step: int
+    phase: str
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDiff:
+    """How two traces differ, at the first step and phase where they do; false where they are equal.
+
+    `phase` is init, decide, branch, wait, act, reduce or end, and header where nothing differs but what the runs were
+    given. `header` is what differs there in any case, without `ids`: seeds, session and agent ids, which are drawn anew
+    for each run. These, and `versions`, are no difference by themselves. Behind the headers, a text of one header and
+    what stands in its place in the other are taken for the same. `states` says what leads from the left's state after
+    that step to the right's; a run that has not that step is taken as its last state leaves it.
+    """
+
+    step: int | None = None
+    phase: str | None = None
+    differences: tuple[Difference, ...] = ()
+    versions: tuple[Difference, ...] = field(default=(), compare=False)
+    states: tuple[Change, ...] = field(default=(), compare=False)
+    header: tuple[Difference, ...] = field(default=(), compare=False)
+    ids: tuple[Difference, ...] = field(default=(), compare=False)
+
+    @property
+    def path(self) -> str | None:
+        """The path of the first difference."""
+        return self.differences[0].path if self.differences else None
+
+    @property
+    def left(self) -> Any:
+        """The first difference's value on the left."""
+        return self.differences[0].left if self.differences else ABSENT
+
+    @property
+    def right(self) -> Any:
+        """The first difference's value on the right."""
+        return self.differences[0].right if self.differences else ABSENT
+
+    def __bool__(self) -> bool:
+        return bool(self.differences)
+
+    def __str__(self) -> str:
+        if not self.differences:
+            return "the traces are equal"
+        where = self.phase if self.phase in ("header", "end") else f"step {self.step}, {self.phase}"
+        return "\n".join([f"the traces differ first at {where}:", *[f"  {each}" for each in self.differences]])
+
+
+def diff_traces(left: Side, right: Side) -> TraceDiff:
+    """Give the first step and phase where two traces differ, and everything that differs there.
+
+    Ignored: run ids and parents, idempotency keys, times, durations, hashes, attempts, events, the order of concurrent
+    effects, and a patch that was written otherwise but leads to the same state.
+    """
+    versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
+    header, ids, _ = _headers(left, right)
+    for found in diff_phases(left, right):
+        states = _state(left, found.step, found.phase), _state(right, found.step, found.phase)
+        changes = () if None in states or same_json(*states) else changes_of(states[0], make_patch(*states))
+        return TraceDiff(found.step, found.phase, found.differences, versions, changes, header, ids)
+    if header:
+        return TraceDiff(0, "header", header, versions, (), header, ids)
+    return TraceDiff(versions=versions, ids=ids)
+
+
+def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
+    """Give every phase of every step in which two traces differ, in order; what differs in the headers is left out.
+
+    From the first step on that led to another state, what each step changed is compared in place of the states.
+    """
+    _, _, twins = _headers(left, right)
+    for step, phase, found in _Phases(left, right, twins).walk():
+        if found:
+            yield PhaseDiff(step, phase, tuple(found))
+
+
+def _headers(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
+    """What differs in the headers; which of it are ids; and the texts that stand for the same in both."""
+    found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
+    ids = tuple(each for each in found if each.path.rpartition("/")[2] in _IDS)
+    texts = [
+        (each.left, each.right)
+        for each in (*found, Difference("", left.run_id, right.run_id))
+        if isinstance(each.left, str) and isinstance(each.right, str) and len(each.left) >= _TELLING
+    ]
+    texts.sort(key=lambda pair: -len(pair[0]))  # one that holds another goes first
+    return tuple(each for each in found if each not in ids), ids, tuple(texts)
+
+
+class _Phases:
+    """The phases of two traces, compared."""
+
+    def __init__(self, left: Side, right: Side, twins: Twins) -> None:
+        self.left, self.right, self.twins = left, right, twins
+        self.parted = False
+        """Whether an earlier step led to another state."""
+
+    def walk(self) -> Iterator[tuple[int, str, list[Difference]]]:
+        """Give the step, the phase and what differs there, for each of them."""
+        left, right = self.left, self.right
+        count = max(len(left.steps), len(right.steps))
+        first = self._effects(_step(left, 0), _step(right, 0), "init")
+        found = [*first, *self._differences(left.first_state, right.first_state, "/state")]
+        self.parted = bool(found)
+        yield 0, "init", found
+        for k in range(count + 1):
+            a, b = _step(left, k), _step(right, k)
+            if a is None and b is None:
+                break
+            decided = self._differences(_proposed(a), _proposed(b), "/decision")
+            yield k, "decide", [*self._effects(a, b, "decide"), *decided]
+            yield k, "branch", self._branched(a, b)
+            yield k, "wait", list(self._differences(_waits(a), _waits(b), "/waits"))
+            observed = self._differences(a and a.observation, b and b.observation, "/observation")
+            yield k, "act", [*self._effects(a, b, "act"), *observed]
+            found = self._reduced(a, b)
+            self.parted = self.parted or bool(found)
+            yield k, "reduce", found
+        yield count, "end", list(self._differences(_end(left), _end(right), ""))
+
+    def _differences(self, left: Any, right: Any, path: str) -> Iterator[Difference]:
+        return differences(left, right, path, twins=self.twins)
+
+    def _reduced(self, a: Step | None, b: Step | None) -> list[Difference]:
+        if (a is None or not a.committed) and (b is None or not b.committed):
+            return []
+        if a is None or b is None or a.committed is not b.committed:
+            left = a.patch if a is not None and a.committed else ABSENT
+            return [Difference("/patch", left, b.patch if b is not None and b.committed else ABSENT)]
+        if same_json(a.patch, b.patch):
+            return []
+        if not self.parted:
+            return list(self._differences(a.state, b.state, "/state"))
+        return list(self._differences(_changed(a), _changed(b), "/state"))
+
+    def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
+        """Compare what the branches of a step came to, runs by their place, and the decision that was carried out."""
+        if not (a and a.branches) and not (b and b.branches):
+            return list(self._effects(a, b, "branch"))
+        left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
+        return [
+            *self._effects(a, b, "branch"),
+            *self._differences(left, right, "/branches"),
+            *self._differences(a and a.decision, b and b.decision, "/decision"),
+        ]
+
+    def _effects(self, a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
+        """Match the effects of a phase by what was called; those left over by name, so that arguments are compared."""
+        left, right = _called(a, phase), _called(b, phase)
+        for call in [call for call in left if call in right]:
+            yield from self._differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
+        rest: dict[str, list[Effect]] = {}
+        for effect in right.values():
+            rest.setdefault(effect.name, []).append(effect)
+        for effect in left.values():
+            other = rest[effect.name].pop(0) if rest.get(effect.name) else None
+            path = f"/effects/{escape(effect.name)}"
+            if other is None:
+                yield Difference(path, _outcome(effect), ABSENT)
+            elif same_json(effect.args, other.args) and not self.twins:
+                yield Difference(f"{path}/digest", effect.digest, other.digest)
+            elif found := list(self._differences(effect.args, other.args, f"{path}/args")):
+                yield from found
+            else:  # the same call, but for what the headers say
+                yield from self._differences(_outcome(effect), _outcome(other), path)
+        for others in rest.values():
+            for effect in others:
+                yield Difference(f"/effects/{escape(effect.name)}", ABSENT, _outcome(effect))
+
+
+def _changed(step: Step) -> dict[str, Any]:
+    """What a step changed, by path: the new value, None where it was removed."""
+    return {change.path: change.new for change in step.changes}
+
+
+def _state(side: Side, k: int, phase: str) -> Any:
+    """The document after step `k`, or the last there is; None where there is none to compare."""
+    if phase == "header" or side.first_state is None:
+        return None
+    if phase in ("init", "end"):
+        return side.first_state if phase == "init" else side.final_state
+    step = _step(side, k) or _step(side, len(side.steps) - 1)
+    return step.state if step is not None else side.first_state
+
+
+def _step(side: Side, k: int) -> Step | None:
+    if 0 <= k < len(side.steps):
+        return side.steps[k]
+    return side.unfinished if k == len(side.steps) else None
+
+
+def _members(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: record[name] for name in names if name in record}
+
+
+def _end(side: Side) -> dict[str, Any]:
+    end = _members(side.end, _END)
+    if "task_result" in end:
+        end["task_result"] = _without(end["task_result"])
+    error = side.end.get("error")
+    if error:
+        end["error"] = _members(error, ("type", "message"))
+    return end
+
+
+def _proposed(step: Step | None) -> Any:
+    """The decision that the step began with: before a branch was decided, where it is one."""
+    decision = None
+    for record in step.records if step is not None else ():
+        if record.kind == "branch" and "chosen" in record:
+            break
+        if record.kind == "decide":
+            decision = record["decision"]
+    return decision
+
+
+def _choice(branch: Mapping[str, Any]) -> dict[str, Any]:
+    choice = _members(branch, ("strategy", "chosen", "scores", "lost", "cut"))
+    return {**choice, "chosen": {name: value for name, value in branch["chosen"].items() if name != "run"}}
+
+
+def _waits(step: Step | None) -> list[dict[str, Any]]:
+    """What was asked and answered in a step, whatever came first, without the ids, which hold the run's."""
+    records = step.records if step is not None else ()
+    answers: dict[str, Any] = {}
+    for record in records:
+        if record.kind == "input":
+            answers.update(record["answers"])
+    asked = [
+        {name: value for name, value in request.items() if name not in ("id", "deadline")}
+        | {"details": {n: value for n, value in (request.get("details") or {}).items() if n not in _OWN}}
+        | ({"answer": answers[request["id"]]} if request["id"] in answers else {})
+        for record in records
+        if record.kind == "wait"
+        for request in record["requests"]
+    ]
+    return sorted(asked, key=lambda request: orjson.dumps(request, option=orjson.OPT_SORT_KEYS))
+
+
+def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
+    """The effects of a phase by the call: those around it, then name, digest, n, and which one of equals it is."""
+    found: dict[tuple[Any, ...], Effect] = {}
+
+    def add(effect: Effect, above: tuple[Any, ...]) -> None:
+        call = (*above, escape(effect.name), effect.digest, effect.n)
+        again = 0
+        while (*call, again) in found:
+            again += 1
+        found[(*call, again)] = effect
+        for child in effect.children:
+            add(child, (*call, again))
+
+    for effect in step.effects if step is not None else ():
+        if effect.phase == phase:
+            add(effect, ())
+    return found
+
+
+def _outcome(effect: Effect) -> dict[str, Any]:
+    return {
+        "result": _without_run(effect.result) if effect.name in _OF_CHILDREN else effect.result,
+        "error": effect.error,
+        "cancelled": effect.cancelled,
+        "open": effect.open,
+        "usage": _without(effect.usage),
+    }
+
+
+def _without_run(result: Any) -> Any:
+    """What came of a child run, without what is another in each run."""
+    if not isinstance(result, Mapping):
+        return result
+    kept = {name: value for name, value in result.items() if name not in ("run_id", "hash")}
+    return {**kept, "usage": _without(kept.get("usage"))}
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(item) for name, item in value.items() if name not in _VOLATILE}
+    return [_without(item) for item in value] if isinstance(value, list) else value

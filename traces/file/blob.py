@@ -1,0 +1,111 @@
+"""Large values beside a trace: files named by the hash of what they hold."""
+
+import os
+import re
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
+from .opening import read_file
+from .store import sync_folder, trace_name
+
+
+class Blobs(Protocol):
+    """Where the large values of one trace are kept, by the hex of their hash."""
+
+    def put(self, data: bytes) -> dict[str, Any]:
+        """Keep `data` and give the reference that stands for it in a record."""
+
+    def get(self, digest: str, size: int | None = None) -> bytes:
+        """Give what was kept, `size` bytes of it where that is known.
+
+        Raises `TraceNotFoundError`, or `TraceCorruptError` where it is something else now.
+        """
+
+
+def blob_reference(data: bytes) -> dict[str, Any]:
+    """Give the reference of `data`: its BLAKE2b-128 in hex and its length in bytes."""
+    return {"$blob": blake2b(data, digest_size=16).hexdigest(), "bytes": len(data)}
+
+
+def is_blob(value: object) -> bool:
+    """Tell whether a JSON value is a reference to a blob."""
+    return (
+        isinstance(value, dict)
+        and len(value) == 2
+        and type(size := value.get("bytes")) is int
+        and size >= 0
+        and type(digest := value.get("$blob")) is str
+        and _DIGEST.fullmatch(digest) is not None
+    )
+
+
+_DIGEST = re.compile("[0-9a-f]{32}")
+
+
+class MemoryBlobs:
+    """Blobs of a trace in memory."""
+
+    def __init__(self, kept: dict[str, bytes]) -> None:
+        self.kept = kept
+
+    def put(self, data: bytes) -> dict[str, Any]:
+        """Keep `data` and give its reference."""
+        reference = blob_reference(data)
+        self.kept[reference["$blob"]] = data
+        return reference
+
+    def get(self, digest: str, size: int | None = None) -> bytes:
+        """Give what was kept."""
+        try:
+            return self.kept[digest]
+        except KeyError:
+            raise TraceNotFoundError(f"the trace has no blob {digest}") from None
+
+
+class FolderBlobs:
+    """Blobs in the folder `<run_id>.blobs` beside a trace file; a file is there whole or not at all."""
+
+    def __init__(self, trace: Path, *, durable: bool = False) -> None:
+        self.folder = trace.with_name(trace_name(trace) + ".blobs")
+        self._durable = durable
+
+    def put(self, data: bytes) -> dict[str, Any]:
+        """Keep `data` and give its reference."""
+        reference = blob_reference(data)
+        target = self.folder / reference["$blob"]
+        if target.exists():
+            return reference
+        self.folder.mkdir(parents=True, exist_ok=True)
+        beside = target.with_name(f"{target.name}.{os.getpid()}.{id(data)}.tmp")
+        try:
+            with open(beside, "xb") as file:
+                file.write(data)
+                if self._durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(beside, target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        if self._durable:
+            sync_folder(self.folder)
+        return reference
+
+    def get(self, digest: str, size: int | None = None) -> bytes:
+        """Give what was kept: a regular file of this folder alone is read, and no further than it has to be."""
+        if not _DIGEST.fullmatch(digest):
+            raise TraceError(f"{digest!r} is no blob's name: those are 32 hex digits")
+        path = self.folder / digest
+        try:
+            if self.folder.is_symlink():
+                raise TraceError(f"{self.folder} is a link: refold follows none beside a trace")
+            data = read_file(path, most=None if size is None else size + 1)
+        except TraceNotFoundError:
+            raise TraceNotFoundError(
+                f"blob {digest} is missing: {path}; copy the folder {self.folder.name} along with its trace", path
+            ) from None
+        if (size is not None and len(data) != size) or blob_reference(data)["$blob"] != digest:
+            raise TraceCorruptError("the blob is not what its name says", 0, path=path)
+        return data

@@ -1,0 +1,168 @@
+"""Whether a trace's records make sense together: order, references, and the fold against each snapshot."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from ..errors import PatchError, TraceCorruptError, TraceError
+from ..json_patch.apply import run_patch
+from ..json_patch.share import patched
+from ..step import gather_effects
+from .lines import Lines
+from .record import FORMAT, KINDS, PATCHING, Record
+
+
+def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
+    """Check what a hash chain can't show; the chain has been checked before.
+
+    The header is first and of a format that is known; commits follow one another; an outcome refers to an earlier
+    intent that has none yet, or a cancelled one, whose fate a person has told since; a reference in an observation is
+    an earlier outcome; a run that was chosen was opened in the same step; snapshots equal the fold.
+    `base` gives the state of another run where the trace begins with one.
+
+    Raises `TraceCorruptError` with the first bad line; where there is none, what `base` raised.
+    """
+    walk = _Walk(base)
+    for index in range(len(lines)):
+        record = lines.record(index)
+        try:
+            walk.see(record, index)
+        except _Wrong as wrong:
+            raise TraceCorruptError(
+                wrong.reason, index + 1, path=lines.path, expected=wrong.expected, actual=wrong.actual
+            ) from None
+        except PatchError as error:
+            raise TraceCorruptError(f"the patch does not fit the state: {error}", index + 1, path=lines.path) from None
+    walk.calls()
+    if walk.missing is not None:
+        raise walk.missing
+
+
+class _Wrong(Exception):
+    def __init__(self, reason: str, expected: Any = None, actual: Any = None) -> None:
+        self.reason = reason
+        self.expected = expected
+        self.actual = actual
+
+
+_UNKNOWN = object()
+"""Stands for a document that can't be known, as the run that it comes from is missing or damaged."""
+
+
+class _Walk:
+    """What has been seen so far."""
+
+    def __init__(self, base: Callable[[], Any]) -> None:
+        self.base = base
+        self.missing: TraceError | None = None
+        self.parent: Any = None
+        self.commits = 0
+        self.intents: set[int] = set()
+        self.step: list[Record] = []
+        self.closed: set[int] = set()
+        self.cancelled: set[int] = set()
+        self.outcomes: set[int] = set()
+        self.opened: set[str] = set()
+        self.doc: Any = None
+        self.has_state = False
+        self.shares = False
+
+    def see(self, record: Record, index: int) -> None:
+        """Take in the next record."""
+        _ = record.data  # checked here, whether it is looked at or not
+        kind = record.kind
+        if kind not in KINDS:
+            raise _Wrong("there is no such kind of record", actual=kind)
+        if (kind == "header") is not (index == 0):
+            raise _Wrong("the header is the first record and the only one", actual=kind)
+        if kind == "header":
+            if record["format"] != FORMAT:
+                raise _Wrong("this refold reads another format", expected=FORMAT, actual=record["format"])
+            self.parent = record.get("parent") or {}
+        if kind in ("decide", "commit") and not self.has_state:
+            raise _Wrong(f"there is a {kind} before there is a state")
+        if kind == "intent":
+            self.intents.add(record.seq)
+            self.step.append(record)
+        elif kind == "outcome":
+            self._outcome(record)
+        elif kind == "branch":
+            self._branch(record)
+        elif kind == "snapshot":
+            self._snapshot(record)
+        elif kind == "commit":
+            self._commit(record)
+        elif kind == "end" and record.step != self.commits:
+            raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=record.step)
+        if kind in PATCHING and record.get("patch"):
+            if not self.has_state:
+                raise _Wrong("there is a patch before there is a state")
+            if self.shares:
+                self.doc = patched(self.doc, record["patch"])
+            elif self.doc is not _UNKNOWN:
+                self.doc = run_patch(self.doc, record["patch"])  # each record is parsed for this walk alone
+
+    def _outcome(self, record: Record) -> None:
+        intent = record["intent"]
+        if intent not in self.intents:
+            raise _Wrong("the outcome refers to no earlier intent", actual=intent)
+        if intent in self.closed or (intent in self.cancelled and record.get("cancelled")):
+            raise _Wrong("the intent has an outcome already", actual=intent)
+        (self.cancelled if record.get("cancelled") else self.closed).add(intent)
+        self.outcomes.add(record.seq)
+
+    def _branch(self, record: Record) -> None:
+        if "opened" in record:
+            self.opened.update(record["opened"]["children"])
+            return
+        chosen = record["chosen"]
+        if "candidate" not in chosen and chosen.get("run") not in self.opened:
+            raise _Wrong("the branch that was chosen was not opened in this step", actual=chosen.get("run"))
+
+    def _snapshot(self, record: Record) -> None:
+        if record.step != self.commits:
+            raise _Wrong("the snapshot's step is not the state's", expected=self.commits, actual=record.step)
+        if not self.has_state:
+            self.doc, self.has_state = (
+                record["state"] if "state" in record else self._begin(record),
+                True,
+            )
+        elif self.doc is _UNKNOWN:
+            self.doc = record["state"]
+        elif "state" not in record:
+            raise _Wrong("only a trace's first snapshot begins with the state of another run")
+        elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):
+            raise _Wrong("the snapshot is not the state that the patches lead to")
+
+    def _begin(self, record: Record) -> Any:
+        """Give the state of another run that this one begins with; without it, the rest is checked all the same."""
+        for member in ("run", "step"):
+            if record["base"][member] != self.parent.get(member):
+                raise _Wrong(
+                    f"the state that the run begins with is of another {member} than its parent",
+                    expected=self.parent.get(member),
+                    actual=record["base"][member],
+                )
+        try:
+            doc = self.base()
+        except TraceError as error:
+            self.missing = error
+            return _UNKNOWN
+        self.shares = True
+        return doc
+
+    def _commit(self, record: Record) -> None:
+        if record.step != self.commits:
+            raise _Wrong("the commits do not follow one another", expected=self.commits, actual=record.step)
+        for result in (record.get("observation") or {}).get("results", ()):
+            if isinstance(result, int) and result not in self.outcomes:
+                raise _Wrong("the observation refers to no earlier outcome", actual=result)
+        self.commits += 1
+        self.opened.clear()
+        self.calls()
+
+    def calls(self) -> None:
+        """Check which calls of the step are inside which; raises `TraceCorruptError`."""
+        gather_effects(self.step)
+        self.step.clear()

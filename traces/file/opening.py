@@ -1,0 +1,50 @@
+"""Opening the files of a trace: regular ones alone, and through no link that somebody else may have laid."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from ..errors import TraceError, TraceNotFoundError
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+def open_file(path: Path, *, links: bool = False) -> int:
+    """Open a regular file for reading and give its descriptor; a pipe is not waited for, a device not touched.
+
+    `links` follows a symbolic link: for a path that a person has given. Raises `TraceNotFoundError`, or `TraceError`
+    where the file is something else or can't be read.
+    """
+    try:
+        if not _NO_LINK and not links and path.is_symlink():
+            raise TraceError(f"{path} is a link: refold follows none beside a trace")
+        fd = os.open(path, _FLAGS | (0 if links else _NO_LINK))
+    except FileNotFoundError:
+        raise TraceNotFoundError(f"there is no trace at {path}", path) from None
+    except ValueError as error:
+        raise TraceError(f"{path!r} is no path: {error}") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP and not links:
+            raise TraceError(f"{path} is a link: refold follows none beside a trace") from None
+        if error.errno == errno.ENXIO:
+            raise TraceError(f"{path} is no regular file") from None
+        raise TraceError(f"{path} can't be read: {error.strerror}") from error
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        if stat.S_ISDIR(mode):
+            raise TraceNotFoundError(f"there is no trace at {path}", path)
+        raise TraceError(f"{path} is no regular file")
+    return fd
+
+
+def read_file(path: Path, *, links: bool = False, most: int | None = None) -> bytes:
+    """Give what is in a regular file, at most `most` bytes of it; raises as `open_file`."""
+    fd = open_file(path, links=links)
+    with open(fd, "rb") as file:
+        try:
+            return file.read(-1 if most is None else most)
+        except OSError as error:
+            raise TraceError(f"{path} can't be read: {error.strerror}") from error

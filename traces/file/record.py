@@ -1,0 +1,150 @@
+"""One line of a trace: how it is written, and a view of it that parses when asked."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ..errors import MissingMemberError, RecordError, TraceCorruptError
+from .schema import MEMBERS, misfit
+
+FORMAT = 1
+HASH_LENGTH = 32
+KINDS = frozenset(MEMBERS)
+PATCHING = frozenset(("commit", "resume", "end"))
+"""The kinds that may carry a patch: folding these in the file's order gives the states."""
+BEAT = "refold.beat"
+"""The event by which a run that has nothing else to write says that it is at work; what it says is its time."""
+
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+_HEAD = re.compile(
+    rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]{0,14}),"step":(0|[1-9][0-9]{0,14}),"at":([-+.0-9eE]{1,40})[,}]'
+)
+_BEFORE_HASH = b',"hash":"'
+_AFTER_HASH = b'"}'
+TAIL_LENGTH = len(_BEFORE_HASH) + HASH_LENGTH + len(_AFTER_HASH)
+
+
+class Record(Mapping[str, Any]):
+    """An immutable view of one line: a mapping of its members, parsed and checked once, on first use.
+
+    `raw` is the line without its newline. The members `kind`, `seq`, `step`, `at` and `hash` are attributes as well.
+    What `data` gives is shared by all who look: copy what you want to change.
+    """
+
+    __slots__ = ("_data", "at", "hash", "kind", "path", "raw", "seq", "step")
+
+    def __init__(
+        self, raw: bytes, kind: str, seq: int, step: int, at: float, hash: str, path: Path | None = None
+    ) -> None:
+        self.raw = raw
+        self.kind = kind
+        self.seq = seq
+        self.step = step
+        self.at = at
+        self.hash = hash
+        self._data: dict[str, Any] | None = None
+        self.path = path
+
+    @classmethod
+    def parse(cls, raw: bytes, path: Path | None = None) -> "Record":
+        """Read a line's head and hash; raises `RecordError` where it has not the form of a record.
+
+        `path` is the trace's, for errors.
+        """
+        head = _HEAD.match(raw)
+        if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != _BEFORE_HASH or raw[-2:] != _AFTER_HASH:
+            raise RecordError("the line has not the form of a record")
+        try:
+            at, digest = float(head[4]), raw[-HASH_LENGTH - 2 : -2].decode("ascii")
+        except ValueError:
+            raise RecordError("the line has not the form of a record") from None
+        if not math.isfinite(at):
+            raise RecordError("the record's time is beyond all numbers")
+        return cls(raw, head[1].decode("ascii"), int(head[2]), int(head[3]), at, digest, path)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All members of the line; raises `TraceCorruptError` where they are not what a record of its kind has."""
+        if self._data is None:
+            self._data = self.load()
+        return self._data
+
+    def load(self) -> dict[str, Any]:
+        """Parse and check the line: this gives the members as `data` does, each time as a dict of one's own."""
+        try:
+            doc: dict[str, Any] = orjson.loads(self.raw)
+        except orjson.JSONDecodeError as error:
+            raise self._corrupt(f"the line is not JSON: {error}") from None
+        head = (doc.get("kind"), doc.get("seq"), doc.get("step"), doc.get("hash"))
+        if head != (self.kind, self.seq, self.step, self.hash):
+            raise self._corrupt("the line names its kind, seq, step or hash twice")
+        wrong = misfit(self.kind, doc, self.raw)
+        if wrong is not None:
+            raise self._corrupt(f"the {self.kind} record lacks what it must have: {wrong}")
+        return doc
+
+    def _corrupt(self, reason: str) -> TraceCorruptError:
+        return TraceCorruptError(reason, self.seq + 1, path=self.path)
+
+    def __getitem__(self, member: str) -> Any:
+        try:
+            return self.data[member]
+        except KeyError:
+            raise MissingMemberError(f"the {self.kind} record has no {member}", self.seq + 1, path=self.path) from None
+
+    def get(self, member: str, default: Any = None) -> Any:
+        """Give a member, or `default` where the record has none of that name."""
+        return self.data.get(member, default)
+
+    def __contains__(self, member: object) -> bool:
+        return member in self.data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __eq__(self, other: object) -> bool:
+        return self.raw == other.raw if isinstance(other, Record) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} record {self.seq}, step {self.step}>"
+
+
+def write_line(
+    previous: bytes,
+    kind: str,
+    seq: int,
+    step: int,
+    at: float,
+    members: Mapping[str, Any],
+    default: Callable[[Any], Any] | None = None,
+) -> tuple[bytes, str]:
+    """Give a record's line without newline, and its hash; `previous` is the hash of the record before, in hex."""
+    doc = {"kind": kind, "seq": seq, "step": step, "at": at, **members}
+    if len(doc) != len(members) + 4 or "hash" in members:
+        raise RecordError(f"a {kind} record's members may not be called kind, seq, step, at or hash")
+    try:
+        body = orjson.dumps(doc, default, _OPTIONS)[:-1]
+    except TypeError as error:
+        cause = error.__cause__
+        reason = f"{error}: {cause}" if cause is not None else str(error)
+        raise RecordError(f"the {kind} record of step {step} can't be written as JSON: {reason}") from error
+    chain = blake2b(previous, digest_size=16)
+    chain.update(body)
+    digest = chain.hexdigest()
+    return b"".join((body, _BEFORE_HASH, digest.encode(), _AFTER_HASH)), digest
+
+
+def line_hash(previous: bytes, raw: bytes) -> str:
+    """Give the hash that a line must end with, if the record before it has the hash `previous` (in hex)."""
+    return blake2b(previous + raw[:-TAIL_LENGTH], digest_size=16).hexdigest()

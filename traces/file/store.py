@@ -1,0 +1,306 @@
+"""Where a trace's bytes go: a locked file, or memory; nothing here knows what a record is."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from typing import Protocol
+
+from ..errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
+from ..states.bases import Bases
+from .lock import lock_file
+
+SUFFIX = ".trace.jsonl"
+BUFFER = 64 * 1024
+
+
+class Store(Protocol):
+    """What the writer asks of the place where it writes."""
+
+    path: Path | None
+
+    @property
+    def size(self) -> int:
+        """The bytes that were given to `write` and taken, buffered ones included."""
+
+    def write(self, data: bytes) -> None:
+        """Append; raises `OSError`, and then `size` says how much of it, in whole lines, was kept."""
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system."""
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk."""
+
+    def read(self) -> bytes:
+        """Give all that was written so far."""
+
+    def read_from(self, start: int) -> bytes:
+        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+
+    def truncate(self, size: int) -> None:
+        """Cut off what stands behind the first `size` bytes."""
+
+    def is_in_place(self) -> bool:
+        """Say whether what is written here is still what others find at `path`."""
+
+    def remains(self) -> bytes:
+        """Give what was written, where it is no longer in place; nothing is written for that."""
+
+    def close(self) -> None:
+        """Give up the lock; what is still buffered is dropped."""
+
+
+class MemoryFamily:
+    """In-memory traces that find each other by run id, and what is kept for those who read them."""
+
+    def __init__(self) -> None:
+        self.stores: dict[str, MemoryStore] = {}
+        self.bases = Bases()
+
+
+class MemoryStore:
+    """The bytes and blobs of a trace that is on no disk; one writer at a time holds it, as with a file."""
+
+    def __init__(self, data: bytes = b"", blobs: dict[str, bytes] | None = None) -> None:
+        self.path: Path | None = None
+        self.size = len(data)
+        self._chunks = [data]
+        self.blobs = blobs if blobs is not None else {}
+        self.family = MemoryFamily()
+        self._run_id: str | None = None
+        self._shared = False
+        self._lock = threading.Lock()
+        self._joining = threading.Lock()
+
+    def name(self, run_id: str) -> None:
+        """Say which run's trace this is, so that its relatives find it."""
+        self._run_id = run_id
+        if self._shared:  # a run without relatives is in no cycle of references, and so freed at once
+            self.family.stores[run_id] = self
+
+    def join(self, other: "MemoryStore") -> None:
+        """Belong to the family of another trace from now on."""
+        self.family = other.family
+        for store in (other, self):
+            store._shared = True
+            if store._run_id is not None:
+                store.name(store._run_id)
+
+    def acquire(self) -> None:
+        """Become the one writer or raise `TraceLockedError`."""
+        if not self._lock.acquire(blocking=False):
+            raise TraceLockedError(None)
+
+    def write(self, data: bytes) -> None:
+        """Append."""
+        self._chunks.append(data)
+        self.size += len(data)
+
+    def flush(self) -> None:
+        """Do nothing: memory has no buffer."""
+
+    def sync(self) -> None:
+        """Do nothing: memory is on no disk."""
+
+    def read(self) -> bytes:
+        """Give all that was written so far; what was joined once is not joined again."""
+        with self._joining:
+            chunks, count = self._chunks, len(self._chunks)
+            if count > 1:
+                chunks[:count] = [b"".join(chunks[:count])]  # in place: the writer may append meanwhile
+            return chunks[0]
+
+    def read_from(self, start: int) -> bytes:
+        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+        with self._joining:
+            chunks = self._chunks
+            count = len(chunks)
+            missing = self.size - start
+            found: list[bytes] = []
+            while count and missing > 0:
+                count -= 1
+                found.append(chunks[count])
+                missing -= len(chunks[count])
+        data = b"".join(reversed(found))
+        return data[-missing:] if missing < 0 else data
+
+    def truncate(self, size: int) -> None:
+        """Cut off what stands behind the first `size` bytes."""
+        data = self.read()[:size]
+        with self._joining:
+            self._chunks = [data]
+            self.size = size
+
+    def is_in_place(self) -> bool:
+        """Say that it is: memory has no other place."""
+        return True
+
+    def remains(self) -> bytes:
+        """Give what was written."""
+        return self.read()
+
+    def close(self) -> None:
+        """Let the next writer in."""
+        with contextlib.suppress(RuntimeError):
+            self._lock.release()
+
+
+class FileStore:
+    """A trace file, open for appending and locked; its descriptor is not inherited by children."""
+
+    def __init__(self, path: Path, fd: int, *, buffered: bool) -> None:
+        self.path: Path | None = path
+        self._file = path
+        self._fd = fd
+        stat = os.fstat(fd)
+        self._written = stat.st_size
+        self._identity = (stat.st_dev, stat.st_ino)
+        self._buffer: bytearray | None = bytearray() if buffered else None
+
+    @classmethod
+    def create(cls, path: Path, *, buffered: bool = False, durable: bool = False) -> "FileStore":
+        """Make a new file (and the folders above it) and lock it; raises `TraceExistsError`."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        try:
+            try:
+                fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+            except FileNotFoundError:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if durable:
+                    sync_folder(path.parent.parent)
+                fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+        except OSError as error:
+            if isinstance(error, FileExistsError) and os.path.lexists(path):
+                raise TraceExistsError(path) from None
+            raise TraceWriteError(f"{path} can't be created: {error.strerror}", path) from error
+        store = cls._locked(path, fd, buffered)
+        if durable:
+            sync_folder(path.parent)
+        return store
+
+    @classmethod
+    def open(cls, path: Path, *, buffered: bool = False) -> "FileStore":
+        """Open an existing file and lock it; raises `TraceNotFoundError` or `TraceLockedError`."""
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        except (FileNotFoundError, IsADirectoryError):
+            raise TraceNotFoundError(f"there is no trace at {path}", path) from None
+        except OSError as error:
+            raise TraceWriteError(f"{path} can't be opened for writing: {error.strerror}", path) from error
+        return cls._locked(path, fd, buffered)
+
+    @classmethod
+    def _locked(cls, path: Path, fd: int, buffered: bool) -> "FileStore":
+        try:
+            lock_file(fd, path)
+        except BaseException:
+            os.close(fd)
+            raise
+        return cls(path, fd, buffered=buffered)
+
+    @property
+    def size(self) -> int:
+        """The bytes written, buffered ones included."""
+        return self._written + (len(self._buffer) if self._buffer is not None else 0)
+
+    def write(self, data: bytes) -> None:
+        """Append; where only a part went through, whole lines of it are kept and the rest is cut off."""
+        if self._buffer is not None:
+            self._buffer += data
+            if len(self._buffer) > BUFFER:
+                self.flush()
+            return
+        done = os.write(self._fd, data)
+        if done == len(data):
+            self._written += done
+        else:
+            self._write_rest(data, done)
+
+    def _write_rest(self, data: bytes, done: int) -> None:
+        try:
+            while done < len(data):
+                done += os.write(self._fd, data[done:])
+        except BaseException:
+            self._written += data.rfind(b"\n", 0, done) + 1
+            os.ftruncate(self._fd, self._written)
+            raise
+        self._written += done
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system."""
+        if self._buffer:
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            self._write_rest(data, 0)
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk."""
+        self.flush()
+        os.fsync(self._fd)
+
+    def read(self) -> bytes:
+        """Give all that was written so far."""
+        return self.read_from(0)
+
+    def read_from(self, start: int) -> bytes:
+        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+        self.flush()
+        with open(self._fd, "rb", closefd=False) as file:  # by its descriptor: another file may stand at its path
+            file.seek(start)
+            return file.read()
+
+    def truncate(self, size: int) -> None:
+        """Cut off what stands behind the first `size` bytes."""
+        if self._buffer is not None:
+            del self._buffer[max(0, size - self._written) :]
+        actual = os.fstat(self._fd).st_size
+        if actual > size:
+            os.ftruncate(self._fd, size)
+        self._written = min(actual, size)
+
+    def is_in_place(self) -> bool:
+        """Say whether the file still stands at its path, and the descriptor is still that file's.
+
+        It is not once somebody has removed, renamed or replaced the file, or closed the descriptor under the writer.
+        """
+        try:
+            there = os.stat(self._file)
+            return self._is_mine(self._fd) and (there.st_dev, there.st_ino) == self._identity
+        except OSError:
+            return False
+
+    def remains(self) -> bytes:
+        """Give what was written, as far as the descriptor still has it."""
+        if not self._is_mine(self._fd):
+            return b""
+        with open(self._fd, "rb", closefd=False) as file:
+            file.seek(0)
+            return file.read() + bytes(self._buffer or b"")
+
+    def _is_mine(self, fd: int) -> bool:
+        stat = os.fstat(fd)
+        return (stat.st_dev, stat.st_ino) == self._identity
+
+    def close(self) -> None:
+        """Give up the descriptor and with it the lock; what is still buffered is dropped."""
+        fd, self._fd = self._fd, -1
+        with contextlib.suppress(OSError):  # somebody has closed it before; the number may be another file's by now
+            if fd >= 0 and self._is_mine(fd):
+                os.close(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until a folder's entries are on the disk, where the system can do that."""
+    if os.name != "posix":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def trace_name(path: Path) -> str:
+    """Give the run id that a trace's file name shows."""
+    return path.name.removesuffix(SUFFIX) if path.name.endswith(SUFFIX) else path.stem

@@ -1,0 +1,280 @@
+"""The one place that writes a trace: a record is appended, hashed and given to the system, or it is not there."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, Self
+
+from ..errors import TraceWriteError
+from ..trace import Trace
+from .blob import Blobs, FolderBlobs, MemoryBlobs
+from .lock import close_in_children
+from .record import Record, write_line
+from .store import FileStore, MemoryStore, Store
+
+Durability = Literal["process", "power", "none"]
+SYNCED = frozenset(("commit", "end", "snapshot", "wait", "input"))
+"""The kinds after which durability "power" waits for the disk."""
+LOOK_SECONDS = 0.005
+"""How long a writer writes without a look whether its file still stands where it was: a look costs two system calls."""
+
+
+class TraceWriter:
+    """Appends records to one trace, which it holds locked.
+
+    Durability "process" gives each record to the operating system before `append` returns, so that it outlives this
+    process; "power" also waits for the disk after the kinds in `SYNCED`; "none" buffers up to 64 KiB.
+
+    It is safe to use from several threads. An `append` that raises has written nothing, whatever it was that raised: a
+    full disk, a value that is no JSON, Ctrl-C. After a failed write (`failed`) all later appends raise the same error.
+    """
+
+    def __init__(self, store: Store, blobs: Blobs, *, durability: Durability = "process") -> None:
+        self.path = store.path
+        self.durability = durability
+        self.torn = b""
+        """What `reopen` cut off behind the last whole record."""
+        self.failed: TraceWriteError | None = None
+        self.position = 0
+        """The `seq` of the next record."""
+        self._store = store
+        self._blobs = blobs
+        self._write = store.write
+        self._synced = SYNCED if durability == "power" else frozenset()
+        self.size = store.size
+        """How many bytes were written."""
+        self._last = b""
+        self._looked = monotonic()
+        self._lost = False
+        self._remains = b""
+        self._ready = True
+        self._closed = False
+        self._lock = threading.Lock()
+        close_in_children(self)
+
+    @classmethod
+    def create(
+        cls, path: Path | None, *, durability: Durability = "process", parent: "TraceWriter | Trace | None" = None
+    ) -> Self:
+        """Start a new trace in a new file, or in memory (None); raises `TraceExistsError` where a file stands.
+
+        In memory, a trace that has a `parent` finds its relatives, and is found by them (see `Trace.relative`), from
+        the moment its header is written; on the disk the folders tell.
+        """
+        _known(durability)
+        if path is None:
+            memory = MemoryStore()
+            memory.acquire()
+            if isinstance(parent, Trace):
+                if parent.path is None:
+                    memory.join(parent.memory())
+            elif parent is not None and isinstance(parent._store, MemoryStore):
+                memory.join(parent._store)
+            return cls(memory, MemoryBlobs(memory.blobs), durability=durability)
+        path = Path(path)
+        durable = durability == "power"
+        store = FileStore.create(path, buffered=durability == "none", durable=durable)
+        return cls(store, FolderBlobs(path, durable=durable), durability=durability)
+
+    @classmethod
+    def reopen(cls, source: "Path | Trace", *, durability: Durability = "process") -> tuple[Self, Trace]:
+        """Continue a trace: lock it, read it, check the whole of it, cut off a torn tail (`torn`).
+
+        Gives the writer and the trace as it was found. An in-memory trace is continued where it stands now, which may
+        be further than the `Trace` given shows.
+
+        Raises `TraceLockedError`, `TraceNotFoundError`, `TraceCorruptError`; the trace is then as before.
+        """
+        _known(durability)
+        path = source if not isinstance(source, Trace) else source.path
+        store: Store
+        blobs: Blobs
+        if path is None:
+            assert isinstance(source, Trace)
+            memory = source.memory()
+            memory.acquire()
+            store, blobs = memory, MemoryBlobs(memory.blobs)
+        else:
+            path = Path(path)
+            store = FileStore.open(path, buffered=durability == "none")
+            blobs = FolderBlobs(path, durable=durability == "power")
+        try:
+            trace = Trace(
+                store.read(), path=path, blobs=blobs, memory=store if isinstance(store, MemoryStore) else None
+            )
+            trace.check()
+            store.truncate(trace.size)
+            writer = cls(store, blobs, durability=durability)
+        except BaseException:
+            store.close()
+            raise
+        writer.torn = trace.torn
+        writer.position = len(trace.records)
+        writer._last = trace.records[-1].hash.encode() if writer.position else b""
+        return writer, trace
+
+    def append(
+        self,
+        kind: str,
+        step: int,
+        at: float,
+        members: Mapping[str, Any],
+        default: Callable[[Any], Any] | None = None,
+    ) -> Record:
+        """Write one record and give it.
+
+        Raises `RecordError` where the members are no JSON (nothing is written, the writer goes on), `TraceWriteError`
+        where the write fails, and from then on.
+        """
+        seq, raw, digest = self.append_line(kind, step, at, members, default)
+        return Record(raw, kind, seq, step, at, digest)
+
+    def append_line(
+        self,
+        kind: str,
+        step: int,
+        at: float,
+        members: Mapping[str, Any],
+        default: Callable[[Any], Any] | None = None,
+    ) -> tuple[int, bytes, str]:
+        """Write one record, as `append` does, and give its number, its line without newline, and its hash."""
+        with self._lock:
+            if not self._ready:
+                self._recover()
+            if kind == "end" or monotonic() - self._looked > LOOK_SECONDS:
+                self._look()
+            seq = self.position
+            raw, digest = write_line(self._last, kind, seq, step, at, members, default)
+            self._ready = False
+            try:
+                self._write(raw + b"\n")
+                if kind in self._synced:
+                    self._store.sync()
+            except OSError as error:
+                raise self._fail(error) from error
+            self.size += len(raw) + 1
+            self._last = digest.encode()
+            self.position = seq + 1
+            if seq == 0 and "run_id" in members and isinstance(self._store, MemoryStore):
+                self._store.name(members["run_id"])
+            self._ready = True
+        return seq, raw, digest
+
+    def put_blob(self, data: bytes) -> dict[str, Any]:
+        """Keep a large value beside the trace and give what stands for it: `{"$blob": hash, "bytes": length}`."""
+        with self._lock:
+            if not self._ready:
+                self._recover()
+            try:
+                return self._blobs.put(data)
+            except OSError as error:
+                raise self._fail(error) from error
+
+    def trace(self) -> Trace:
+        """Give what has been written so far; a file is read when the trace is first looked at."""
+        with self._lock:
+            if self.failed is None and not self._ready:
+                self._recover()
+            if isinstance(self._store, MemoryStore):
+                return Trace(self._store.read, path=None, blobs=self._blobs, memory=self._store, size=self.size)
+            if self.failed is None:
+                try:
+                    self._store.flush()
+                except OSError as error:
+                    raise self._fail(error) from error
+            assert self.path is not None
+            if self._lost:  # another file, or none, stands at its path
+                return Trace(self._remains, path=self.path, blobs=self._blobs)
+            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self.size)
+
+    def read_from(self, start: int) -> bytes:
+        """Give the lines that were written behind the first `start` bytes of the trace."""
+        with self._lock:
+            if not self._ready:
+                self._recover()
+            try:
+                return self._store.read_from(start)
+            except OSError as error:
+                raise self._fail(error) from error
+
+    def close(self) -> None:
+        """Write what is buffered and give up the lock; a second call does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if self.failed is None:
+                    if not self._ready:
+                        self._recover()
+                    self._store.flush()
+            except OSError as error:
+                raise self._fail(error) from error
+            finally:
+                self._ready = False
+                self._store.close()
+            self.failed = self.failed or TraceWriteError(f"the writer of {self._name} is closed", self.path)
+
+    def forget_in_child(self) -> None:
+        """Give up the descriptor that a forked child inherited; the parent's lock is not touched."""
+        self._lock = threading.Lock()
+        self._ready = False
+        self._closed = True
+        self.failed = TraceWriteError(
+            f"{self._name} is written by the process that this one was forked from: a child opens its own trace",
+            self.path,
+        )
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def _name(self) -> str:
+        return str(self.path) if self.path is not None else "the in-memory trace"
+
+    def _recover(self) -> None:
+        """Take back what an interrupted append (Ctrl-C between two instructions) may have written."""
+        if self.failed is not None:
+            raise self.failed
+        self._store.truncate(self.size)
+        if self._store.size != self.size:
+            self.failed = TraceWriteError(f"{self._name} lost buffered records when a write was interrupted", self.path)
+            raise self.failed
+        self._ready = True
+
+    def _look(self) -> None:
+        """Raise `TraceWriteError` where what is written is no longer the file that others find, and may resume."""
+        self._looked = monotonic()
+        if self._store.is_in_place():
+            return
+        self._lost, self._ready = True, False
+        with contextlib.suppress(OSError):
+            self._remains = self._store.remains()
+        self.failed = TraceWriteError(
+            f"{self._name} is no longer the file that this run writes: it was removed, renamed or replaced meanwhile "
+            "(or its descriptor closed), so that another process may go on with it; nothing more is written or started",
+            self.path,
+        )
+        raise self.failed
+
+    def _fail(self, error: OSError) -> TraceWriteError:
+        reason = error.strerror or str(error)
+        with contextlib.suppress(OSError):
+            self._store.truncate(self.size)
+        self._ready = False
+        self.failed = TraceWriteError(
+            f"{self._name} can't be written: {reason}; what stands there is whole: make room and resume the run",
+            self.path,
+        )
+        return self.failed
+
+
+def _known(durability: str) -> None:
+    if durability not in ("process", "power", "none"):
+        raise ValueError(f"durability is 'process', 'power' or 'none', not {durability!r}")

@@ -1,0 +1,214 @@
+"""JSON Patch (RFC 6902) and JSON Pointer (RFC 6901), applied in place."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..errors import PatchError
+
+Operation = Mapping[str, Any]
+
+
+def escape(token: str) -> str:
+    """Write one member name as a token of a JSON Pointer (`~` as `~0`, `/` as `~1`)."""
+    return token.replace("~", "~0").replace("/", "~1") if "~" in token or "/" in token else token
+
+
+def join_pointer(tokens: Iterable[str | int]) -> str:
+    """Give the JSON Pointer of these member names and indices."""
+    return "".join(["/" + (escape(token) if isinstance(token, str) else str(token)) for token in tokens])
+
+
+def split_pointer(pointer: str) -> list[str]:
+    """Give the tokens of a JSON Pointer, unescaped; raises `PatchError` where it is none."""
+    tokens = pointer.split("/")
+    if tokens[0] != "":
+        raise PatchError("a JSON Pointer is empty or begins with '/'", pointer=pointer)
+    if "~" in pointer:
+        tokens = [_unescape(token, pointer) for token in tokens]
+    return tokens[1:]
+
+
+def same_json(left: Any, right: Any) -> bool:
+    """Tell whether two JSON values are equal with their types: `1`, `1.0`, `True` differ; key order does not count."""
+    if left is right:
+        return True
+    if isinstance(left, dict):
+        return (
+            isinstance(right, dict)
+            and len(left) == len(right)
+            and all(key in right and same_json(value, right[key]) for key, value in left.items())
+        )
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(same_json, left, right))
+    return type(left) is type(right) and bool(left == right)
+
+
+def copy_json(value: Any) -> Any:
+    """Give a deep copy of a JSON value, in plain dicts and lists."""
+    if isinstance(value, dict):
+        return {key: copy_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copy_json(item) for item in value]
+    return value
+
+
+def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> Any:
+    """Apply a patch to `doc` in place and give the document (another object only where the root was replaced).
+
+    Values of the patch are copied in, so the patch and the document share nothing. `add` to a member that exists keeps
+    its place among the keys. `test` compares with types (`same_json`).
+
+    Raises `PatchError` with the index and path of the operation that can't be done. The document is then as it was
+    before; with `atomic=False`, which saves a shallow copy of each list and object that is touched, the operations
+    before the bad one stay done.
+    """
+    saved: dict[int, tuple[Any, Any]] | None = {} if atomic else None
+    try:
+        return run_patch(doc, ops, saved=saved, copy=True)
+    except PatchError:
+        for container, before in (saved or {}).values():
+            container.clear()
+            container.extend(before) if isinstance(container, list) else container.update(before)
+        raise
+
+
+def run_patch(
+    doc: Any, ops: Iterable[Operation], *, saved: dict[int, tuple[Any, Any]] | None = None, copy: bool = False
+) -> Any:
+    """Apply a patch in place, without a way back: `saved` collects each container as it was before its first change.
+
+    With `copy=False` the patch's values become part of the document: for whoever owns both.
+    """
+    for number, op in enumerate(ops):
+        try:
+            doc = run_operation(doc, op, saved, copy)
+        except PatchError as error:
+            raise PatchError(error.reason, number, error.pointer or _path_of(op)) from None
+    return doc
+
+
+def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | None, copy: bool) -> Any:
+    """Apply one operation (see `run_patch`)."""
+    if type(op) is not dict and not isinstance(op, Mapping):
+        raise PatchError("the operation is not an object")
+    try:
+        kind = op["op"]
+        path = op["path"]
+        if type(path) is not str and not isinstance(path, str):
+            raise PatchError("the path is not text")
+        if kind == "add" or kind == "replace":
+            value = op["value"]
+            if copy:
+                value = copy_json(value)
+            return put(doc, path, value, kind == "add", saved)
+        if kind == "remove":
+            take(doc, path, saved)
+            return doc
+        if kind == "test":
+            if not same_json(look(doc, split_pointer(path)), op["value"]):
+                raise PatchError("the value is not the one that 'test' asks for")
+            return doc
+        if kind != "move" and kind != "copy":
+            raise PatchError(f"there is no operation {kind!r}")
+        source = op["from"]
+        if not isinstance(source, str):
+            raise PatchError("the place to take from is not text")
+    except KeyError as error:
+        raise PatchError(f"the operation has no member {error}") from None
+    if kind == "copy":
+        return put(doc, path, copy_json(look(doc, split_pointer(source))), True, saved)
+    if path == source:
+        look(doc, split_pointer(source))
+        return doc
+    if path.startswith(source + "/"):
+        raise PatchError(f"{source!r} can't be moved into itself")
+    return put(doc, path, take(doc, source, saved), True, saved)
+
+
+def look(doc: Any, tokens: Iterable[str]) -> Any:
+    """Give the value at these tokens; raises `PatchError` where there is none."""
+    node = doc
+    for token in tokens:
+        if isinstance(node, dict):
+            if token not in node:
+                raise PatchError(f"there is no member {token!r}")
+            node = node[token]
+        elif isinstance(node, list):
+            node = node[list_index(token, len(node) - 1)]
+        else:
+            raise PatchError(f"{token!r} is looked for in something that is neither object nor list")
+    return node
+
+
+def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """Do `add` (`insert`) or `replace` and give the document."""
+    tokens = path.split("/") if "~" not in path else ["", *split_pointer(path)]
+    if tokens[0] != "":
+        raise PatchError("a JSON Pointer is empty or begins with '/'")
+    if len(tokens) == 1:
+        return value
+    last = tokens.pop()
+    node = doc
+    for token in tokens[1:]:
+        if type(node) is dict and token in node:
+            node = node[token]
+        else:
+            node = look(node, (token,))
+    if saved is not None and id(node) not in saved and isinstance(node, (dict, list)):
+        saved[id(node)] = (node, node.copy())
+    if isinstance(node, dict):
+        if not insert and last not in node:
+            raise PatchError(f"there is no member {last!r} to replace")
+        node[last] = value
+    elif isinstance(node, list):
+        if not insert:
+            node[list_index(last, len(node) - 1)] = value
+        elif last == "-":
+            node.append(value)
+        else:
+            node.insert(list_index(last, len(node)), value)
+    else:
+        raise PatchError(f"{last!r} can't be set in something that is neither object nor list")
+    return doc
+
+
+def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """Do `remove` and give what was there."""
+    tokens = split_pointer(path)
+    if not tokens:
+        raise PatchError("the whole document can't be removed")
+    last = tokens.pop()
+    node = look(doc, tokens)
+    if saved is not None and id(node) not in saved and isinstance(node, (dict, list)):
+        saved[id(node)] = (node, node.copy())
+    if isinstance(node, dict):
+        if last not in node:
+            raise PatchError(f"there is no member {last!r} to remove")
+        return node.pop(last)
+    if isinstance(node, list):
+        return node.pop(list_index(last, len(node) - 1))
+    raise PatchError(f"{last!r} can't be removed from something that is neither object nor list")
+
+
+def list_index(token: str, largest: int) -> int:
+    """Read a list index as RFC 6901 writes it (ASCII digits, no leading zero), at most `largest`."""
+    if not (token.isdecimal() and token.isascii()) or (token[0] == "0" and token != "0"):
+        raise PatchError(f"{token!r} is not a list index")
+    index = int(token) if len(token) < 19 else largest + 1
+    if index > largest:
+        raise PatchError(f"index {token} is beyond the list's end")
+    return index
+
+
+def _unescape(token: str, pointer: str) -> str:
+    if "~" not in token:
+        return token
+    rest = token.replace("~0", "").replace("~1", "")
+    if "~" in rest:
+        raise PatchError("'~' in a JSON Pointer is followed by 0 or 1", pointer=pointer)
+    return token.replace("~1", "/").replace("~0", "~")
+
+
+def _path_of(op: Operation) -> str | None:
+    path = op.get("path") if isinstance(op, Mapping) else None
+    return path if isinstance(path, str) else None

@@ -1,0 +1,141 @@
+"""States that runs begin with by reference: taken from another run as it stood then, folded once, and kept."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
+from ..file.lines import Lines
+from .fold import Fold, count_commits, plan_state, record_end
+
+_FIRST_SNAPSHOT = b'\n{"kind":"snapshot",'
+_KEPT = 256
+_POINTERS = 250_000
+"""How many pointers the kept documents may hold beyond what they share: two megabytes, whatever the family weighs."""
+_NONE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """State `step` of run `run`, as that run stood when `hash` was the hash of its last record (None: as it is now)."""
+
+    run: str
+    step: int
+    hash: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One run of a family: its lines, and how another one is found; that raises `TraceNotFoundError`."""
+
+    run_id: str
+    lines: Lines
+    find: Callable[[str], "Member"]
+
+
+def origin_of(lines: Lines) -> Origin | None:
+    """Give the state of another run that these lines begin with; None where they hold their first state themselves."""
+    at = lines.data.find(_FIRST_SNAPSHOT, 0, lines.end)
+    if at < 0:
+        return None
+    snapshot = lines.record_at(at + 1)
+    if "state" in snapshot:
+        return None
+    run, step = snapshot["base"]["run"], snapshot["base"]["step"]
+    parent = lines.record_at(0).get("parent") or {}
+    known = (parent.get("run"), parent.get("step")) == (run, step)
+    return Origin(run, step, parent.get("hash") if known else None)
+
+
+class Bases:
+    """The last few documents that runs of a family began with, for the next run that begins with the same.
+
+    They share with each other, and with whoever asks, what did not change between them: look at them, don't change
+    them. Kept are those that the hash of a record names, and with it all that led to them; a run that is only named by
+    its id may have gone on since.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Origin, Any] = OrderedDict()
+        self._weights: dict[Origin, int] = {}
+        self._weight = 0
+        self._lock = threading.Lock()
+
+    def first_document(self, member: Member) -> Any:
+        """Give the document that a run, which begins with another's state, begins with.
+
+        That run may itself begin with another's state, and so on: all of them are folded, the eldest first. Raises
+        `TraceNotFoundError` where one of them, or its state, is missing, `TraceCorruptError` where it is damaged.
+        """
+        folds: list[tuple[Origin, Fold]] = []
+        seen = {member.run_id}
+        doc: Any = _NONE
+        while (origin := origin_of(member.lines)) is not None:
+            doc = self._get(origin)
+            if doc is not _NONE:
+                break
+            if origin.run in seen:
+                raise TraceError(f"run {origin.run} begins, by way of other runs, with a state of its own")
+            seen.add(origin.run)
+            member, fold = _fold_of(member, origin)
+            folds.append((origin, fold))
+            if not fold.begins_elsewhere:
+                break
+        if doc is _NONE and (not folds or folds[-1][1].begins_elsewhere):
+            reason = "only a trace's first snapshot begins with the state of another run"
+            raise TraceCorruptError(reason, _later_base(member.lines), path=member.lines.path)
+        for origin, fold in reversed(folds):
+            doc = fold.run_sharing(doc) if fold.begins_elsewhere else fold.run()
+            self._keep(origin, doc, fold.copied)
+        return doc
+
+    def _get(self, origin: Origin) -> Any:
+        with self._lock:
+            if origin not in self._kept:
+                return _NONE
+            self._kept.move_to_end(origin)
+            return self._kept[origin]
+
+    def _keep(self, origin: Origin, doc: Any, copied: int) -> None:
+        if origin.hash is None:
+            return
+        with self._lock:
+            kept = self._kept
+            kept[origin] = doc
+            kept.move_to_end(origin)
+            self._weight += copied - self._weights.get(origin, 0)
+            self._weights[origin] = copied
+            while len(kept) > _KEPT or (self._weight > _POINTERS and len(kept) > 2):
+                self._weight -= self._weights.pop(kept.popitem(last=False)[0])
+
+
+def _later_base(lines: Lines) -> int:
+    """The number of the line of a snapshot that refers to another run, where the first one does not."""
+    found = (i for i in range(len(lines)) if (record := lines.record(i)).kind == "snapshot" and "base" in record)
+    return next(found, 0) + 1
+
+
+def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
+    """Find the run that a child begins with, and what leads to that state."""
+    what = f"run {child.run_id} begins with state {origin.step} of run {origin.run}"
+    try:
+        parent = child.find(origin.run)
+    except TraceNotFoundError as error:
+        raise TraceNotFoundError(f"{what}: {error}", error.path) from None
+    if parent.run_id != origin.run:
+        raise TraceNotFoundError(f"{what}: {parent.lines.path} holds run {parent.run_id}", parent.lines.path)
+    stop = None
+    if origin.hash is not None:
+        stop = record_end(parent.lines, origin.hash)
+        if stop is None:
+            raise TraceNotFoundError(
+                f"{what}, as it stood at its record {origin.hash}: {parent.lines.path or 'the trace'} holds no such "
+                "record; it was cut off, or is another run's",
+                parent.lines.path,
+            )
+    steps = count_commits(parent.lines, stop)
+    if steps < origin.step or (stop is not None and steps > origin.step):
+        raise TraceNotFoundError(f"{what}, which stood there after {steps} steps", parent.lines.path)
+    return parent, plan_state(parent.lines, origin.step, stop)

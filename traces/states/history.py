@@ -1,0 +1,113 @@
+"""Any document of a trace, cheap for whoever walks along: neighbours share what did not change."""
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import PatchError, TraceCorruptError, TraceError
+from ..file.lines import Lines
+from ..file.record import Record
+from ..json_patch.share import patched, pointers
+
+_KEPT = 64
+_POINTERS = 50_000
+"""How many pointers the kept documents may hold beyond what they share, however small the trace: under a megabyte."""
+
+
+class History:
+    """The documents between the patches of a trace, numbered by how many patches lead to them.
+
+    The last few that were asked for are kept, so that steps forwards and backwards cost one patch each. What it gives
+    is shared, with its neighbours and with the records: look at it, don't change it.
+    """
+
+    def __init__(self, lines: Lines, base: Callable[[], Any]) -> None:
+        """Make the documents of these lines; `base` gives the state of another run where they begin with one."""
+        self._lines = lines
+        self._base = base
+        self.commits: list[int] = []
+        """The index of each commit's record."""
+        self.patching: list[int] = []
+        """The indices of the records that may carry a patch."""
+        self._snapshots: list[int] = []
+        self._latest: tuple[int, Record] | None = None
+        self._kept: OrderedDict[int, Any] = OrderedDict()
+        self._weights: dict[int, int] = {}
+        self._weight = 0
+        self._most = max(_POINTERS, len(lines.data) // 4)
+        data, offsets = lines.data, lines.offsets
+        for index in range(len(lines)):
+            at = offsets[index]
+            if data.startswith((b'{"kind":"commit",', b'{"kind":"end",', b'{"kind":"resume",'), at):
+                self.patching.append(index)
+                if data.startswith(b'{"kind":"c', at):
+                    self.commits.append(index)
+            elif data.startswith(b'{"kind":"snapshot",', at):
+                self._snapshots.append(index)
+        if self.commits and not self.commits[0]:
+            raise TraceCorruptError("the trace does not begin with its header", 1, path=lines.path)
+        last = lines.record(self.commits[-1]) if self.commits else None
+        if last is not None and last.step + 1 != len(self.commits):
+            reason = "commits are missing before this one, or there are too many"
+            raise TraceCorruptError(
+                reason, last.seq + 1, path=lines.path, expected=last.step + 1, actual=len(self.commits)
+            )
+
+    def record(self, index: int) -> Record:
+        """Give a record that may carry a patch; the last one stays parsed, for its step and its document alike."""
+        if self._latest is None or self._latest[0] != index:
+            self._latest = index, self._lines.record(index)
+        return self._latest[1]
+
+    def before(self, step: int) -> Any:
+        """Give the document that the commit of a step was applied to."""
+        return self.at(bisect_left(self.patching, self.commits[step]))
+
+    def after(self, step: int) -> Any:
+        """Give the document that the commit of a step led to."""
+        return self.at(bisect_left(self.patching, self.commits[step]) + 1)
+
+    def at_line(self, index: int) -> Any:
+        """Give the document that all records before this one lead to."""
+        return self.at(bisect_left(self.patching, index))
+
+    def at(self, ordinal: int) -> Any:
+        """Give the document after the first `ordinal` patches."""
+        kept = self._kept
+        if ordinal in kept:
+            kept.move_to_end(ordinal)
+            return kept[ordinal]
+        start = max((known for known in kept if known < ordinal), default=-1)
+        limit = self.patching[ordinal] if ordinal < len(self.patching) else len(self._lines)
+        place = bisect_left(self._snapshots, limit) - 1
+        near = bisect_left(self.patching, self._snapshots[place]) if place >= 0 else -1
+        if max(start, near) < 0:
+            raise TraceError("the trace has no state: the run ended before init_state gave one")
+        if near > start:
+            snapshot = self._lines.record(self._snapshots[place])
+            doc, start = snapshot["state"] if "state" in snapshot else self._base(), near
+        else:
+            doc = kept[start]
+        for number in range(start, ordinal):
+            index, copies = self.patching[number], list[Any]()
+            try:
+                doc = patched(doc, self.record(index).get("patch") or (), copies)
+            except PatchError as error:
+                raise TraceCorruptError(
+                    f"the patch does not fit the state: {error}", index + 1, path=self._lines.path
+                ) from None
+            self._keep(number + 1, doc, sum(map(pointers, copies)))
+        if ordinal not in kept:
+            self._keep(ordinal, doc, 0)
+        return doc
+
+    def _keep(self, ordinal: int, doc: Any, weight: int) -> None:
+        """Keep a document, and of the others as many as their own pointers allow; its neighbour stays in any case."""
+        kept = self._kept
+        kept[ordinal] = doc
+        kept.move_to_end(ordinal)
+        self._weight += weight - self._weights.get(ordinal, 0)
+        self._weights[ordinal] = weight
+        while len(kept) > _KEPT or (self._weight > self._most and len(kept) > 2):
+            self._weight -= self._weights.pop(kept.popitem(last=False)[0])

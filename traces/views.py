@@ -1,0 +1,121 @@
+"""Records and steps as sequences whose items are made when they are looked at."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
+
+from .errors import TraceCorruptError
+from .file.blob import is_blob
+from .file.lines import Lines
+from .file.record import Record
+from .states.history import History
+from .step import Step
+
+_KEPT = 64
+_BYTES = 2**20
+"""How many bytes the lines of the kept steps may have: parsed, they take some ten to forty times as much."""
+_BLOBS = 2**20
+"""How many bytes of blobs are kept loaded for the steps to come; the one that is looked at holds all of its own."""
+_WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
+
+
+class Records(Sequence[Record]):
+    """The records of a trace in the file's order, each made when it is looked at."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        if isinstance(index, slice):
+            return [self._lines.record(i) for i in range(len(self._lines))[index]]
+        return self._lines.record(range(len(self._lines))[index])
+
+    def __iter__(self) -> Iterator[Record]:
+        return (self._lines.record(i) for i in range(len(self._lines)))
+
+    def of_kind(self, kind: str, seq: int, by: Record) -> Record:
+        """Give the earlier record that another refers to; raises `TraceCorruptError` where it is none of that kind."""
+        found = self._lines.record(seq) if seq < by.seq and seq < len(self._lines) else None
+        if found is None or found.kind != kind:
+            reason = f"the {by.kind} record refers to no earlier {kind}"
+            raise TraceCorruptError(reason, by.seq + 1, path=self._lines.path, actual=seq)
+        return found
+
+
+class Loaded:
+    """What references to blobs stand for, each loaded once: it is shared, look at it, don't change it."""
+
+    def __init__(self, value: Callable[[Any], Any]) -> None:
+        self.size = 0
+        self._value = value
+        self._known: dict[tuple[str, int], Any] = {}
+
+    def __call__(self, recorded: Any) -> Any:
+        """Give what a recorded value stands for, as `Trace.value` does."""
+        if not is_blob(recorded):
+            return recorded
+        name = recorded["$blob"], recorded["bytes"]
+        if name not in self._known:
+            self._known[name] = self._value(recorded)
+            self.size += recorded["bytes"]
+        return self._known[name]
+
+
+class Steps(Sequence[Step]):
+    """The committed steps of a trace; the last few that were looked at are kept."""
+
+    def __init__(self, records: Records, history: History, value: Callable[[Any], Any]) -> None:
+        self._records = records
+        self._history = history
+        self._value = value
+        self._kept: dict[int, Step] = {}
+        self._blobs = Loaded(value)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._history.commits)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | list[Step]:
+        if isinstance(index, slice):
+            return [self._step(k) for k in range(len(self))[index]]
+        return self._step(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Step]:
+        return (self._step(k) for k in range(len(self)))
+
+    def unfinished(self) -> Step | None:
+        """Give the step that was under way when the trace ended, if one was."""
+        records = [record for record in self._records[self._start(len(self)) :] if record.step == len(self)]
+        if not any(record.kind in _WORK for record in records):
+            return None
+        return Step(len(self), records, None, self._history, self._records.of_kind, self._value)
+
+    def _start(self, k: int) -> int:
+        """The index of a step's first record: the one behind the commit before, or the header."""
+        return self._history.commits[k - 1] + 1 if k else 1
+
+    def _step(self, k: int) -> Step:
+        if k not in self._kept:
+            last = self._history.commits[k]
+            records = [*self._records[self._start(k) : last], self._history.record(last)]
+            if self._blobs.size > _BLOBS:  # the kept steps hold what they have loaded
+                self._kept.clear()
+                self._size = 0
+                self._blobs = Loaded(self._value)
+            size = sum(len(record.raw) for record in records)
+            while self._kept and (len(self._kept) >= _KEPT or self._size + size > _BYTES):
+                first = next(iter(self._kept))
+                self._size -= sum(len(record.raw) for record in self._kept.pop(first).records)
+            self._size += size
+            self._kept[k] = Step(k, records, records[-1], self._history, self._records.of_kind, self._blobs)
+        return self._kept[k]
