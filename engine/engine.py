@@ -5,9 +5,10 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, cast
 
 import anyio
+from typing_extensions import TypeVar
 
 from ..tasks import (
     EnvironmentMismatchError,
@@ -48,14 +49,16 @@ from .run.run_ids import new_run_id
 from .run.runner import Runner
 from .run.stream import RunStream
 from .run.waits import OnWait
+from .state.model import StateSchema
 from .strategies.protocol import BranchStrategy
 
 TraceLike = Trace | Path | str
 R = TypeVar("R")
+S = TypeVar("S", bound=StateSchema, default=Any)
 log = logging.getLogger("refold.runs")
 
 
-class Engine:
+class Engine(Generic[S]):
     """Runs one module's tasks; one engine runs many at once.
 
     Args:
@@ -79,7 +82,7 @@ class Engine:
 
     def __init__(
         self,
-        module: AgentModule[Any] | MakesModule,
+        module: AgentModule[S] | MakesModule[S],
         *,
         budget: RuntimeBudget | None = None,
         stop: Sequence[StopCriteria] = (),
@@ -124,11 +127,11 @@ class Engine:
 
     # running
 
-    def run(self, task: Task | str) -> RunResult:
+    def run(self, task: Task | str) -> RunResult[S]:
         """Runs a task to its end. Inside a running event loop use `await arun(task)`."""
         return self._sync(lambda: self.arun(task), "arun")
 
-    async def arun(self, task: Task | str) -> RunResult:
+    async def arun(self, task: Task | str) -> RunResult[S]:
         """Runs a task to its end, on asyncio or trio.
 
         A run that fails returns a result that says so. Cancellation and Ctrl-C write the end and are raised on, with
@@ -176,7 +179,7 @@ class Engine:
         request: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
-    ) -> RunResult:
+    ) -> RunResult[S]:
         """Goes on with a run from its last whole record; see `aresume`."""
         return self._sync(
             lambda: self.aresume(trace, value, request=request, budget=budget, on_divergence=on_divergence), "aresume"
@@ -190,7 +193,7 @@ class Engine:
         request: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
-    ) -> RunResult:
+    ) -> RunResult[S]:
         """Goes on with a run from its last whole record: no effect that ended runs again.
 
         What is there is verified first. It goes on under the budget it had, or under `budget` in its place. A run
@@ -235,7 +238,7 @@ class Engine:
 
     async def _leave(
         self, source: Trace | Path, at: int | None, value: Any, request: str | None, budget: RuntimeBudget | None
-    ) -> RunResult:
+    ) -> RunResult[S]:
         """Forks a run that the code no longer goes along with, beside it; what is told of its last step goes along."""
         writer, trace = TraceWriter.reopen(source)
         writer.close()
@@ -256,7 +259,7 @@ class Engine:
         *,
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
-    ) -> RunResult:
+    ) -> RunResult[S]:
         """Runs on from a state of another run; see `afork`."""
         return self._sync(lambda: self.afork(trace, at, edit, reuse_effects=reuse_effects, budget=budget), "afork")
 
@@ -268,7 +271,7 @@ class Engine:
         *,
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
-    ) -> RunResult:
+    ) -> RunResult[S]:
         """A new run whose first state is state `at` of a run, edited; what happened before is not done again.
 
         Args:
@@ -329,7 +332,7 @@ class Engine:
 
     async def _start(
         self, task: Task, observers: Sequence[Observer], folder: Path | None, origin: Origin | None = None
-    ) -> RunResult:
+    ) -> RunResult[S]:
         refuse_while_importing()
         if self._redactor is not None:
             task = redacted_task(task, self._redactor)
@@ -352,7 +355,7 @@ class Engine:
     def _new_seed(self) -> int:
         return self.seed if self.seed is not None else new_seed()
 
-    async def _continue(self, resumption: Resumption) -> RunResult:
+    async def _continue(self, resumption: Resumption) -> RunResult[S]:
         with resumption.writer as writer:
             run = self._live(resumption.run_id, resumption.seed, writer, resumption.budget, self.observers)
             for record in resumption.written:
@@ -368,10 +371,10 @@ class Engine:
                 raise run.diverged
             return result
 
-    async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult:
+    async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult[S]:
         """Preflight, environment, loop and end; opening and closing of the environment always pair."""
         run = runner.run
-        result: RunResult | None = None
+        result: RunResult[S] | None = None
         before = cancel_requests()
         with counted_live():
             try:
@@ -434,7 +437,7 @@ class Engine:
         return run_with_signals(work)
 
 
-def logged(result: RunResult) -> RunResult:
+def logged(result: RunResult[S]) -> RunResult[S]:
     """The result; one warning on the logger `refold.runs` where the run has failed, or waits for a call's fate.
 
     Nothing is raised then, and nothing else says so.

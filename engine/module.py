@@ -5,7 +5,9 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, get_origin, get_type_hints
+
+from typing_extensions import TypeVar
 
 from .effects.tools import run_actions
 from .errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .result import RunResult
 
 S = TypeVar("S", bound=StateSchema)
+MadeS = TypeVar("MadeS", bound=StateSchema, default=Any)
 
 _HOOKS: dict[str, tuple[str, ...]] = {
     "decide": ("state", "candidate"),
@@ -99,26 +102,26 @@ class AgentModule(Generic[S]):
         """
         return result
 
-    def run(self, task: "Task | str", **engine_options: Any) -> "RunResult":
+    def run(self, task: "Task | str", **engine_options: Any) -> "RunResult[S]":
         """`Engine(self, **engine_options).run(task)`."""
-        result: RunResult = self.make_engine(self, **engine_options).run(task)
+        result: RunResult[S] = self.make_engine(self, **engine_options).run(task)
         return result
 
-    async def arun(self, task: "Task | str", **engine_options: Any) -> "RunResult":
+    async def arun(self, task: "Task | str", **engine_options: Any) -> "RunResult[S]":
         """`await Engine(self, **engine_options).arun(task)`."""
-        result: RunResult = await self.make_engine(self, **engine_options).arun(task)
+        result: RunResult[S] = await self.make_engine(self, **engine_options).arun(task)
         return result
 
 
-class MakesModule(Protocol):
+class MakesModule(Protocol[MadeS]):
     """What is run by a module that it makes, as an Agent is."""
 
-    def module(self) -> AgentModule[Any]:
+    def module(self) -> AgentModule[MadeS]:
         """The module."""
         ...
 
 
-def module_of(given: "AgentModule[Any] | MakesModule") -> AgentModule[Any]:
+def module_of(given: "AgentModule[S] | MakesModule[S]") -> AgentModule[S]:
     """The module itself, or the one that an Agent makes; raises EngineUsageError for anything else."""
     make = None if isinstance(given, type | AgentModule) else getattr(given, "module", None)
     found: Any = make() if callable(make) else given

@@ -3,7 +3,9 @@
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Generic, Self
+
+from typing_extensions import TypeVar
 
 from ..tasks import TaskResult, TaskValidationIssue
 from ..traces import Record, Trace
@@ -76,8 +78,11 @@ class RunError:
         return cls(type(error).__name__, message_of(error), text, step, phase)
 
 
+S = TypeVar("S", default=Any)
+
+
 @dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Generic[S]):
     """How a run ended, and all that can be read of it.
 
     `state` is None if `init_state` never gave one; `steps` counts committed steps. `waiting` holds the open requests of
@@ -87,7 +92,7 @@ class RunResult:
     status: RunStatus
     stop_reason: StopReason
     final_result: str | None
-    state: Any
+    state: S
     steps: int
     usage: RunUsage
     task_result: TaskResult

@@ -171,7 +171,7 @@ def test_a_run_of_an_older_schema_is_resumed_with_its_answer(folder: Path | None
 
 def test_versions_follow_each_other_in_one_trace(folder: Path | None) -> None:
     """Two steps under each of three versions."""
-    engine = Engine(Adder(), traces=folder, budget=RuntimeBudget(max_steps=2))
+    engine: Engine[Any] = Engine(Adder(), traces=folder, budget=RuntimeBudget(max_steps=2))
     result = engine.run("t")
     for module, steps in ((AdderTwo(), 4), (AdderThree(), 9)):
         engine = Engine(module, traces=folder)

@@ -270,7 +270,7 @@ def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(
         return Decision.final(answer)
 
     for module in (scripted([Decision.wait(prompt="?")]), Deciding(decide)):
-        engine = Engine(module, on_wait=handler)
+        engine: Engine[Any] = Engine(module, on_wait=handler)
         first = lawful(engine, loop.run(engine))
         assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
         (event,) = [record for record in first.trace.records if record.kind == "event"]

@@ -72,4 +72,6 @@ class Sync(AgentModule[Page]):
         return state.model_copy(update={"count": 1})
 
 
-assert_type(Engine(Reader()).run("t"), RunResult)
+assert_type(Engine(Reader()).run("t"), RunResult[Page])
+assert_type(Engine(Reader()).run("t").raise_for_status().state.count, int)
+assert_type(Reader().run("t"), RunResult[Page])

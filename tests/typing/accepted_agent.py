@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, assert_type
 
-from refold import Task
+from refold import Engine, Task
 from refold.modules.agent import (
     Agent,
     AgentEvent,
@@ -97,6 +97,7 @@ assert_type(tool_metrics(detailed=True), Hook)
 assert_type(agent.history, list[Message])
 assert_type(agent.reset(), Trajectory)
 assert_type(agent.as_task(), AgentTask)
+assert_type(Engine(agent).run("go").state.current_step, int)
 
 
 async def run() -> AsyncIterator[AgentEvent]:
