@@ -1,4 +1,4 @@
-"""`bind`: carries a run along into a thread, each call of what is bound in a lane of its own."""
+"""`bind`: carries the current run into a thread, with a lane for each call of the bound function."""
 
 import threading
 from collections.abc import Callable
@@ -15,11 +15,11 @@ R = TypeVar("R")
 
 
 def bind(fn: Callable[P, R]) -> Callable[P, R]:
-    """Carries the current run along into a thread: `Thread(target=bind(work))`.
+    """Carry the current run into a thread: `Thread(target=bind(work))`.
 
-    What is bound may be called several times at once, as by `pool.map(bind(work), items)`. Calls with other arguments
-    are told apart by these, whichever comes first; of calls with equal ones, the effects belong to the first, the
-    second and so on. Bind each of them by itself where it matters which is which.
+    The bound function may be called several times at once, as in `pool.map(bind(work), items)`. The arguments identify
+    each call, so calls with different arguments may start in any order. Calls with equal arguments are numbered by the
+    order in which they start; if it matters which is which, bind the function once for each of them.
     """
     context = copy_context()
     frame = frame_here()
@@ -35,7 +35,7 @@ def bind(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Lanes:
-    """The lanes of the calls of one bound function."""
+    """The lanes of one bound function's calls, such as `3`, `3+1` and, with arguments, `3:1f00aa42`."""
 
     def __init__(self, first: Lane) -> None:
         self._first = first
@@ -43,14 +43,14 @@ class _Lanes:
         self._lock = threading.Lock()
 
     def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lane:
-        """The lane of one more call, with these arguments."""
+        """Return the lane of one more call with these arguments."""
         name = self._first.name
         if args or kwargs:
             try:
                 form = json_form({"args": args, "kwargs": kwargs}, lambda name, value: None)
                 name += f":{value_digest(form)[:8].decode()}"
             except StateValueError:
-                pass  # an argument that contains itself: the calls count as equal
+                pass  # an argument that contains itself has no digest: all such calls count as equal
         with self._lock:
             number = self._calls[name] = self._calls.get(name, -1) + 1
         return Lane(self._first.frame, f"{name}+{number}" if number else name)

@@ -1,4 +1,13 @@
-"""Budgets as walls: what a run may use, what it has used, and the account that calls reserve from."""
+"""Budgets: the limits of a run, and the account from which its calls reserve and on which they are booked.
+
+A call passes three stations. Before it starts it *reserves* tokens, if its function is marked with `tokens`. While it
+runs it may be *charged* in parts. When it ends, its usage is *settled*: the reservation is released, the charges are
+dropped, and the usage in its outcome is booked. So a running call counts with its charges, and what it has reserved
+beyond them is kept free for it:
+
+    used     = settled tokens + charges of running calls           (a limit is reached at used >= limit)
+    unused   = reservations - the charged part of each             (a call starts if used + unused + its own <= limit)
+"""
 
 import math
 import threading
@@ -11,18 +20,20 @@ from ..errors import BudgetExceeded, EngineUsageError, message_of
 from .usage import COUNTED, RunUsage, Usage, is_unpriced
 
 WARN_AT = 0.8
+"""The share of a limit at which the run warns."""
 
 
 class EndedFromAbove(BudgetExceeded):
-    """The run that this one belongs to has used up the budget of the family, and ends its children."""
+    """The parent run has used up the budget that it shares with its children, and ends them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeBudget:
-    """What a run may use: steps, seconds of work, tokens in and out, US dollars. None is no limit; steps have one.
+    """The limits of a run: steps, seconds of work, tokens (in and out together), US dollars.
 
-    `assumed_price` is for calls whose price nobody knows, in US dollars per million tokens in and out. With None, such
-    a call ends a run that has a `max_cost_usd`: it is never free. A call that tells no tokens counts by an estimate.
+    None means no limit; steps always have one. `assumed_price` is the price of calls whose real price is unknown, in US
+    dollars per million tokens in and out. Without it, such a call ends a run that has a `max_cost_usd`, because it must
+    not count as free. A call that reports no tokens is counted by an estimate.
 
     Raises ValueError for a limit that is not a finite number above 0, and for a price below 0.
     """
@@ -50,20 +61,20 @@ class RuntimeBudget:
                 raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
 
     def under(self, task_budget: Any) -> "RuntimeBudget":
-        """The effective budget: each field that the task's budget sets takes this one's place."""
+        """Return this budget with each field replaced that the task's budget sets."""
         names = ("max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd", "assumed_price")
         return replace(self, **{n: v for n in names if (v := getattr(task_budget, n, None)) is not None})
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "RuntimeBudget":
-        """The budget that a trace's record carries; raises EngineUsageError where it is none."""
+        """Read the budget of a trace's record; raises EngineUsageError if it is not valid."""
         try:
             return cls(**doc)
         except (TypeError, ValueError) as error:
             raise EngineUsageError(f"the trace has a budget that is none: {message_of(error)}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as a header carries it."""
+        """Return the JSON form, as a header carries it."""
         document: dict[str, Any] = {
             "max_steps": self.max_steps,
             "max_runtime_seconds": self.max_runtime_seconds,
@@ -74,7 +85,7 @@ class RuntimeBudget:
 
 
 def _price(given: Any) -> tuple[float, float]:
-    """A price for tokens in and out, from two numbers."""
+    """Check and return a price for tokens in and out; raises ValueError."""
     numbers = list(given) if isinstance(given, list | tuple) else []
     good = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 <= n < math.inf for n in numbers)
     if len(numbers) != 2 or not good:
@@ -86,11 +97,11 @@ def _price(given: Any) -> tuple[float, float]:
 
 
 class Account:
-    """One account of tokens and money, which all calls of a run draw on; it is safe to use from several threads.
+    """The account of tokens and money for all calls of a run, safe to use from several threads.
 
-    `on_warning(what, used, limit)` is called once for each limit of which 80 % is used. With a `parent`, the account
-    counts what its own run uses, and draws it from the parent's: a family spends one budget together, and `budget` is
-    the most of it that this run may have.
+    `on_warning(what, used, limit)` is called once for each limit, when 80 % of it are used. With a `parent`, usage is
+    booked here and on the parent's account: parent and children share the parent's budget, and `budget` limits the part
+    of it that this run may use.
     """
 
     def __init__(
@@ -107,13 +118,13 @@ class Account:
         self.calls = 0
         self.unpriced = 0
         self.estimated = 0
-        """Tokens of calls that told none."""
+        """Estimated tokens of calls that reported none; not part of `tokens`."""
         self._reserved = 0
         limited = budget.max_tokens is not None or budget.max_cost_usd is not None
         self.is_limited: bool = limited or (parent is not None and parent.is_limited)
-        """Whether tokens or money are limited, here or in the family: calls that tell no tokens are counted then."""
+        """Whether tokens or money are limited, here or in a parent; only then are estimated tokens counted."""
         self._running: dict[object, tuple[Usage, int]] = {}
-        """What calls that have not ended were charged so far, and what they had reserved."""
+        """The charges so far, and the reservation, of each running call."""
         self.warned = set[str]()
         self._warn = on_warning
         self._lock = threading.Lock()
@@ -124,7 +135,7 @@ class Account:
         return self.tokens_in + self.tokens_out
 
     def used_up(self) -> StopReason | None:
-        """Which of the limits is reached, if any."""
+        """Return the limit that is reached, here or in a parent, or None."""
         if not self.is_limited:
             return None
         return self._own_used_up() or (self._parent.used_up() if self._parent is not None else None)
@@ -144,16 +155,16 @@ class Account:
         return (self.unpriced > 0 or self.estimated > 0) and self.budget.assumed_price is None
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """What a call has used, with the price that the budget assumes where none is known."""
+        """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""
         if usage is None or usage.cost is not None or self.budget.assumed_price is None:
             return usage
         price_in, price_out = self.budget.assumed_price
         return replace(usage, cost=(usage.tokens_in * price_in + usage.tokens_out * price_out) / 1e6, assumed=True)
 
     def reserve(self, tokens: int) -> bool:
-        """Sets tokens aside for a call about to start; False while other calls hold what is left.
+        """Reserve tokens for a call about to start; return False while other calls hold the remaining tokens.
 
-        Raises BudgetExceeded when the call could not fit even if it were alone.
+        Raises BudgetExceeded if a limit is reached, or if the tokens would not fit even without other reservations.
         """
         if not self.is_limited:
             return True
@@ -197,13 +208,13 @@ class Account:
                 self._reserved -= reserved
 
     def charge(self, call: object, usage: Usage, reserved: int) -> None:
-        """Counts what a call that has `reserved` tokens was charged so far, until it is settled."""
+        """Set the charges so far of a running call that has `reserved` tokens; they count until the call is settled."""
         self._running[call] = (usage, reserved)
         if self._parent is not None:
             self._parent.charge(call, usage, reserved)
 
     def settle(self, reserved: int, usage: Usage | None, call: object = None) -> None:
-        """Gives back what was reserved and books what a call has used, in place of what it was charged so far."""
+        """Release a call's reservation, and book `usage` in place of its charges so far."""
         if self._parent is not None:
             self._parent.settle(reserved, usage, call)
         self._running.pop(call, None)
@@ -222,7 +233,7 @@ class Account:
         self._warn_of_both()
 
     def add(self, used: RunUsage) -> None:
-        """Counts what a child run of an earlier attempt has used."""
+        """Book what a child run has used in an earlier attempt."""
         if self._parent is not None:
             self._parent.add(used)
         with self._lock:
@@ -235,18 +246,18 @@ class Account:
         self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
 
     def restore(self, used: RunUsage) -> None:
-        """Takes over what the run had used before; the parent has it already."""
+        """Set what the run has used in earlier attempts; the parent's account has it already."""
         for name in COUNTED:
             setattr(self, name, getattr(used, name))
 
     def warn(self, what: str, used: float, limit: float | None) -> None:
-        """Warns once when 80 % of a limit is used."""
+        """Warn once, when 80 % of a limit are used."""
         if limit is not None and used >= WARN_AT * limit and what not in self.warned:
             self.warned.add(what)
             self._warn(what, used, limit)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as a commit carries it."""
+        """Return the JSON form, as a commit carries it."""
         document = {
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
@@ -257,7 +268,7 @@ class Account:
         return {**document, "estimated": self.estimated} if self.estimated else document
 
     def explain(self, reason: StopReason) -> str:
-        """What is used up, in a sentence."""
+        """Return a sentence that says which limit is reached, and how."""
         if self._parent is not None and self._own_used_up() != reason:
             return self._parent.explain(reason)
         if reason == StopReason.budget_tokens:

@@ -1,4 +1,10 @@
-"""One journaled call: an intent before it starts, an outcome when it ends, and what its caller is given."""
+"""One recorded call: an intent before it starts, an outcome after it ended, and the value for its caller.
+
+A call is made by `Host.begin`. If the journal has its outcome, `recorded` is set and `replayed` returns it. Otherwise
+`Books.open` writes the intent, the function runs in `inner_frame()`, and exactly one method writes the outcome:
+`finish` (a value), `fail` or `failed` (an error), or `cancelled` (the function was cut off; the effect is unknown). If
+the enclosing hook or call ends first, `leave` cancels the call, and a later result is refused.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +25,7 @@ from .usage import Usage
 
 
 class Books(Protocol):
-    """What a call needs of its run, to write down how it ended."""
+    """The part of a live run that a call needs to write its outcome and to book its usage."""
 
     run_id: str
     writer: TraceWriter
@@ -28,42 +34,42 @@ class Books(Protocol):
 
     @property
     def is_limited(self) -> bool:
-        """Whether tokens or money are limited: calls whose tokens nobody tells are counted then."""
+        """Whether tokens or money are limited; only then are estimated tokens counted."""
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
-        """Appends a record; gives its number."""
+        """Append a record and return its number."""
 
     def settle(self, reserved: int, usage: Usage | None, call: "Call | None" = None) -> None:
-        """Books what the call has used."""
+        """Release a call's reservation and book its usage."""
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
-        """An exception as an outcome carries it."""
+        """Return an exception in the form that an outcome carries."""
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """What a call has used, with the price that the budget assumes where none is known."""
+        """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""
 
     def reserve(self, call: "Call", tokens: int) -> bool:
-        """Reserves what the call may use."""
+        """Reserve tokens for a call; return False while other calls hold the rest."""
 
     def open(self, call: "Call") -> None:
-        """Writes the call's intent."""
+        """Write the call's intent."""
 
     def close(self, call: "Call") -> bool:
-        """Takes a call off the open ones; False where the run has given up on it."""
+        """Remove a call from the open ones; return False if it was removed before."""
 
     def charge(self, call: "Call", usage: Usage) -> None:
-        """Counts what the running call was charged; ends the run where the budget was used up before."""
+        """Count the usage of a running call so far; end the run if the budget was used up before."""
 
 
 BLOB_FROM = 64 * 1024
-"""Results from this many bytes on go to the folder beside the trace."""
+"""Results of at least this many bytes (64 KiB) are stored as blobs, so that the lines of a trace stay readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """What a running effect or tool can know of itself.
+    """Facts about the running effect or tool, for its function.
 
-    `key` is its idempotency key, the same in every attempt; `usage` what it was charged so far, if anything.
+    `key` is the idempotency key, the same in every attempt; `usage` is the sum of its charges so far, if any.
     """
 
     run_id: str
@@ -75,12 +81,16 @@ class CallInfo:
 
 
 LAST = 1 << 60
-"""The order of what came to be known after all that is recorded."""
+"""The order of an outcome that has no record and counts as coming after all recorded ones."""
 
 
 @dataclass(slots=True)
 class Recorded:
-    """The outcome of a call as a trace has it: a result in JSON form, or an error."""
+    """A call's recorded outcome: a result in JSON form, or an error.
+
+    `intent` and `outcome` are the numbers of its two records; `outcome` is None if the call has no outcome record.
+    `order` says when the outcome is delivered among others: usually its number, in some cases `LAST`.
+    """
 
     intent: int
     outcome: int | None
@@ -90,7 +100,7 @@ class Recorded:
 
 
 class Call:
-    """A call between its intent and its outcome. `recorded` is set when the journal already has the outcome."""
+    """A call between its intent and its outcome; `recorded` is set if the journal already has the outcome."""
 
     __slots__ = (
         "charged",
@@ -132,41 +142,44 @@ class Call:
         self.intent = -1
         self.outcome: int | None = None
         self.pending: dict[str, Any] = {}
+        """The members of the intent, until it is written."""
         self.charged: Usage | None = None
+        """The sum of the charges so far."""
         self.coroutine: Any = None
         self.entry: Any = None
-        """The call as the journal has it, if it does."""
+        """The journal's entry for this call, if there is one."""
         self.order: Any = None
-        """The recorded outcomes that are given before this call begins: those of a step that was cut off."""
+        """The recorded outcomes to wait for before this call starts, in a resumed step that was cut off."""
         self.deliver: Callable[[], Any] | None = None
-        """Says that a recorded outcome is given now."""
+        """Called when the caller receives a recorded outcome."""
         self.reserved = 0
+        """Tokens reserved from the budget."""
         self.over = False
         self.open: set[Call] | None = None
         self.when_left: Callable[[], Any] | None = None
-        """Ends what works on this call, when the hook or call that made it is over before."""
+        """Stops the work on this call; called if the enclosing hook or call ends first."""
         self.waited: Callable[[], float] | None = None
-        """How many seconds the run was blocked meanwhile, of a call that the run waits in."""
+        """Returns the seconds that the run was blocked in this call, if the run waits inside it."""
         self.started = perf_counter()
 
     def inner_frame(self) -> Frame:
-        """The frame in which the called function runs: its own effects are journaled under this call."""
+        """Return the frame for the called function, whose own effects are recorded inside this call."""
         frame, (digest, n) = self.frame, self.match
         prefix = f"{digest}.{n}|".encode()
         return Frame(frame.host, frame.step, frame.phase, self.intent, prefix, self, self)
 
     def info(self) -> CallInfo:
-        """See CallInfo."""
+        """Return the facts about this call for its function."""
         frame = self.frame
         return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key, self.charged)
 
     def take(self, recorded: Recorded, deliver: Callable[[], Any], entry: Any) -> None:
-        """Gives the call an outcome that the journal has."""
+        """Set the outcome that the journal has for this call."""
         self.recorded, self.deliver, self.entry = recorded, deliver, entry
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: Usage) -> None:
-        """Adds to what this call has cost."""
+        """Add to the call's usage; an estimate counts only if the budget limits tokens or money."""
         if usage.estimated and not (self.run is not None and self.run.is_limited):
             return
         before = self.charged or Usage()
@@ -178,16 +191,16 @@ class Call:
         self.charged = charged
 
     def let_go(self) -> None:
-        """Gives back what a call holds that its run is suspended in: entered again, it reserves and is charged anew."""
+        """Release the call's reservation and charges when its run suspends; entered again, the call takes new ones."""
         if self.run is not None:
             self.run.settle(self.reserved, None, self)
             self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
-        """Writes the outcome; gives the value as it is held, its JSON bytes, and the outcome's number.
+        """Write `value` as the outcome; return the held value, its JSON bytes, and the outcome's number.
 
-        It is held in frozen JSON form; where it is of a state's model that was declared, as that, which is the same.
-        Raises EffectError, journaled as the outcome, for a value that cannot make the trip through JSON.
+        The held value is in frozen JSON form, or the value itself if its declared type is a state model. For a value
+        without an exact JSON form, write the error as the outcome and raise it as EffectError.
         """
         run = self.run
         assert run is not None
@@ -216,19 +229,19 @@ class Call:
         return held, data, self._close({"result": result}, usage)
 
     def _json(self, held: Any) -> bytes:
-        """Of a call that is marked as `brief`."""
+        """Return the JSON of a call's result that is marked `brief`: without the fields that have their defaults."""
         spec = self.spec
         if spec.returns is not None and type(held) is spec.model:
             return spec.returns.dump_json(held, exclude_defaults=True)
         return dump(held)
 
     def fail(self, error: Exception) -> NoReturn:
-        """Writes the error as the outcome, and raises it as the EffectError that a replay would raise."""
+        """Write the error as the outcome, and raise it as the EffectError that a replay would raise."""
         raised = self.failed(error)[0]
         raise raised from error
 
     def failed(self, error: Exception) -> tuple[EffectError, int]:
-        """Writes the error as the outcome; gives the EffectError and the outcome's number."""
+        """Write the error as the outcome; return the EffectError and the outcome's number."""
         run = self.run
         assert run is not None
         form = run.error_form(error)
@@ -236,12 +249,12 @@ class Call:
         return EffectError(form["type"], form["message"], form.get("data")), number
 
     def cancelled(self, why: str) -> None:
-        """Closes the books on a call that was cancelled before it ended; what it did to the world is not known.
+        """Write that the call was cancelled before it ended, so that its effect on the world is unknown.
 
-        A call that its run was suspended in stays open: it is entered again when the run is resumed.
+        Do nothing if the run is suspended: the call stays open, and is entered again when the run is resumed.
         """
         if self.outcome is not None or (self.run is not None and self.run.suspended):
-            return  # the run, or the hook that made it, has closed its books before
+            return  # the run, or the enclosing hook, has written the outcome already
         self._close({"error": {"type": "Cancelled", "message": why}, "cancelled": True}, self.charged)
 
     def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
@@ -268,7 +281,7 @@ class Call:
 
 
 def leave(span: Span) -> None:
-    """Ends a hook or call: what is still open in it is given up, and whatever comes of it later is refused."""
+    """End a hook or call: cancel the calls still open in it, whose later results will be refused."""
     span.over = True
     for call in tuple(span.open or ()):
         if call.run is None or call.run.suspended:
@@ -276,13 +289,16 @@ def leave(span: Span) -> None:
         try:
             call.cancelled("the hook or call that has made it ended before it did")
         except (CallClosed, RunClosed):
-            continue  # it has ended meanwhile, in another thread
+            continue  # the call has ended meanwhile, in another thread
         if call.when_left is not None:
             call.when_left()
 
 
 def replayed(call: Call) -> tuple[Any, bytes, int]:
-    """What a recorded outcome gives: the value in JSON form, or the EffectError raised again."""
+    """Deliver a recorded outcome: return the frozen value, its JSON bytes, and the outcome's number.
+
+    Raises EffectError if the recorded outcome is an error.
+    """
     if call.deliver is not None:
         call.deliver()
     recorded = call.recorded
@@ -294,9 +310,9 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
 
 
 def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
-    """The value that `perform` returns: of the function's declared type, from the JSON bytes of its result.
+    """Return the value for the caller of `perform`: the declared type, made from the result's JSON bytes.
 
-    Where it is held as such a value already, it is that.
+    If `held` is an instance of the declared state model already, return `held`.
     """
     if type(held) is spec.model:
         return held
@@ -304,5 +320,5 @@ def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
 
 
 def plain(held: Any, data: bytes) -> Any:
-    """A value as `finish` gives it, in frozen JSON form."""
+    """Return a value that `finish` has returned, in frozen JSON form."""
     return json_value(orjson.loads(data), "the result") if isinstance(held, StateModel) else held

@@ -1,4 +1,15 @@
-"""Where an effect is performed: the frame of the hook or call that is running, found through a context variable."""
+"""The frame of the running hook or call, found through one context variable.
+
+`perform` takes no run as an argument: it reads `frame_variable`, which holds one of four values:
+
+    a Frame   inside a hook, effect or tool of a run: the frame names the host, step, phase and enclosing call
+    None      outside of any run: the function just runs, and nothing is recorded
+    OUTSIDE   in code that a run calls but that is no part of it, such as `on_wait`: as None
+    NOWHERE   inside `reduce` and stop criteria, which must be pure: an effect raises EffectNotAllowed
+
+Context variables do not cross into threads that the user starts. A thread without the variable cannot be told from one
+outside of any run, so while a run is live an effect in such a thread raises NoRunError, unless it runs an event loop.
+"""
 
 import threading
 from asyncio import events
@@ -21,50 +32,50 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """What a frame's effects are given to: a live run, which does them, or a recorded one, which serves them."""
+    """The run behind a frame: a live run performs the frame's effects, a recorded one serves them from its trace."""
 
     run_id: str
     seed: int
     path: str
     first_step: int
-    """How many steps of other runs lead to this one's first state."""
+    """How many steps of other runs lead to the run's first state (in a fork)."""
     tools: "dict[str, tuple[Callable[..., Any], Signature, EffectSpec]]"
-    """The tools that were called, with what is known of them."""
+    """The tools called so far, each with its checked signature and marks."""
 
     @property
     def writer(self) -> "TraceWriter | None":
-        """What writes the run's trace; None where a trace is served."""
+        """The writer of the run's trace; None if the host serves a trace."""
 
     def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
-        """Opens a call: journals its intent, or finds its recorded outcome."""
+        """Prepare a call: look up its recorded outcome, or else the intent to write when it starts."""
 
     async def turn(self, call: Any) -> None:
-        """Waits until a recorded outcome's turn has come, so that outcomes arrive in their recorded order."""
+        """Wait for the turn of a recorded outcome, so that outcomes arrive in their recorded order."""
 
     def turn_in_thread(self, call: Any) -> None:
-        """`turn`, for sync code."""
+        """Wait for the turn of a recorded outcome, in sync code."""
 
     def emit(self, frame: "Frame", name: str, data: dict[str, Any]) -> None:
-        """Writes an event."""
+        """Write an event."""
 
     def wall_time(self) -> float:
         """Seconds since the epoch."""
 
 
 class Span(Protocol):
-    """How long a hook (its frame) or a call goes on: what is made in it ends with it, and is refused afterwards."""
+    """The lifetime of a hook (its frame) or of a call: calls made in it end with it, and are refused afterwards."""
 
     over: bool
     open: "set[Call] | None"
-    """The calls made in it that have not ended."""
+    """The calls made in the span that have not ended; None before the first."""
 
 
 class Frame(Lane):
-    """One running hook or call: which step and phase it belongs to, and what identifies the next effect in it.
+    """One running hook or call: its step and phase, and the identity of the effects inside it.
 
-    `prefix` is the match (digest and number) of the enclosing call, `parent` its intent. A hook that is asked several
-    times at once has a prefix as well, which names its lane. The frame is the lane that its hook or call runs in, and,
-    where `span` is not given, what the calls made in it end with.
+    `call` is the call whose function runs here, `parent` the number of its intent, and `prefix` its match (digest and
+    number); in a hook they are None, None and empty. A hook that is asked for several candidates at once has a prefix
+    too, which names its lane. The frame is also the lane of its hook or call, and, without a `span`, its span.
     """
 
     __slots__ = ("_rngs", "call", "host", "open", "over", "parent", "phase", "prefix", "step", "within")
@@ -95,30 +106,30 @@ class Frame(Lane):
         self.over = False
         self.open: set[Call] | None = None
         self.within = span
-        """What the calls made here end with; None for the frame itself, as a circle would wait for the collector."""
+        """The span, or None if it is the frame itself: a reference to itself would need the garbage collector."""
         self._rngs: dict[tuple[str, str], Random] | None = None
 
     @property
     def span(self) -> Span:
-        """What the calls made here end with."""
+        """The hook or call with which the calls made here end."""
         return self if self.within is None else self.within
 
     @property
     def rngs(self) -> "dict[tuple[str, str], Random]":
-        """The streams of random numbers that were asked for, by lane and name."""
+        """The random streams in use, by lane and name."""
         if self._rngs is None:
             self._rngs = {}
         return self._rngs
 
     def derive(self, what: str) -> bytes:
-        """16 bytes that depend on the seed, the fork path, this place and `what` alone."""
+        """Return 16 bytes that depend only on the seed, the fork path, the place of this frame and `what`."""
         host = self.host
         place = f"{host.seed}|{host.path}|{host.first_step + self.step}|{self.phase}|{what}"
         return blake2b(self.prefix + place.encode(), digest_size=16).digest()
 
 
 class _Outside:
-    """Stands for what a run calls that is no part of it: effects just run there, in whatever thread."""
+    """The context of code that a run calls but that is no part of it; functions just run there, in any thread."""
 
 
 OUTSIDE = _Outside()
@@ -128,7 +139,7 @@ _live_lock = threading.Lock()
 
 @contextmanager
 def counted_live() -> "Iterator[None]":
-    """Counts a run as live in this process, so that effects from threads that lost their run are found out."""
+    """Count a run as live in this process, so that `frame_or_none` can detect threads that lost their run."""
     global _live_runs
     with _live_lock:
         _live_runs += 1
@@ -140,9 +151,10 @@ def counted_live() -> "Iterator[None]":
 
 
 def frame_or_none() -> Frame | None:
-    """The running frame; None outside of any run.
+    """Return the running frame, or None outside of any run.
 
-    Raises EffectNotAllowed inside reduce() and stop criteria, NoRunError in a bare thread while runs are live.
+    Raises EffectNotAllowed inside `reduce` and stop criteria, and NoRunError in a thread without a frame (and without
+    an event loop) while runs are live.
     """
     frame = frame_variable.get()
     if frame is None:
@@ -163,7 +175,7 @@ def frame_or_none() -> Frame | None:
 
 
 def in_event_loop() -> bool:
-    """Whether this code runs in an event loop, which must not be blocked."""
+    """Return whether this code runs in an event loop, which must not be blocked."""
     if events._get_running_loop() is not None:
         return True
     try:

@@ -1,4 +1,25 @@
-"""Finds the recorded outcome of a call that is made again: by what was asked, never by the order of completion."""
+"""The recorded calls of one step, looked up by request and never by order of completion.
+
+When a step runs again (resume, verify, reuse in a fork), its hooks make their calls a second time. The journal answers
+each request with the outcome that the trace has for it. A call is recorded under a key of three parts:
+
+    phase     the hook at work: "decide", "act", ...
+    digest    hash of the enclosing call's match, the function's name and the value of the arguments
+    n         number among equal requests of one lane: 0, 1, ... in the hook's own lane, "0.2/0", ... in lane "0.2"
+
+Digest and number together are the call's *match*. Because the lane is part of the number, scheduling never decides
+which of two equal requests receives which outcome. `Journal.find` tries, in this order:
+
+    1. the next recorded call of the request's lane, if it has the same digest or differs only in redacted secrets
+    2. the recorded call with exactly this phase, digest and number
+    3. the same with the digest that the arguments had while no secret was known
+    4. a recorded call of the same lane and name whose arguments fit once each mark stands for any text
+    5. an equal call of another lane, if changed code now makes it in this lane
+
+Calls are kept in groups. A group holds the calls that one hook, or one call, has made: by lane, in the order of their
+intents, and again in the order of their outcomes (`RecordedOrder`). `Entry` holds one call with two flags: `taken`
+once it was requested again, `over` once no other call has to wait for its turn.
+"""
 
 import re
 import threading
@@ -20,28 +41,30 @@ from .unmarked import MARKED, fits
 
 Number = int | str
 Match = tuple[str, Number]
-"""What a call is matched by, inside of its phase: the digest of the request, and its number among the equal ones."""
+"""What identifies a call inside its phase: the digest of the request and its number among equal requests."""
 Key = tuple[str, str, Number]
+"""What identifies a call inside its step: phase, digest, number."""
 ASK = "refold.ask"
-"""What the intents of `ask` are called; no function has this name."""
+"""Effect name of `ask`; no function can have this name."""
 CHILD = "refold.child"
-"""What the intents of child runs are called, each with the run's id as `child`."""
+"""Effect name of `run_child`; the intent carries the child's run id as `child`."""
 STARTED = "refold.start_child"
-"""What the intents of child runs are called that go on beside the steps, with their ids too."""
+"""Effect name of `start_child`, which starts a background child; the intent carries its run id as `child`."""
 AWAITED = "refold.wait_child"
-"""What the intents are called that wait for one of those."""
+"""Effect name of `wait_child`, which waits for a background child."""
 
 
 _NUMBER = re.compile(r"[0-9]+")
 _Place = tuple[str, Match | None, str, str]
+"""Where a call is made: phase, match of the enclosing call (None in a hook), lane, effect name."""
 
 
 @dataclass(slots=True)
 class Request:
-    """A request as it is looked for.
+    """A request to look up.
 
-    `within` is the call that it is made in, `n` its number among the equal ones of its lane, and `clear_n` what that
-    would be if nobody knew a secret. `state` is what its arguments may refer to.
+    `within` is the match of the enclosing call. `n` is the number among equal requests of the lane, and `clear_n` the
+    number that the request would have if no secret were known. `state` is the state to which its arguments may refer.
     """
 
     phase: str
@@ -54,7 +77,7 @@ class Request:
 
     @classmethod
     def of(cls, frame: Frame, asked: Asked, state: Any) -> "Request":
-        """One more request in a frame."""
+        """Make the next request of the running lane in `frame`, and count it."""
         lane = lane_in(frame)
         n = clear_n = lane.number(asked.digest)
         if asked.clear != asked.digest:
@@ -63,18 +86,24 @@ class Request:
 
     @property
     def match(self) -> Match:
-        """What the request is matched by, as it would be written now."""
+        """The digest and number that a new intent for this request would carry."""
         return self.asked.digest, self.n
 
     def taken_as(self, match: Match) -> Match:
-        """What a recorded call is matched by that this request is: others like it count on from there."""
+        """Return `match`, that of the recorded call found for this request, and continue the lane's count from it.
+
+        The two matches differ if secrets were unknown at recording time, or if the call was made in another lane.
+        """
         if match != self.match:
             self.lane.counted(*match)
         return match
 
 
 class Entry:
-    """One recorded call. `taken` says that it was asked for again, `over` that nobody has to wait for it any more."""
+    """One recorded call.
+
+    `taken` is set once the call was requested again, `over` once no other call has to wait for its turn.
+    """
 
     __slots__ = ("effect", "group", "order", "over", "recorded", "taken")
 
@@ -93,19 +122,20 @@ class Entry:
 
     @property
     def counts(self) -> bool:
-        """Whether it must be asked for again: it ended, or may not be made a second time."""
+        """Whether unchanged code must request the call again: it ended, or it may not be made a second time."""
         return self.recorded.outcome is not None or not self.effect.idempotent
 
     def give(self) -> None:
-        """Notes that the caller now goes on with the outcome."""
+        """Record that the caller receives the outcome now, so that the next call in order has its turn."""
         self.over = True
         self.order.moved()
 
 
 class _Lane:
-    """The calls of one lane in the order in which they were begun; those before `at` were asked for, or never will.
+    """The calls of one lane in the order of their intents.
 
-    `left` counts those that must be asked for and were not.
+    Calls before index `at` were requested again, or never will be. `left` counts the calls that must still be
+    requested (see `Entry.counts`).
     """
 
     __slots__ = ("at", "entries", "left")
@@ -117,31 +147,38 @@ class _Lane:
 
 
 class _Group:
-    """The calls that one hook, or one call, has made: in their lanes, and in the order in which they ended."""
+    """The calls that one hook, or one call, has made: by lane, and in the order of their outcomes."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, _Lane] = {}
         self._orders: dict[str, RecordedOrder] = {}
-        """Those of hooks that are asked several times at once are apart: who asks them again may do so in turn."""
+        """One order for each hook invocation, by `asked_as`.
+
+        Several candidates of a branch have run at the same time; a replay may run them one after the other, so the
+        calls of one must not wait for those of another.
+        """
         self.left = 0
-        """How many of its calls must be asked for and were not; actions aside."""
+        """How many calls must still be requested, not counting actions."""
 
     def order_in(self, lane: str) -> RecordedOrder:
-        """In which order the calls of a lane, and of those beside it, have ended."""
+        """Return the order in which the calls of this hook invocation have ended, over all its lanes."""
         return self._orders.setdefault(asked_as(lane), RecordedOrder())
 
     def add(self, entry: Entry) -> None:
-        """Takes a call in; before any is asked for."""
+        """Add a call. All calls are added before the first is requested."""
         if entry.recorded.outcome is not None:
             entry.order.add(entry)
-        if entry.effect.action is None:  # actions are begun together: they stand in no lane
+        if entry.effect.action is None:  # actions start together, so that a lane says nothing about their order
             lane = self.lanes.setdefault(lane_name(entry.effect.n), _Lane())
             lane.entries.append(entry)
             lane.left += entry.counts
             self.left += entry.counts
 
     def take(self, entry: Entry) -> None:
-        """Notes that a call is asked for again: what stands before it in its lane is not asked for any more."""
+        """Record that a call was requested again.
+
+        A lane makes its requests in order, so earlier calls of the lane that were not requested never will be.
+        """
         entry.taken = True
         if entry.effect.action is None:
             lane = self.lanes[lane_name(entry.effect.n)]
@@ -154,12 +191,12 @@ class _Group:
         entry.order.moved()
 
     def skip(self, name: str) -> None:
-        """Nobody waits any more for what a lane has not asked for: it has come to something new."""
+        """Stop waiting for the calls that a lane has not requested: it has made a request that is not recorded."""
         for entry in self.lanes[name].entries if name in self.lanes else ():
             entry.over = entry.over or not entry.taken
 
     def unstarted(self, lane: Lane) -> list[str]:
-        """The recorded lanes that this one started, and has not started again so far."""
+        """Return the names of recorded lanes that `lane` started then, and has not started again so far."""
         begin = started_in(lane.name)
         found = []
         for name in self.lanes:
@@ -170,10 +207,11 @@ class _Group:
 
 
 class Journal:
-    """The calls and events that a trace has of one step, or of the start of the run.
+    """The recorded calls and events of one step, or of `init_state`.
 
-    `again` holds the intents that a person has told to run again. A cancelled call counts as not recorded: it runs
-    again if it may (see `unknown`). `complete` says that nothing is asked for that is not recorded.
+    `again` holds the intents that a person has decided to run again. A cancelled call counts as having no outcome, so
+    that it runs again if it may (see `unknown`). `complete` says that every request must be found (as in `verify`), so
+    that equal calls of all lanes are searched. `value` loads a recorded value that is stored as a blob.
     """
 
     def __init__(
@@ -188,9 +226,9 @@ class Journal:
         self._entries: dict[Key, Entry] = {}
         self._groups: dict[tuple[str, Match | None], _Group] = {}
         self._alike: dict[_Place, list[Entry]] = {}
-        """The calls by where they were made, their lane and name."""
+        """All calls but actions, by place."""
         self._marked: dict[_Place, list[Entry]] = {}
-        """Those with marks in their arguments, as far as they were looked at."""
+        """The calls whose arguments contain marks, by place; filled when a place is first searched."""
         self._complete = complete
         self._value = value
         self._lock = threading.RLock()
@@ -201,7 +239,7 @@ class Journal:
     def _add(self, effect: Effect, parent: Match | None, again: frozenset[int]) -> None:
         key = _key(effect)
         unended = effect.open or effect.cancelled or effect.seq in again
-        if key not in self._entries or not unended:
+        if key not in self._entries or not unended:  # of several attempts at one call, the one that ended counts
             recorded = (
                 Recorded(effect.seq, None)
                 if unended
@@ -216,9 +254,10 @@ class Journal:
             self._add(child, (effect.digest, effect.n), again)
 
     def find(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
-        """The recorded call that is this request, ended or not, if there is one that nobody has asked for yet.
+        """Return the recorded call for a request, ended or not, and mark it as taken; None if there is none.
 
-        Where an earlier attempt knew secrets in its arguments that are not known now, they are learnt.
+        The head of this file lists the order of the search. If the recorded arguments contain marks for secrets that
+        are not known now, `learn` receives each secret's name and value.
         """
         asked = request.asked
         with self._lock:
@@ -234,9 +273,9 @@ class Journal:
             return entry
 
     def _next_in_lane(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
-        """The call that comes next in the lane of a request, if it is this one.
+        """Return the next call of the request's lane, if it fits the request.
 
-        Where different secrets have the same mark, only the order of a lane tells their calls apart.
+        If several secrets have the same mark, only the order within a lane tells their calls apart.
         """
         group = self._groups.get((request.phase, request.within))
         lane = group.lanes.get(request.lane.name) if group is not None else None
@@ -248,19 +287,19 @@ class Journal:
         return entry if entry.effect.name == asked.name and self._fits(entry, request, learn) else None
 
     def _fits(self, entry: Entry, request: Request, learn: Callable[[str, str], None]) -> bool:
-        """Whether a call may have been this request, but for secrets that were taken out of its arguments."""
+        """Return whether a call's arguments contain marks, and equal the request's if each mark stands for any text."""
         shown = self._value(entry.effect.args)
         return _has_marks(shown) and fits(
             _plain(shown, request.state), _plain(request.asked.form, None), learn, ordered=False
         )
 
     def take(self, phase: str, digest: str, n: Number) -> Entry | None:
-        """The call of this digest and number, if nobody has asked for it yet."""
+        """Return the call with this digest and number, if it was not requested yet."""
         entry = self._entries.get((phase, digest, n))
         return entry if entry is not None and not entry.taken else None
 
     def _marked_like(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
-        """The first call not yet asked for that may have been this one, but for a secret taken out of its arguments."""
+        """Return the first call in the request's place that fits up to redacted secrets and was not requested yet."""
         place = (request.phase, request.within, request.lane.name, request.asked.name)
         marked = self._marked.get(place)
         if marked is None:
@@ -270,8 +309,10 @@ class Journal:
         return next((each for each in marked if self._fits(each, request, learn)), None)
 
     def _moved(self, request: Request) -> Entry | None:
-        """The first equal call that another task or thread had made when it was recorded, if the code is known to have
-        changed in this: then it asks for the same from elsewhere.
+        """Return the first equal call that another task or thread had made at recording time.
+
+        In a complete journal every lane is searched. Otherwise only lanes that this lane had started by itself and has
+        not started again count: the code that ran there may now run here.
         """
         group = self._groups.get((request.phase, request.within))
         if group is None or not group.left:
@@ -282,7 +323,10 @@ class Journal:
         return min(equal, key=_seq, default=None)
 
     def order(self, request: Request) -> RecordedOrder | None:
-        """The outcomes that are given before a request that has none: what it comes to is to be given after them."""
+        """Return the recorded outcomes that a new, unrecorded call has to wait for; None if there are none.
+
+        The new call's outcome is written now, hence after all recorded ones, so it must be delivered after them too.
+        """
         with self._lock:
             group = self._groups.get((request.phase, request.within))
             order = None if group is None else group.order_in(request.lane.name)
@@ -293,16 +337,20 @@ class Journal:
             return None if order.over else order
 
     def outcome(self, entry: Entry) -> Recorded | None:
-        """What a call came to, its result loaded; None where it has no outcome that holds."""
+        """Return a call's outcome with its result loaded, or None if the call has no outcome.
+
+        An outcome reported later by a person has no record of its own; its order is `LAST`.
+        """
         found = entry.recorded
         if found.outcome is None and found.order != LAST:
             return None
         return Recorded(found.intent, found.outcome, self._value(found.result), found.error, found.order)
 
     def seen_event(self, name: str, data: Any, clear: tuple[str, Any]) -> bool:
-        """Whether the trace already has this event; each recorded one answers once.
+        """Return whether the trace already has this event; each recorded event counts once.
 
-        `clear` are its name and data if nobody knew a secret: an earlier attempt may have known others.
+        `clear` holds the event's name and data before redaction, because an earlier attempt may have known other
+        secrets.
         """
         with self._lock:
             for key in (_event_key(name, data), _event_key(*clear)):
@@ -316,22 +364,23 @@ class Journal:
             return False
 
     def alike(self, request: Request) -> list[Effect]:
-        """The calls of the same name in the same place that nobody has asked for yet."""
+        """Return the calls in the request's place that were not requested yet."""
         with self._lock:
             alike = self._alike.get((request.phase, request.within, request.lane.name, request.asked.name), ())
             return [each.effect for each in alike if not each.taken]
 
     def left(self, phase: str, within: Match | None = None) -> list[Effect]:
-        """The recorded calls of a hook, or of a call, that nobody has asked for; not those that may be made anew."""
+        """Return the calls of a hook, or of a call, that must be requested and were not (see `Entry.counts`)."""
         with self._lock:
             group = self._groups.get((phase, within))
             lanes = group.lanes.values() if group is not None else ()
             return [e.effect for lane in lanes if lane.left for e in lane.entries if e.counts and not e.taken]
 
     def left_in_lane(self, request: Request) -> bool:
-        """Whether the lane of a request has calls that must be asked for and were not: then it asks for nothing else.
+        """Return whether the request's lane has calls that must be requested before it may make a new request.
 
-        So have the tasks and threads that it has not started yet: they had asked before it came to a new request.
+        The calls of lanes that it had started, and has not started again, count too: they were recorded, so they came
+        before anything new.
         """
         with self._lock:
             group = self._groups.get((request.phase, request.within))
@@ -348,7 +397,7 @@ def _has_marks(args: Any) -> bool:
 
 
 def _plain(form: Any, state: Any) -> Any:
-    """A form of arguments as plain JSON values, parts of a state in place of their pointers."""
+    """Return arguments as plain JSON values; with a `state`, its parts replace the pointers to them."""
     return orjson.loads(dump(form if state is None else {name: read_form(each, state) for name, each in form.items()}))
 
 
@@ -357,10 +406,10 @@ def _event_key(name: str, data: Any) -> bytes:
 
 
 def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
-    """The calls whose fate only a person can tell: begun, without an outcome (or cancelled), and not idempotent.
+    """Return the unknown effects: calls without an outcome (or cancelled) that are not idempotent.
 
-    Not those that were waiting for an answer, or for a child run, as they are entered again. A call inside another is
-    asked about only once the outer one is to run again.
+    Calls that were waiting for an answer, or for a child run, are not unknown: they are entered again. Calls inside an
+    unknown call are left out until a person has decided that the outer call runs again.
     """
     found: list[Effect] = []
     for effect in effects:
@@ -382,5 +431,5 @@ def _key(effect: Effect) -> Key:
 
 
 def is_entered_again(effect: Effect) -> bool:
-    """Whether there is an `ask` inside that has no answer yet, or a child run that has not ended."""
+    """Return whether the call contains an `ask` without an answer, or a child run that has not ended."""
     return any(each.name in (ASK, CHILD, AWAITED) and (each.open or each.cancelled) for each in effect.walk())

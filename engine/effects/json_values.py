@@ -1,4 +1,4 @@
-"""The JSON form of a result: what a module, and a replay, will see of what an effect or a tool gave."""
+"""The JSON form of a result: the value that a module, and any replay, sees of an effect or tool."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -22,9 +22,9 @@ _TEXTUAL = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
 
 
 def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any:
-    """The value in frozen JSON form, by its declared type where it has one.
+    """Return the value in frozen JSON form, converted by its declared type if it has one.
 
-    Raises StateValueError with the path of what JSON cannot carry: NaN, sets, bytes, objects, lone surrogates, ….
+    Raises StateValueError, with the path, for a value without a JSON form: NaN, sets, bytes, objects, lone surrogates.
     """
     if returns is not None:
         try:
@@ -48,9 +48,9 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
 
 
 def own_observation(value: Any, redactor: Redactor | None) -> Observation:
-    """What an `act` of the module's own gave, after its trip through JSON: what its replay will see.
+    """Return the result of a module's own `act` in frozen JSON form, as its replay will see it.
 
-    Results that `super().act` gave have made the trip already. Raises StateValueError for what JSON cannot carry.
+    Results of `super().act` have that form already. Raises StateValueError for a value without a JSON form.
     """
     if not isinstance(value, Observation):
         return Observation((), _clean(json_result(value, None, "the observation"), redactor))
@@ -76,7 +76,7 @@ def _clean(value: Any, redactor: Redactor | None) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Models, dataclasses, dates and the like by their JSON forms; whatever else is left for the check to refuse."""
+    """Replace models, dataclasses, dates and the like by their JSON forms; leave all else to the caller's check."""
     convert: Callable[[Any], Any] = _plain
     if isinstance(value, StateModel):
         return value.to_dict()

@@ -1,8 +1,17 @@
-"""Who asks, inside one hook or call: each task and thread that it starts has a lane, named by the order of starting.
+"""Lanes: the tasks and threads inside one hook or call, named by the order in which they were started.
 
-Equal requests are told apart by the lane that makes them and by their number there, so that which of them is given
-which outcome never depends on scheduling. A task is named when it is created, in the lane that creates it: there the
-order is the code's own. `0` is the first task that a hook started, `0.2` the third that this one started.
+Two tasks may make equal requests. Each request is numbered within its lane, so scheduling never decides which request
+receives which recorded outcome. A lane is named when its task is created, by the lane that creates it, because there
+the order is the code's own:
+
+    ""                  the hook or call itself
+    "0"                 the first task or thread that it started
+    "0.2"               the third one started by lane "0"
+    "candidate 0.2|"    the hook, asked for candidate 2 of branch 0 while other candidates are asked beside it
+    "candidate 0.2|1"   the second task that it started
+
+The number of a request is its count in the lane, preceded by the lane's name if there is one: `0`, `1`, `"0.2/0"`. To
+name each task at creation, `named_lanes` installs a task factory (asyncio) or an instrument (trio) while a run is live.
 """
 
 import asyncio
@@ -18,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """One task or thread in a frame; the frame itself is that of its hook or call, named `""`.
+    """One task or thread in a frame. The lane of the hook or call itself is the frame, which is a subclass.
 
-    `frame` is None for that one: a circle would leave each frame to the garbage collector.
+    `frame` is None in a frame's own lane: a reference to itself would leave each frame to the garbage collector.
     """
 
     __slots__ = ("counts", "frame", "name", "started")
@@ -32,32 +41,32 @@ class Lane:
         self.started = 0
 
     def number(self, what: str) -> int | str:
-        """The number of a request among the equal ones of this lane; with the lane's name, where it has one."""
+        """Count a request and return its number among equal ones of this lane, with the lane's name if it has one."""
         count = self.counts.get(what, 0)
         self.counts[what] = count + 1
         return f"{self.name}/{count}" if self.name else count
 
     def counted(self, what: str, n: int | str) -> None:
-        """Counts on from the number that a request has had in the trace, where it was known under another digest."""
+        """Continue counting after `n`, the number of a recorded call under its recorded digest `what`."""
         self.counts[what] = max(self.counts.get(what, 0), _count(n) + 1)
 
     def begin_at(self, what: str, n: int | str) -> None:
-        """Gives this number to the next such request."""
+        """Set the number of the next request `what`."""
         self.counts[what] = _count(n)
 
     def child(self, frame: "Frame") -> "Lane":
-        """The lane of the next task or thread that is started in this one, which is a lane of `frame`."""
+        """Return the lane of the next task or thread started in this lane, in `frame`."""
         number, self.started = self.started, self.started + 1
         return Lane(frame, f"{started_in(self.name)}{number}")
 
 
 def started_in(name: str) -> str:
-    """How the names of the lanes begin that a lane starts."""
+    """Return the prefix of the names of all lanes started in the lane `name`."""
     return f"{name}." if name and name[-1] != "|" else name
 
 
 def asked_as(name: str) -> str:
-    """Which one of several hooks asked at once a lane belongs to: `"candidate 0.2|"`, say; `""` for all others."""
+    """Return the candidate of a lane, such as `"candidate 0.2|"`; `""` if the hook was asked for a single one."""
     return name[: name.rfind("|") + 1]
 
 
@@ -66,12 +75,12 @@ def _count(n: int | str) -> int:
 
 
 def lane_name(n: int | str) -> str:
-    """The lane that a recorded number names."""
+    """Return the lane in a recorded number: `"0.2"` of `"0.2/5"`, `""` of `5`."""
     return "" if isinstance(n, int) else n.rpartition("/")[0]
 
 
 def frame_here() -> "Frame | None":
-    """The frame that runs now, if one does."""
+    """Return the running frame, or None outside of hooks and calls."""
     frame = frame_variable.get()
     return cast("Frame", frame) if isinstance(frame, Lane) else None
 
@@ -80,8 +89,8 @@ _lane: ContextVar[Lane | None] = ContextVar("refold_lane", default=None)
 
 
 def lane_in(frame: "Frame") -> Lane:
-    """The lane that runs now, in a frame."""
-    lane = _lane.get()
+    """Return the running lane of `frame`."""
+    lane = _lane.get()  # may be left over from an outer frame: each call's function runs in a frame of its own
     return lane if lane is not None and lane.frame is frame else frame
 
 
@@ -89,7 +98,10 @@ set_lane = _lane.set
 
 
 class _Factory:
-    """Makes a loop's tasks as it made them before, each with its lane, while `users` runs are live there."""
+    """An asyncio task factory that gives each task its lane, and creates it as `before` did.
+
+    `users` counts the live runs of the loop; the last one restores `before`.
+    """
 
     def __init__(self, before: Any) -> None:
         self.before = before
@@ -106,7 +118,7 @@ class _Factory:
 
 
 class _Instrument:
-    """Tells trio's new tasks their lanes."""
+    """A trio instrument that gives each new task its lane; `users` counts the live runs of the loop."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -117,7 +129,7 @@ class _Instrument:
 
 
 def _starting() -> Lane | None:
-    """The lane of a task that is being created here; None outside of hooks and calls."""
+    """Return the lane for a task that is created here, or None outside of hooks and calls."""
     frame = frame_here()
     return None if frame is None else lane_in(frame).child(frame)
 
@@ -126,9 +138,9 @@ _instruments: WeakKeyDictionary[Any, _Instrument] = WeakKeyDictionary()
 
 
 def named_lanes() -> Callable[[], None]:
-    """Names the tasks that are created in the running event loop from now on; gives what ends that.
+    """Name the tasks that are created in the running event loop; return a function that ends this.
 
-    It goes on for as long as any run is live there.
+    Naming goes on while any run of the loop has not called its function.
     """
     return _on_asyncio() if _is_asyncio() else _on_trio()
 

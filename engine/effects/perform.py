@@ -1,4 +1,4 @@
-"""What hooks and tools call to touch the world: each effect is journaled, and served from the journal on replay."""
+"""The functions that hooks and tools call to touch the world; their outcomes are recorded, and served on replay."""
 
 import asyncio
 import functools
@@ -29,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _POLL_SECONDS = 0.005
+"""How often a call that waits for tokens tries again: short beside a model call, and rare enough to cost nothing."""
 _CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
 _VERSION_8 = 8 << 76 | 2 << 62
 _NOT_VERSION = ~(15 << 76 | 3 << 62)
@@ -39,14 +40,16 @@ async def perform(fn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwar
 @overload
 async def perform(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Runs `fn(*args, **kwargs)` once and journals it; on replay and resume gives what was recorded.
+    """Run `fn(*args, **kwargs)` once and record it; on replay and resume, return the recorded result.
 
-    A sync `fn` runs in a worker thread. The value returned is of the function's declared return type, made from the
-    JSON form of the result (plain JSON values where none is declared). With no run in context the function just runs.
+    A sync `fn` runs in a worker thread. The returned value has the function's declared return type and is made from the
+    JSON form of the result; without a declared type it consists of plain JSON values. Outside of any run the function
+    just runs.
 
     Raises:
-        EffectError: the function raised, or its result has no exact JSON form; the original is `__cause__`, live only.
-        EffectNotAllowed, NoRunError, RunClosed: this is no place for an effect.
+        EffectError: the function raised, or its result has no exact JSON form. In a live run, `__cause__` is the
+            original error.
+        EffectNotAllowed, NoRunError, RunClosed, CallClosed: no effect can be performed here.
     """
     frame = frame_or_none()
     if frame is None:
@@ -66,15 +69,15 @@ async def perform_as(
     tokens: int = 0,
     returns: Any = Any,
 ) -> Any:
-    """Runs `body()` once and journals it as an effect called `name` that was asked for by `request`.
+    """Run `body()` once and record it as an effect called `name` with the arguments `request`.
 
-    For whoever wraps another library's calls: what identifies the effect, and stands in the trace, is the name and the
-    request alone; how it is done, with what clients and callbacks, is the body's own. See `perform`, and `effect` for
-    the marks. `returns` is the type of the result; with `Any` it is plain JSON values.
+    Use it to wrap another library's calls: only the name and the request identify the effect and are recorded, so
+    `body` is free in its clients and callbacks. See `perform`, and `effect` for the marks. `returns` is the type of the
+    result; with `Any`, the result consists of plain JSON values.
 
     Raises:
-        EngineUsageError: the name is none, or is one of refold's own, or the request is no mapping of names.
-        EffectError, EffectNotAllowed, NoRunError, RunClosed: as `perform` does.
+        EngineUsageError: the name is empty or starts with `refold.`, or the request is not a mapping with text keys.
+        EffectError, EffectNotAllowed, NoRunError, RunClosed, CallClosed: as `perform` does.
     """
     if not isinstance(name, str) or not name or name.startswith("refold."):
         raise EngineUsageError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
@@ -89,7 +92,7 @@ async def perform_as(
 
 
 def in_run() -> bool:
-    """Whether a run is in context here, so that effects are journaled; also inside `reduce`, which may perform none."""
+    """Return whether this code runs inside a run; also true inside `reduce`, which may perform no effects."""
     return frame_variable.get() not in (None, OUTSIDE)
 
 
@@ -109,7 +112,10 @@ async def _performed(
 
 
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """`perform` for sync code: runs `fn` in this thread. See `perform`."""
+    """Run `fn` once in this thread and record it: `perform`, for sync code.
+
+    Raises EngineUsageError if `fn` is async, and the errors of `perform`.
+    """
     spec = spec_of(fn)
     if spec.is_async:
         raise EngineUsageError(f"{spec.name} is async; use `await perform({spec.name}, ...)`")
@@ -118,7 +124,7 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return fn(*args, **kwargs)
     call = frame.host.begin(frame, spec, spec.named(args, kwargs))
     if call.recorded is not None:
-        if not in_event_loop():  # there it came at once, and nothing in between
+        if not in_event_loop():  # a loop must not wait; and as the live call blocked it, no outcome came in between
             with waits_in_thread():
                 frame.host.turn_in_thread(call)
         return cast(R, typed(spec, replayed(call)[1]))
@@ -145,7 +151,7 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Calls a function; a child that it has forked ends where it ends."""
+    """Call a function; if it forked this process (`os.fork`), end the child process when the function ends."""
     before = forks()
     try:
         value = fn(*args, **kwargs)
@@ -159,7 +165,7 @@ def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 
 def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """How many tokens a call reserves before it starts, by its mark; none inside a call that has reserved some."""
+    """Return how many tokens a call reserves, by its `tokens` mark; 0 inside a call that has a reservation."""
     tokens = spec.marks.tokens
     frame = frame_or_none()
     outer = frame.call if frame is not None else None
@@ -171,7 +177,7 @@ def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Reserves the call's tokens and writes its intent; False while other calls hold what is left."""
+    """Reserve the call's tokens and write its intent; return False while other calls hold the remaining tokens."""
     run = call.run
     assert run is not None
     if run.is_limited and not run.reserve(call, tokens_needed(call.spec, args, kwargs)):
@@ -181,7 +187,7 @@ def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Waits until the call can start; see `started`."""
+    """Wait until the call can start, and start it; see `started`."""
     while not started(call, args, kwargs):
         await anyio.sleep(_POLL_SECONDS)
 
@@ -189,9 +195,10 @@ async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 async def carry_out(
     call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, own_task: bool = False
 ) -> tuple[Any, bytes, int]:
-    """Runs an opened call to its outcome: in this task, or in a thread; within its timeout, if it has one.
+    """Run a started call to its outcome, in this task or in a thread, within its timeout if it has one.
 
-    `own_task` says that nobody but the call can be meant by a cancellation of this task that no scope asks for.
+    Returns the result of `Call.finish`. `own_task` says that only the call awaits in this task, so that a cancellation
+    which no scope requested came from the call's own code and is the call's error.
     """
     token, before, process = set_frame(call.inner_frame()), cancel_requests(), forks()
     try:
@@ -212,7 +219,7 @@ async def carry_out(
             call.cancelled(_CUT_OFF)
             raise
         if is_cancelled() or (not own_task and cancel_requests() > before):
-            call.cancelled(_CUT_OFF)  # what a call raises once it is cancelled says nothing of how far it came
+            call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
             await checkpoint_if_cancelled()
             raise
         if isinstance(error, SystemExit):
@@ -236,14 +243,14 @@ async def carry_out(
 
 
 def _is_cut_off(error: BaseException) -> bool:
-    """Whether a call was ended by its run and not by itself; task groups wrap what says so."""
+    """Return whether the run cut the call off; a task group may have wrapped the error in an ExceptionGroup."""
     if isinstance(error, ExceptionGroup):
         return error.subgroup((BudgetExceeded, RunClosed)) is not None
     return isinstance(error, BudgetExceeded | RunClosed)
 
 
 def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
-    """The call as something to await; a coroutine is kept, so that the processes it waits for can be found."""
+    """Return the call's work as an awaitable; keep a coroutine, so that the processes it waits for can be found."""
     if not call.spec.is_async:
         return in_thread(fn, kwargs)
     work: Awaitable[Any] = fn(**kwargs)
@@ -252,7 +259,7 @@ def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaita
 
 
 def now() -> datetime:
-    """The time, in UTC; journaled, so that a replay sees the same."""
+    """Return the time, in UTC; it is recorded, so that a replay sees the same."""
     return perform_sync(_read_clock)
 
 
@@ -263,9 +270,9 @@ def _read_clock() -> datetime:
 
 
 def rng(name: str = "") -> random.Random:
-    """Random numbers that depend on the run's seed, this place and `name`.
+    """Return random numbers that depend on the run's seed, this place and `name`.
 
-    There is one stream within one hook or call, and one for each task and thread that it starts.
+    Each hook or call has one stream of each name, and so has each task and thread that it starts.
     """
     frame = frame_or_none()
     if frame is None:
@@ -279,7 +286,7 @@ def rng(name: str = "") -> random.Random:
 
 
 def new_id() -> str:
-    """An id in the form of a UUID (version 8, RFC 9562) that depends on the run's seed and this place alone."""
+    """Return a UUID (version 8, RFC 9562) that depends only on the run's seed and this place."""
     frame = frame_or_none()
     if frame is None:
         return str(uuid.uuid4())
@@ -288,7 +295,7 @@ def new_id() -> str:
 
 
 def emit(name: str, **data: Any) -> None:
-    """Writes an event to the trace; with no run in context, does nothing."""
+    """Write an event to the trace; outside of any run, do nothing. Raises ValueError for an empty name."""
     if not isinstance(name, str) or not name:
         raise ValueError(f"an event needs a name, got {name!r}")
     frame = frame_or_none()
@@ -297,11 +304,12 @@ def emit(name: str, **data: Any) -> None:
 
 
 def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *, estimated: bool = False) -> None:
-    """Books usage on the running effect or tool, where it cannot be read off the result.
+    """Add usage to the running effect or tool, if it cannot be read off the result.
 
-    `estimated` says that the tokens are an estimate, as nobody has told them: budgets count them, on their own.
+    Tokens are counts, `cost` is in US dollars. `estimated` marks the tokens as an estimate because no provider has
+    reported them; budgets count estimated tokens separately.
 
-    Raises NoRunError outside of an effect: only what is in an outcome can be counted again on resume.
+    Raises NoRunError inside a hook but outside of an effect or tool: on resume, usage is counted from outcomes.
     """
     usage = Usage(tokens_in, tokens_out, cost, estimated)
     frame = frame_or_none()
@@ -315,10 +323,10 @@ def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *
 
 
 def follow_run(known: Follower | None = None) -> Follower:
-    """A reader of the trace of the run in context, which is at its beginning; `known`, where that reads it already.
+    """Return a reader of the running run's trace, at its beginning; return `known` if it reads this trace already.
 
-    What a run has recorded is known to modules by this alone, for what is shown to others: a decision rests on the
-    state. Raises NoRunError where no run is live.
+    A module may use the reader to show the run's records to others, but never for a decision, which must depend on the
+    state alone. Raises NoRunError if no run is live here.
     """
     frame = frame_or_none()
     writer = None if frame is None else frame.host.writer
@@ -328,7 +336,7 @@ def follow_run(known: Follower | None = None) -> Follower:
 
 
 def call_info() -> CallInfo:
-    """What the running effect or tool can know of itself: its idempotency key above all.
+    """Return facts about the running effect or tool, such as its idempotency key.
 
     Raises NoRunError outside of an effect or a tool.
     """

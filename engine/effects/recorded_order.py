@@ -1,4 +1,20 @@
-"""Outcomes are given in the order in which they were recorded; who asks early waits, and is woken when it is time."""
+"""Delivers recorded outcomes in their recorded order: a call that is requested early waits for its turn.
+
+Code that starts several tasks may depend on which of them ended first, so a replay must repeat the order of the
+outcomes, though a recorded outcome takes no time. Suppose the trace has the outcomes a, b, c in this order, and the
+code requests c first:
+
+    request   head of the order   what happens
+    c         a                   c waits
+    a         a                   a is delivered; the head is b, and was not requested yet
+    b         b                   b is delivered; the head is c, so c is woken and delivered
+
+The *head* is the first call that is not over. A call is over when its outcome was delivered, or when the journal knows
+that it will never be requested (`Journal`). If the code has changed and no longer requests the head, nothing would ever
+move; after `QUIET_SECONDS` without any movement the order is given up (`_loose`), and every waiting call is woken.
+Callers wait in tasks (`turn`) and in threads (`turn_in_thread`), so a lock guards the fields, and callers are woken
+only after it is released.
+"""
 
 import threading
 from collections.abc import Callable
@@ -11,45 +27,51 @@ from ..concurrency.scheduler import soon
 from .call import LAST, Recorded
 
 QUIET_SECONDS = 5.0
-"""How long nothing may happen while a call waits for its turn. Only code that no longer asks for what was recorded lets
-that pass: what comes before then is not waited for any more."""
+"""How long a call waits for its turn while nothing moves, before the order is given up.
+
+Unchanged code requests its recorded calls within milliseconds, as their outcomes come from the trace. Five seconds pass
+only if the code no longer makes one of these requests, or computes for that long in between.
+"""
 
 
 class Ended(Protocol):
-    """A recorded call that has ended; `over` says that its outcome was given, or that nobody will ask for it."""
+    """A recorded call that has ended; `over` once its outcome was delivered, or when it will never be requested."""
 
     recorded: Recorded
     over: bool
 
 
 class _After:
-    """Stands for what comes after all that is recorded."""
+    """A stand-in whose turn comes after all recorded calls."""
 
     def __init__(self) -> None:
+        # the intent is the key of `_waiting`: a negative one cannot equal that of a record
         self.recorded = Recorded(-id(self), None, order=LAST + 1)
         self.over = False
 
 
 class RecordedOrder:
-    """The calls of one hook, or of one call, in the order of their outcomes, and those who wait for their turn."""
+    """The calls of one hook, or of one call, in the order of their outcomes, and the callers that wait for a turn."""
 
     def __init__(self) -> None:
         self._calls: list[Ended] = []
         self._at = 0
         self._sorted = True
         self._waiting: dict[int, Callable[[], Any]] = {}
-        """How to wake who waits for the turn of a call, by the call's intent."""
+        """Wakes the caller that waits for a call's turn, by the call's intent."""
         self._lock = threading.Lock()
         self._moves = 0
+        """How often `moved` was called, by which a waiting caller sees whether anything has happened."""
         self._loose = False
+        """Whether the order was given up."""
 
     def add(self, call: Ended) -> None:
-        """Takes a call in; before any is asked for."""
+        """Add a call. All calls are added before the first is requested."""
         self._calls.append(call)
         self._sorted = False
 
     def moved(self) -> None:
-        """Goes on past what is over, and wakes who is next."""
+        """Move past the calls that are over, and wake the caller that waits for the new head (at the end: all)."""
         with self._lock:
             self._moves += 1
             head = self._head()
@@ -62,20 +84,20 @@ class RecordedOrder:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether there is nothing left to wait for."""
         with self._lock:
             return self._loose or self._head() is None
 
     async def all(self) -> None:
-        """Waits until all of them are over."""
+        """Wait until all calls are over."""
         await self.turn(_After())
 
     def all_in_thread(self) -> None:
-        """`all`, for a thread."""
+        """Wait until all calls are over, in a thread."""
         self.turn_in_thread(_After())
 
     async def turn(self, call: Ended) -> None:
-        """Waits until all that ended before this call is over."""
+        """Wait until all calls that ended before `call` are over."""
         while (moves := self._moves_until_ready(call, None)) is not None:
             event = anyio.Event()
             if self._moves_until_ready(call, _waker(event)) is None:
@@ -85,7 +107,7 @@ class RecordedOrder:
             self._waited(call, moves)
 
     def turn_in_thread(self, call: Ended) -> None:
-        """`turn`, for a thread."""
+        """Wait until all calls that ended before `call` are over, in a thread."""
         while True:
             event = threading.Event()
             moves = self._moves_until_ready(call, event.set)
@@ -95,7 +117,7 @@ class RecordedOrder:
             self._waited(call, moves)
 
     async def cut_off(self) -> bool:
-        """Waits to be cancelled; False where nothing comes of it."""
+        """Wait to be cancelled; return False once nothing has moved for `QUIET_SECONDS`."""
         moves = -1
         while moves != self._moves:
             moves = self._moves
@@ -104,7 +126,7 @@ class RecordedOrder:
         return False
 
     def _moves_until_ready(self, call: Ended, wake: Callable[[], Any] | None) -> int | None:
-        """None when it is the call's turn; else how often something moved so far, and `wake` is called in time."""
+        """Return None if it is the call's turn. Otherwise register `wake`, if given, and return the count of moves."""
         with self._lock:
             head = self._head()
             if self._loose or head is None or call.recorded.order <= head.recorded.order:
@@ -114,7 +136,7 @@ class RecordedOrder:
             return self._moves
 
     def _waited(self, call: Ended, moves: int) -> None:
-        """After a wait: where nothing has moved all the time, nobody waits here any more."""
+        """End a wait; if nothing has moved during it, give the order up and wake every caller."""
         wakes: list[Callable[[], Any]] = []
         with self._lock:
             self._waiting.pop(call.recorded.intent, None)
@@ -138,14 +160,14 @@ def _order(call: Ended) -> int:
 
 
 def _waker(event: anyio.Event) -> Callable[[], Any]:
-    """Sets an event of the running loop, from any thread."""
+    """Return a function that sets an event of the running loop, from any thread."""
     schedule, here = soon(), threading.get_ident()
 
     def wake() -> None:
         if threading.get_ident() == here:
             event.set()
         else:
-            with suppress(RuntimeError):  # the loop has ended meanwhile, and with it who waits
+            with suppress(RuntimeError):  # the loop has ended meanwhile, and the waiting caller with it
                 schedule(event.set)
 
     return wake

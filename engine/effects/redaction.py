@@ -1,4 +1,9 @@
-"""Keeps secrets out of the trace: known values are replaced wherever text enters a run."""
+"""Keeps secrets out of the trace: known values are replaced wherever text enters a run.
+
+Secrets come from three places: environment variables with telling names (`make_redactor`), the `redact` argument of
+the engine, and `SecretStr` arguments of effects, which are learnt while the run goes on. A secret is found in every
+form in which it is likely to be written (`forms`), and a mark such as `<redacted:API_KEY>` replaces it.
+"""
 
 import base64
 import html
@@ -20,31 +25,34 @@ SECRET_NAMES = re.compile(
     r"|(?:^|_)(?:KEY|AUTH|PAT|PASS|PGPASS|DSN|JWT|BEARER|SIGNING|STRIPE|MNEMONIC)(?:_|$)|_PWD(?:_|$)",
     re.IGNORECASE,
 )
-"""Environment variables whose names match hold secrets."""
+"""Names of environment variables that are taken to hold secrets."""
 
 _IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s:]*:([^/@\s]+)@", re.IGNORECASE)
 _OWN_NAME = re.compile(r"[a-z_]+")
 
 MIN_LENGTH = 8
+"""Shorter values are not replaced, in characters: they would occur in ordinary text."""
 
 TOKEN_SHAPES = re.compile(
     r"\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}"
     r"|eyJ[A-Za-z0-9_-]{10,4000}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,})"
 )
-"""What well-known tokens look like; used only on request. The header of a JWT is short: one without a bound would be
-looked for to the end of a text from each place where it may begin."""
+"""The shapes of well-known tokens; used only on request.
+
+The length of a JWT's header is bounded: otherwise a long text would be scanned to its end from each possible start.
+"""
 
 
 class Redactor:
     """Replaces secrets in texts by `<redacted:NAME>`: in a JSON value's strings, never in its numbers or structure.
 
-    `secrets` maps names to values; values below 8 characters are left alone. `shapes` also replaces what looks like a
-    well-known kind of token.
+    `secrets` maps names to values; values of fewer than 8 characters are ignored. With `shapes`, texts that look like a
+    well-known kind of token are replaced too.
     """
 
     def __init__(self, secrets: Mapping[str, str], *, shapes: bool = False) -> None:
         self._marks: dict[str, str] = {}
-        """What stands for each form of a secret, the longest form first: one secret may begin as another does."""
+        """The mark for each form of a secret, longest form first, because one secret may be the start of another."""
         self._needles: list[bytes] = []
         self._shapes = shapes
         for name in sorted(secrets):
@@ -52,7 +60,7 @@ class Redactor:
         self._sort()
 
     def add(self, name: str, value: str) -> None:
-        """Takes one more secret; see `forms` for how else it may be written."""
+        """Add a secret, in all its `forms`."""
         if self._take(value, name):
             self._sort()
 
@@ -69,24 +77,24 @@ class Redactor:
         self._needles = [orjson.dumps(form)[1:-1] for form in self._marks]
 
     def copy(self) -> "Redactor":
-        """One that knows the same secrets and can be given more."""
+        """Return a redactor with the same secrets, to which others can be added separately."""
         copied = Redactor({}, shapes=self._shapes)
         copied._marks, copied._needles = dict(self._marks), self._needles
         return copied
 
     def learn(self, other: "Redactor") -> None:
-        """Takes over the secrets that another one knows."""
+        """Add the secrets of another redactor."""
         if not other._marks.keys() <= self._marks.keys():
             self._marks = other._marks | self._marks
             self._sort()
 
     def is_in_name(self, name: str) -> bool:
-        """Whether a file's name, made of a text's words, has the beginning of a secret in it."""
+        """Return whether a file name, made of a text's words, contains the beginning of a secret."""
         words = _words(name)
         return any(_words(form)[:MIN_LENGTH] in words for form in self._marks if len(_words(form)) >= MIN_LENGTH)
 
     def json(self, data: bytes) -> bytes:
-        """The JSON text without secrets; the same object when it holds none."""
+        """Return a JSON text without secrets; the same object if it contains none."""
         if not self._shapes:
             for needle in self._needles:
                 if needle in data:
@@ -98,14 +106,14 @@ class Redactor:
         return data if cleaned == orjson.dumps(document) else cleaned
 
     def text(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         for secret, mark in self._marks.items():
             if secret in text:
                 text = text.replace(secret, mark)
         return TOKEN_SHAPES.sub("<redacted:token>", text) if self._shapes else text
 
     def value(self, value: Any) -> Any:
-        """A JSON value without secrets; the same object when it holds none."""
+        """Return a JSON value without secrets; the same object if it contains none."""
         data = orjson.dumps(value)
         cleaned = self.json(data)
         return value if cleaned is data else orjson.loads(cleaned)
@@ -117,7 +125,7 @@ class Redactor:
             return [self._walk(item) for item in value]
         if isinstance(value, dict):
             cleaned: dict[str, Any] = {}
-            for key, each in value.items():  # a plain lower-case word is the name of a field
+            for key, each in value.items():  # a plain lower-case word is a field's name, never a secret
                 name = shown = key if _OWN_NAME.fullmatch(key) else self.text(key)
                 number = 1
                 while name in cleaned or (name != key and name in value):  # two keys may hold the same secret
@@ -129,9 +137,10 @@ class Redactor:
 
 
 def forms(value: str) -> list[str]:
-    """A secret and how else it is written: escaped by `repr` and JSON, in a URL, in HTML, in base64, in lower case.
+    """Return the forms of a secret: plain, escaped by `repr` and JSON, in a URL, HTML, hex, base64 and lower case.
 
-    In base64 a text looks in one of three ways, as it stands; of each, what holds for any text around it.
+    Base64 encodes three bytes at a time, so a text inside another has one of three encodings, by its offset modulo 3.
+    Of each, the characters are kept that depend on the secret alone and not on its neighbours.
     """
     raw = value.encode()
     found = [value, repr(value)[1:-1], orjson.dumps(value)[1:-1].decode(), json.dumps(value)[1:-1], value.lower()]
@@ -147,13 +156,13 @@ def _longest_first(form: tuple[str, str]) -> tuple[int, str]:
 
 
 def _words(text: str) -> str:
-    """The letters and digits of a text, in lower case, as they go into a file's name."""
+    """Return the letters and digits of a text in lower case, as a file name uses them."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
     return "".join(re.findall(r"[a-z0-9]+", plain))
 
 
 def redacted_task(task: Task, redactor: Redactor) -> Task:
-    """The task without secrets; an id that was derived from them is derived anew, since it names the trace's file."""
+    """Return the task without secrets; an id that was derived from one is derived again, as it names the trace file."""
     document = task.to_dict()
     cleaned = redactor.value(document)
     if cleaned is document:
@@ -168,9 +177,10 @@ def redacted_task(task: Task, redactor: Redactor) -> Task:
 
 
 def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]") -> Redactor | None:
-    """The redactor that `Engine(redact=…)` asks for.
+    """Return the redactor for `Engine(redact=…)`.
 
-    True takes the values of secret-named environment variables; a mapping or a list adds to them; False is none.
+    True: the values of environment variables with secret names, and passwords in URLs. A mapping (name to value) or an
+    iterable of values: these too. A Redactor: itself. False: None.
     """
     if redact is False:
         return None
@@ -184,7 +194,7 @@ def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]")
         known |= redact
     elif redact is not True:
         redactor = Redactor(known)
-        for value in redact:  # all under one name: their order may be another one in the next process
+        for value in redact:  # one name for all, since a set may have another order in the next process
             redactor.add("secret", value)
         return redactor
     return Redactor(known)

@@ -1,4 +1,4 @@
-"""Marks on functions: how an effect or tool is named, repeated, timed and paid for, and what its result is."""
+"""Marks on functions: the name, retries, timeout, price and result type of an effect or tool."""
 
 import inspect
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _NATIVE = (Any, object, str, int, float, bool, type(None), None, dict, list, dic
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What `@effect` says of a function."""
+    """The arguments of `@effect` for one function."""
 
     idempotent: bool = False
     timeout: float | None = None
@@ -56,13 +56,17 @@ def effect(
     name: str | None = None,
     brief: bool = False,
 ) -> F | Callable[[F], F]:
-    """Marks a function for `perform`, or as a tool.
+    """Mark a function for `perform`, or as a tool.
 
-    `idempotent`: it may be run again when a crash left its fate unknown. `timeout`: seconds it may take. `usage`:
-    gives what a result has cost (anything that `Usage.of` takes). `tokens`: how many to reserve from the token budget
-    before it starts, a number or a function of the call's arguments. `name`: its name in the trace, if not the
-    function's. `brief`: its result, of a state's model, is journaled without the fields that are at their defaults.
-    A replay fills them in: they may then never change, nor may a union be told apart by one of them.
+    `idempotent`: the engine may run the function again if a crash left its outcome unknown.
+    `timeout`: seconds that a call may take.
+    `usage`: returns the usage of a result, as anything that `Usage.of` accepts.
+    `tokens`: tokens to reserve from the budget before a call starts; a number, or a function of the call's arguments.
+    `name`: the name in the trace, by default the function's.
+    `brief`: the result, a state model, is recorded without the fields that have their defaults. A replay fills them in,
+    so these defaults may never change, and no union in the model may be discriminated by such a field.
+
+    Raises ValueError for a timeout that is not above 0.
     """
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
@@ -77,7 +81,10 @@ def effect(
 
 @dataclass(frozen=True, slots=True)
 class EffectSpec:
-    """A function as the engine calls it: its name and marks, its parameters' names, and the type of its result."""
+    """A function as the engine calls it: its name, marks, positional parameters and result type.
+
+    `returns` converts results between JSON and the declared type; None if the type needs no conversion.
+    """
 
     name: str
     marks: Marks
@@ -85,12 +92,12 @@ class EffectSpec:
     positional: tuple[str, ...]
     returns: TypeAdapter[Any] | None
     native: type | None = None
-    """The declared type of the result, where it is one of JSON's own and needs no adapter."""
+    """The declared type of the result, if it is one of JSON's own and needs no adapter."""
     model: type[StateModel] | None = None
-    """The declared type of the result, where it is one whose instances are what their JSON form gives."""
+    """The declared type of the result, if it is a state model: its instances are unchanged by a trip through JSON."""
 
     def mistyped(self, value: Any) -> str | None:
-        """What is wrong with a result that is not of its declared native type."""
+        """Return what is wrong with a result that is not of its declared native type, otherwise None."""
         native = self.native
         if native is None or type(value) is native or (native is float and type(value) is int):
             return None
@@ -100,7 +107,7 @@ class EffectSpec:
         return f"the result is not of its declared type: expected {native.__name__}, got {got}"
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by name, as an intent carries them."""
+        """Return the arguments by name, as an intent carries them; surplus positional ones as `*args`."""
         if not args:
             return kwargs
         named = dict(zip(self.positional, args, strict=False))
@@ -114,7 +121,7 @@ _method_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDic
 
 
 def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
-    """The function as an effect, or as the tool of that name; kept for functions and methods while these are there."""
+    """Return the spec of an effect, or of the tool `name`; specs of functions and methods are cached weakly."""
     if inspect.ismethod(fn):
         key, known = fn.__func__, _method_specs
     elif inspect.isfunction(fn):
@@ -131,18 +138,18 @@ def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
 
 
 def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec:
-    """An effect of its own name, whose function is told from what was asked for."""
+    """Return the spec of an effect that is identified by `name` and a request, not by a function."""
     return EffectSpec(name, marks, is_async, (), *_result_of(returns))
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    """Whether calling it gives something to await; raises TypeError for what cannot be called."""
+    """Return whether a call of `fn` returns an awaitable; raises TypeError if `fn` cannot be called."""
     plain = _plain(fn)
     return inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
 
 
 def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function inside of partials."""
+    """Return the function inside partials."""
     if not callable(fn):
         raise TypeError(f"perform() takes a function and its arguments, got {type(fn).__name__}; pass fn, not fn(...)")
     while hasattr(fn, "func") and hasattr(fn, "keywords"):
@@ -163,7 +170,7 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
 
 
 def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, type[StateModel] | None]:
-    """How a result of the declared type is read and checked; see EffectSpec."""
+    """Return the `returns`, `native` and `model` of an EffectSpec with this result type."""
     returns = _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
     native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
     native = native if returns is None and isinstance(native, type) else None
@@ -172,7 +179,7 @@ def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, typ
 
 
 def _declared(fn: Callable[..., Any]) -> Any:
-    """The declared type of a function's result; Any where none is, or where it cannot be found."""
+    """Return the declared type of a function's result, or Any if there is none or it cannot be resolved."""
     target = fn if inspect.isroutine(fn) else type(fn).__call__
     try:
         return get_type_hints(target, include_extras=True).get("return", Any)
@@ -197,7 +204,7 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
 
 
 def usage_of(spec: EffectSpec, result: Any) -> Usage | None:
-    """What a call's result says it has cost: by its `usage` mark, else by an OpenAI-shaped `.usage` of the result."""
+    """Return the usage in a call's result: by the `usage` mark, otherwise from a `usage` shaped like OpenAI's."""
     if spec.marks.usage is not None:
         return Usage.of(spec.marks.usage(result))
     found = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)

@@ -1,4 +1,21 @@
-"""The arguments of an effect as JSON: how they are written in the trace, and what the request is known by."""
+"""The arguments of an effect as JSON: how the trace shows them, and the digest that identifies the request.
+
+Arguments take two forms:
+
+    form    (`json_form`)   plain JSON values, but frozen parts of a state stay as they are; its digest is recorded
+    shown   (`shown_form`)  what the intent carries; a part of the committed state becomes a pointer
+
+An agent passes its whole conversation to the model in every step. The digest is taken from the value, and frozen values
+keep theirs, so that hashing costs little; the pointer keeps the conversation from being written once a step. Four keys
+have a meaning in the shown form:
+
+    {"$state": "/messages"}   the part of the step's state at this JSON Pointer
+    {"$blob": ...}            a value stored beside the trace
+    {"$object": "json.dumps"} an argument without a JSON form, by its qualified name
+    {"$literal": {...}}       a dict of the user's that has one of these keys itself
+
+`read_form` turns the shown form back into the form.
+"""
 
 from base64 import b64encode
 from collections import deque
@@ -27,16 +44,17 @@ from ..state.serialization import PLAIN, dump
 from .redaction import Redactor
 
 _INDEX_LIMIT = 2_000
+"""How many parts of a state are indexed: each step's first lookup pays for it. Other parts are written out in full."""
 _MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
 Learn = Callable[[str, str], None]
-"""Takes the name and the value of a secret that was met."""
+"""Receives the name and value of a secret found in the arguments."""
 
 
 class StateRefs:
-    """Finds the JSON Pointer of a part of one committed state, by identity; lists are not entered.
+    """The JSON Pointers of the parts of one committed state, looked up by identity.
 
-    A part that stands in several places has several pointers. Any of them will do: what an effect is known by is the
-    value, and not where it stood.
+    The members of lists are not indexed. A part that occurs several times has several pointers, and any of them will
+    do, because the digest of a request depends on the value alone.
     """
 
     def __init__(self, held: Held) -> None:
@@ -45,11 +63,11 @@ class StateRefs:
 
     @property
     def state(self) -> Any:
-        """The state that is looked in."""
+        """The committed state."""
         return self._held.state
 
     def pointer(self, part: Any) -> str | None:
-        """Where the object stands in the state, or None if it does not; a field of the state's own goes first."""
+        """Return the pointer to `part`, or None if it is not in the state; the state's own fields are tried first."""
         state = self._held.state
         if state is None:
             return None
@@ -75,9 +93,10 @@ class StateRefs:
 
 
 def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
-    """The arguments as JSON values, in which frozen parts stand as they are; the same for equal arguments.
+    """Return the arguments as JSON values, with frozen values unchanged; equal arguments have equal forms.
 
-    Raises StateValueError for an argument that contains itself.
+    `learn` receives the value of each `SecretStr` and `SecretBytes`; a mark replaces it. Raises StateValueError for an
+    argument that contains itself.
     """
     try:
         return {name: _form(value, learn, name) for name, value in args.items()}
@@ -86,7 +105,7 @@ def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
 
 
 def shown_form(form: Mapping[str, Any], refs: StateRefs) -> Mapping[str, Any]:
-    """The form as it is written: a part of the committed state becomes `{"$state": pointer}`."""
+    """Return the form to write: each part of the committed state becomes `{"$state": pointer}`."""
     if PLAIN.issuperset(map(type, form.values())):
         return form
     return {name: _shown(value, refs) for name, value in form.items()}
@@ -108,7 +127,7 @@ def _shown(value: Any, refs: StateRefs) -> Any:
 
 
 def read_form(shown: Any, state: Any) -> Any:
-    """What a written form stands for: parts of the state in place of their pointers."""
+    """Turn a written form back into values: parts of `state` replace their pointers."""
     if isinstance(shown, list):
         return [read_form(each, state) for each in shown]
     if not isinstance(shown, dict):
@@ -123,7 +142,7 @@ def read_form(shown: Any, state: Any) -> Any:
 
 
 def part_at(state: Any, pointer: str) -> Any:
-    """What stands at a pointer in a state, None if nothing does."""
+    """Return the part of a state at a pointer, or None if there is none."""
     node = state
     for token in split_pointer(pointer):
         if isinstance(node, StateModel):
@@ -135,12 +154,12 @@ def part_at(state: Any, pointer: str) -> Any:
 
 
 def _named(members: Mapping[Any, Any], token: str) -> Any:
-    """The member whose key is not text but has this text in JSON."""
+    """Return the member whose key is not a string (an int, an enum) and is written as `token` in JSON."""
     return next((value for key, value in members.items() if str(getattr(key, "value", key)) == token), None)
 
 
 def pointers(shown: Any) -> Iterator[str]:
-    """Which parts of the state a written form refers to."""
+    """Yield the pointers into the state that a written form contains."""
     if isinstance(shown, dict):
         if list(shown) == ["$state"]:
             yield shown["$state"]
@@ -152,7 +171,7 @@ def pointers(shown: Any) -> Iterator[str]:
 
 
 class _Object(dict[str, str]):
-    """Stands for an argument without a JSON form; a dict that looks like it is a value like any other."""
+    """An argument without a JSON form. The class tells it from a user's dict that looks the same."""
 
 
 def _form(value: Any, learn: Learn, name: str) -> Any:
@@ -178,7 +197,7 @@ def _form(value: Any, learn: Learn, name: str) -> Any:
 
 
 def _key(key: Any, learn: Learn) -> str:
-    """The name that a dict's key has in JSON; of a key that JSON has no name for, its JSON form."""
+    """Return a dict key as a JSON member name; a key without one (a tuple, say) becomes the text of its JSON form."""
     if isinstance(key, str):
         return str.__str__(key).encode("utf-8", "replace").decode()
     try:
@@ -204,7 +223,7 @@ def _rest(value: Any, learn: Learn, name: str) -> Any:
         return _text_of(bytes(value))
     if isinstance(value, type | FunctionType | BuiltinFunctionType | MethodType):
         return _Object({"$object": f"{value.__module__}.{value.__qualname__}"})
-    if not isinstance(value, Iterator):  # which writing it down would use up
+    if not isinstance(value, Iterator):  # pydantic would consume the iterator
         try:
             return to_jsonable_python(value)
         except ValueError:
@@ -220,7 +239,7 @@ def _sorted_dump(form: Any) -> bytes:
 
 
 def _text_of(value: bytes) -> str:
-    """Bytes as text; as base64 where they are none."""
+    """Return bytes as text if they are UTF-8, otherwise as `base64:...`."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -229,10 +248,11 @@ def _text_of(value: bytes) -> str:
 
 @dataclass(slots=True)
 class Asked:
-    """A request as the journal knows it: its arguments as they are written, and the digest of their value.
+    """A request: the effect's name, the arguments as written (`data`, JSON), and the digest of their value.
 
-    Where secrets were taken out, `clear` is the digest that the arguments would have if nobody knew the secrets, and
-    `form` their value with the secrets in it: an earlier attempt may have known others. Neither is ever written.
+    `clear` is the digest of the arguments before redaction, and `form` their value before redaction. Both are needed
+    because an earlier attempt may have known other secrets; neither is ever written. Without secrets, `clear` equals
+    `digest`.
     """
 
     name: str
@@ -243,7 +263,7 @@ class Asked:
 
 
 def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
-    """What is asked for by an action: its decision stands in the trace, without secrets."""
+    """Return the request of an action. Its arguments are in the recorded decision, so nothing has to be written."""
     digest = request_digest(prefix, name, args)
     return Asked(name, b"", digest, digest, args)
 
@@ -251,7 +271,7 @@ def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
 def asked_for(
     name: str, args: Mapping[str, Any], prefix: bytes, refs: StateRefs, redactor: Redactor | None, learn: Learn
 ) -> Asked:
-    """What is asked for by a call of `name`; `prefix` is what identifies the call that it is made in."""
+    """Return the request of a call of `name`; `prefix` identifies the enclosing call."""
     form = json_form(args, learn)
     data = clean = dump(shown_form(form, refs))
     clear = request_digest(prefix, name, form)
@@ -263,5 +283,5 @@ def asked_for(
 
 
 def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:
-    """What tells a request from others: the call it is made in, the function's name, and the arguments' value."""
+    """Return the 64-bit digest of a request, in hex: of its enclosing call, function name and arguments' value."""
     return blake2b(b"%b%b\0%b" % (prefix, name.encode(), members_form(args)), digest_size=8).hexdigest()

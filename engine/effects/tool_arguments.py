@@ -1,4 +1,4 @@
-"""Checks a tool call's arguments against the function's signature before the call."""
+"""The check of a tool call's arguments against the function's signature, before the call."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from ..state.frozen import thaw
 
 
 class ArgumentError(RefoldError, TypeError):
-    """A tool call's arguments do not fit the function; `argument` names the first that does not."""
+    """The arguments of a tool call do not fit the function; `argument` is the name of the first bad one."""
 
     def __init__(self, message: str, argument: str) -> None:
         super().__init__(message)
@@ -23,7 +23,10 @@ class ArgumentError(RefoldError, TypeError):
 
 
 class Signature:
-    """A function's parameters as a tool takes them: by name, as JSON values."""
+    """The parameters of a tool's function, which is called by name with JSON values.
+
+    Raises TypeError for a positional-only parameter, because tools are called by name.
+    """
 
     def __init__(self, name: str, fn: Callable[..., Any]) -> None:
         self.name = name
@@ -46,7 +49,7 @@ class Signature:
                     self._required.append(parameter.name)
 
     def check(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function takes them; raises ArgumentError that names the first bad one."""
+        """Return the arguments, validated and converted; raises ArgumentError for the first bad one."""
         taken: dict[str, Any] = {}
         for name, value in args.items():
             if name not in self._validators:
@@ -86,7 +89,7 @@ _signatures: WeakKeyDictionary[Any, Signature] = WeakKeyDictionary()
 
 
 def signature_of(name: str, fn: Callable[..., Any]) -> Signature:
-    """The signature of a tool; kept for plain functions."""
+    """Return the signature of a tool; those of plain functions are cached."""
     if not inspect.isfunction(fn):
         return Signature(name, fn)
     known = _signatures.get(fn)

@@ -1,4 +1,4 @@
-"""Carries out a decision's actions: each a journaled call of a tool, at the same time, with results in their order."""
+"""Carries out a decision's actions: each is a recorded tool call; the results come in the actions' order."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ Tools = Mapping[str, Callable[..., Any]]
 
 
 async def run_actions(tools: Tools, decision: Decision) -> Observation:
-    """Runs the actions of an act decision through `tools`; an error of a tool is an error result.
+    """Run the actions of an act decision with `tools`; the error of a tool becomes an error result.
 
-    A tool that does not exist, or arguments that do not fit, give an error result that says what is near; nothing is
-    called then. Raises EngineUsageError outside of a run.
+    For an unknown tool, or for arguments that do not fit, return an error result that names the nearest matches,
+    without a call. Raises EngineUsageError outside of a run.
     """
     frame = frame_or_none()
     if frame is None:
@@ -39,7 +39,10 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
 
 
 async def act_on(frame: Frame, tools: Tools, decision: Decision, *, own_task: bool = False) -> Observation:
-    """Carries out actions in a frame. `own_task` says that nobody but the run awaits in this task."""
+    """Carry out actions in a frame, all at once if the decision is parallel, otherwise one after the other.
+
+    `own_task` says that only the run awaits in this task, so that a single call needs no task of its own.
+    """
     actions = decision.actions
     if len(actions) == 1:
         begun = _begin(frame, tools, actions[0])
@@ -49,7 +52,8 @@ async def act_on(frame: Frame, tools: Tools, decision: Decision, *, own_task: bo
     frames = [_own(frame) for _ in actions]
     _number(frame, frames, actions)
     if decision.parallel:
-        begun_all = [_begin(frames[i], tools, actions[i]) for i in range(len(actions))]  # in order on any event loop
+        # all intents are prepared here, since event loops start tasks in different orders
+        begun_all = [_begin(frames[i], tools, actions[i]) for i in range(len(actions))]
         return made(Observation, {"results": tuple(await _together(begun_all))})
     results: list[ActionResult] = []
     for own, action in zip(frames, actions, strict=True):
@@ -58,7 +62,7 @@ async def act_on(frame: Frame, tools: Tools, decision: Decision, *, own_task: bo
 
 
 async def _together(begun: list["_Begun | ActionResult"]) -> list[ActionResult]:
-    """Carries out calls at the same time, each in a task of its own; gives one result each, in their order."""
+    """Carry out calls at the same time, each in its own task; return one result for each, in their order."""
     results: dict[int, ActionResult] = {}
     errors: list[BaseException] = []
     cancelled = anyio.get_cancelled_exc_class()
@@ -84,7 +88,7 @@ async def _together(begun: list["_Begun | ActionResult"]) -> list[ActionResult]:
 
 
 def _stray(begun: "_Begun | ActionResult", raised: BaseException) -> ActionResult:
-    """The result of a call that was cancelled, and not by its run, before it began."""
+    """Return the result of a call that was cancelled before it started, and not by its run."""
     assert isinstance(begun, _Begun)
     error, id_ = stray(begun.action.name, raised), begun.action.id or begun.action.name
     return ActionResult(id_, begun.action.name, None, str(error), type(error).__name__, begun.call.outcome)
@@ -96,7 +100,7 @@ def _own(frame: Frame) -> Frame:
 
 
 def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> None:
-    """Gives each action's frame the count of equal calls before it, in the actions' order and not that of starting."""
+    """Number equal calls in the order of the actions, since the order in which they start may vary."""
     for own, action in zip(frames, actions, strict=True):
         digest = request_digest(frame.prefix, action.name, action.args)
         own.begin_at(digest, lane_in(frame).number(digest))
@@ -104,7 +108,7 @@ def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> N
 
 @dataclass(slots=True)
 class _Begun:
-    """A tool's call with its arguments, ready to be made or served."""
+    """A tool call with its checked arguments, ready to run or to be served from the journal."""
 
     action: Action
     fn: Callable[..., Any]
@@ -113,7 +117,7 @@ class _Begun:
 
 
 def _begin(frame: Frame, tools: Tools, action: Action) -> _Begun | ActionResult:
-    """The call of an action; where there can be none, the result that says why."""
+    """Return the call of an action, or the error result that says why it cannot be made."""
     fn = check_dict(tools).get(action.name)
     name, id_ = action.name, action.id or action.name
     if not callable(fn):
@@ -155,14 +159,14 @@ async def _run(begun: _Begun | ActionResult) -> ActionResult:
 
 
 def check_dict(tools: Tools) -> Tools:
-    """The tools themselves; raises ModuleDefinitionError where a module holds them in anything but a dict."""
+    """Return `tools`; raises ModuleDefinitionError if they are not a mapping."""
     if not isinstance(tools, Mapping):
         raise ModuleDefinitionError(f"tools must be a dict of names and functions, got {type(tools).__name__}")
     return tools
 
 
 def check_tools(tools: Tools) -> None:
-    """Raises ModuleDefinitionError for what could not be called as a tool: it names the tool, and what is wrong."""
+    """Raise ModuleDefinitionError for the first tool that could not be called, with the reason."""
     for name, fn in check_dict(tools).items():
         if not isinstance(name, str) or not name:
             raise ModuleDefinitionError(f"a tool needs a name, got {name!r}")

@@ -1,4 +1,4 @@
-"""What a recorded text or value may have been, where secrets were taken out of it: each mark stands for any text."""
+"""Compares recorded values that contain marks with actual ones: each mark stands for any text."""
 
 import re
 from collections.abc import Callable
@@ -8,26 +8,27 @@ from typing import Any
 MARK = re.compile(r"<redacted:([^>]*)>")
 MARKED = b"<redacted:"
 Learn = Callable[[str, str], None]
-"""Takes the name and the value of a secret that was found out."""
+"""Receives the name and value of a secret that a comparison has revealed."""
 
 
 def _untold(name: str, value: str) -> None:
-    """Learns nothing."""
+    """Ignore a secret."""
 
 
 @lru_cache(maxsize=256)
 def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What stands around a text's marks, one more than there are of them, and the marks' names."""
-    closed = text.rfind(">") + 1  # behind it, each `<redacted:` would be searched to the end
+    """Split a text at its marks; return the parts around them (one more than there are marks) and the marks' names."""
+    closed = text.rfind(">") + 1  # after the last ">", the expression would scan each `<redacted:` to the end
     parts = MARK.split(text[:closed])
     parts[-1] += text[closed:]
     return tuple(parts[::2]), tuple(parts[1::2])
 
 
 def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
-    """What stands between the parts in a text that they are taken from, each as short as can be; None if they are not.
+    """Return the shortest texts between `parts` in `text`, or None if `text` does not contain the parts in order.
 
-    A part is looked for once, as the first place is the best: a regular expression would try them all.
+    Each part is searched once, because its first place leaves the most room for the rest. A regular expression would
+    try all combinations of places.
     """
     first, *middle, last = parts
     at, end = len(first), len(text) - len(last)
@@ -44,7 +45,7 @@ def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
 
 
 def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
-    """Whether a recorded text may have been this one; `learn` is told what then stood in place of each mark."""
+    """Return whether a recorded text fits the actual one; `learn` receives the text behind each mark."""
     if "<redacted:" not in recorded:
         return recorded == actual
     parts, names = _parts(recorded)
@@ -53,7 +54,7 @@ def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
     found = _between(parts, actual)
     if found is None:
         return False
-    if "><redacted:" not in recorded:  # between two marks that touch, nobody can tell where one ends
+    if "><redacted:" not in recorded:  # of two adjacent marks, nobody can tell where the first text ends
         for name, value in zip(names, found, strict=True):
             if not MARK.search(value, 0, value.rfind(">") + 1):
                 learn(name, value)
@@ -61,7 +62,7 @@ def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
 
 
 def fits(recorded: Any, actual: Any, learn: Learn = _untold, *, ordered: bool = True) -> bool:
-    """Whether a recorded JSON value may have been this one; the order of members counts where it is told to."""
+    """Return whether a recorded JSON value fits the actual one; with `ordered`, members must have the same order."""
     if isinstance(recorded, dict) and isinstance(actual, dict):
         if len(recorded) != len(actual):
             return False

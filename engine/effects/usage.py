@@ -1,4 +1,4 @@
-"""What calls and runs have used: tokens, money, and what of it is known."""
+"""The usage of calls and runs: tokens, money, and how much of it is known."""
 
 import math
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens in and out, and their cost in US dollars; `cost` is None where the price is not known.
+    """Tokens in and out, and their cost in US dollars; `cost` is None if the price is unknown.
 
-    `estimated` says that the tokens are an estimate, as nobody has told them, and `assumed` that the cost comes from
-    the budget's `assumed_price`.
+    `estimated` marks the tokens as an estimate, because no provider has reported them. `assumed` says that the cost
+    comes from the budget's `assumed_price`. Raises ValueError for a negative or non-finite number.
     """
 
     tokens_in: int = 0
@@ -34,7 +34,7 @@ class Usage:
         return self.tokens_in + self.tokens_out
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as an outcome carries it."""
+        """Return the JSON form, as an outcome carries it."""
         document: dict[str, Any] = {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out, "cost": self.cost}
         if self.estimated:
             document["estimated"] = True
@@ -44,13 +44,16 @@ class Usage:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Usage":
-        """The usage of a JSON form; raises ValueError where it is none."""
+        """Read a usage from its JSON form; raises ValueError if it is not valid."""
         marks = {name: doc.get(name) is True for name in ("estimated", "assumed")}
         return cls(doc.get("tokens_in", 0), doc.get("tokens_out", 0), doc.get("cost"), **marks)
 
     @classmethod
     def of(cls, value: Any) -> "Usage | None":
-        """Usage from a Usage, a mapping, or an object shaped like OpenAI's (`prompt_tokens`, `completion_tokens`)."""
+        """Make a usage from a Usage, a mapping, or an object with attributes; None if it has no tokens.
+
+        The names of refold (`tokens_in`), OpenAI (`prompt_tokens`) and Anthropic (`input_tokens`) are understood.
+        """
         if value is None or isinstance(value, Usage):
             return value
 
@@ -71,10 +74,11 @@ def _first(*values: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What a run has used: steps, seconds of work, tokens, and cost.
+    """The usage of a run: steps, seconds of work, tokens, and cost in US dollars.
 
-    `calls` have told what they used; `unpriced` of them have no known price, and `cost` has their part only where the
-    budget assumes one. `estimated` are the tokens of calls that told none; they are counted under a budget alone.
+    `calls` counts the calls that reported their usage. `unpriced` of them have no known price; `cost` includes these
+    only if the budget assumes a price. `estimated` counts the tokens of calls that reported none, and only under a
+    budget of tokens or money.
     """
 
     steps: int = 0
@@ -92,15 +96,15 @@ class RunUsage:
         return self.tokens_in + self.tokens_out
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as an end record carries it."""
+        """Return the JSON form, as an end record carries it."""
         names = self.__slots__ if self.estimated else self.__slots__[:-1]
         return {name: getattr(self, name) for name in names}
 
 
 COUNTED = ("tokens_in", "tokens_out", "cost", "calls", "unpriced", "estimated")
-"""What an account counts, by the names that it shares with RunUsage."""
+"""The fields that an Account counts; RunUsage has them under the same names."""
 
 
 def is_unpriced(usage: Usage) -> bool:
-    """Whether a call has told tokens, and nobody knows their price."""
+    """Return whether a call reported tokens whose price is unknown."""
     return not usage.estimated and (usage.assumed or (usage.cost is None and usage.tokens > 0))
