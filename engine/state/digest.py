@@ -97,13 +97,8 @@ def members_form(members: Mapping[Any, Any]) -> bytes:
     """An object as its digest is taken of it: what is nested in it stands there by its own digest."""
     if PLAIN.issuperset(map(type, members.values())):
         return orjson.dumps(members, option=_SORTED)
-    pairs = [(member_name(key), value) for key, value in members.items()]
-    pairs.sort(key=_name)
-    return b"{%b}" % b",".join([b"%b:%b" % (orjson.dumps(name), _part(value)) for name, value in pairs])
-
-
-def _name(pair: tuple[str, Any]) -> str:
-    return pair[0]
+    shown = {key: value if type(value) in PLAIN else orjson.Fragment(_part(value)) for key, value in members.items()}
+    return orjson.dumps(shown, option=_SORTED)
 
 
 def _items(items: Iterable[Any]) -> bytes:
