@@ -1,4 +1,9 @@
-"""What a state class as a whole may not declare, because a document would lose it or bring it back changed."""
+"""Checks of a whole state class, beyond the types of its fields.
+
+A state class may not declare what its JSON document would lose or change: private attributes, custom serializers,
+cached properties, a `model_post_init`, or settings in `model_config` that act on some ways to make a state and not on
+others.
+"""
 
 from functools import cached_property
 
@@ -6,7 +11,9 @@ from pydantic import BaseModel
 
 from ..errors import StateDefinitionError
 
+# Settings on which committed states depend: no change, no unknown fields, no conversion of values.
 _KEPT = {"frozen": True, "extra": "forbid", "strict": True}
+# Settings that a class may choose: refold freezes, writes and reads its states the same way with any value.
 _HARMLESS = frozenset(
     [
         "title",
@@ -37,7 +44,7 @@ _HARMLESS = frozenset(
 
 
 def refuse_class(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
-    """Raises StateDefinitionError for private attributes, custom serializers, hidden state and loosened config."""
+    """Raise StateDefinitionError for private attributes, custom serializers, hidden state and loosened config."""
     for name in cls.__private_attributes__:
         raise StateDefinitionError(
             f"{cls.__name__}.{name}",

@@ -1,4 +1,4 @@
-"""One reduce from draft to commit: the next frozen state, and the JSON Patch that leads to it."""
+"""One reduce from draft to commit: the next frozen state and its JSON Patch."""
 
 from collections.abc import Callable
 from sys import getrecursionlimit
@@ -18,16 +18,24 @@ from .revoke import expire
 from .serialization import COMPARISON, PLAIN, SHALLOW, check_depth, dump
 
 _DEEP = 50
-"""From so many levels on, it is a state's nesting that takes most of the frames."""
+"""From this depth on, a RecursionError is blamed on the nesting of the state, which by then takes most of the frames.
+
+Below, the cause is a caller that is deep in recursion itself, or a validator that recurses without end.
+"""
 
 
 def fold_step(
     state: StateSchema, reduce: Callable[[Any], Any], engine_fields: dict[str, Any]
 ) -> tuple[StateSchema, list[Op]]:
-    """Runs `reduce` on a draft of `state` and commits it, with the fields that the engine writes.
+    """Run `reduce` on a draft of `state`, and commit the draft.
 
-    Returns the next state and the patch that leads to it. Raises StateValueError with the path of a bad value,
-    ReduceError for a bad return value.
+    `engine_fields` holds the new values of fields that the engine alone writes, by name. Return the next state and the
+    patch from `state` to it. The drafts are unusable afterwards, also if this raises.
+
+    Raises:
+        StateValueError: a value that the state cannot hold; the error has its path.
+        ReduceError: `reduce` returned a value of another type, or changed the draft and returned another state.
+        EngineOwnedFieldError: `reduce` wrote to a field that the engine owns.
     """
     scope = Scope()
     draft = draft_model(state, scope)
@@ -41,16 +49,16 @@ def _commit(
     state: StateSchema, draft: Any, returned: Any, engine_fields: dict[str, Any]
 ) -> tuple[StateSchema, list[Op]]:
     ops: list[Op] = []
-    if returned is None or returned is draft:
+    if returned is None or returned is draft:  # reduce changed the draft, or nothing
         held, was = draft.__dict__, state.__dict__
         for name in type(state).__refold_engine_fields__:
-            if held.get(name) is not was[name]:  # written past the draft
+            if held.get(name) is not was[name]:  # written past the draft's __setattr__, which refuses such a field
                 raise EngineOwnedFieldError(name)
         held.update(engine_fields)
         node = draft._refold_node
         node.touched.update(engine_fields)
         new = _settled(draft, Freezer(consuming=True), ops)
-    else:
+    else:  # reduce returned a state: settling the draft only proves that reduce left the draft alone
         new = _returned_state(state, returned)
         if _settled(draft, Freezer(), []) is not state:
             raise ReduceError("reduce() changed the draft and returned another state; do one or the other")
@@ -61,11 +69,15 @@ def _commit(
 
 
 def _settled(draft: Any, freezer: Freezer, ops: list[Op]) -> Any:
-    """The draft's frozen value. Models in models take Python's frames a level, of which it may have too few."""
+    """Return the draft's frozen value, and append its operations to `ops`.
+
+    Settling recurses: each model inside a model takes some of Python's frames. If the state's nesting uses them up,
+    raise StateValueError in place of RecursionError.
+    """
     try:
         return settle_model(draft, draft._refold_node, freezer, "", ops)
     except RecursionError:
-        if len(freezer.stack) < _DEEP:  # what is deep is the caller, or a validator
+        if len(freezer.stack) < _DEEP:  # the frames went to the caller or to a validator
             raise
         raise StateValueError(
             f"nested {len(freezer.stack)} levels deep, too deep for Python's recursion limit of {getrecursionlimit()}; "
@@ -74,6 +86,7 @@ def _settled(draft: Any, freezer: Freezer, ops: list[Op]) -> Any:
 
 
 def _returned_state(state: StateSchema, returned: Any) -> Any:
+    """Return the state that `reduce` returned, frozen if it is a draft; raise ReduceError for any other type."""
     if isinstance(returned, StateSchema) and type(returned) in DRAFT_RESOLVERS:
         returned = _settled(returned, Freezer(), [])
     if type(returned) is not type(state):
@@ -85,9 +98,10 @@ def _returned_state(state: StateSchema, returned: Any) -> Any:
 
 
 def plain_ops(ops: list[Op]) -> list[Op]:
-    """The operations with values that any JSON writer takes: all but scalars become finished JSON.
+    """Replace each value in `ops`, scalars aside, with its finished JSON (`orjson.Fragment`), and return `ops`.
 
-    Raises StateValueError where a value would make the document nest too deep to be read again.
+    So the trace writes an operation without another look at the frozen value. Raises StateValueError if a value would
+    make the document nest too deep to be read again.
     """
     for op in ops:
         if type(value := op.get("value")) not in PLAIN:

@@ -1,4 +1,9 @@
-"""What a field may hold: a shape turns a value into its frozen, JSON-exact form or says where it cannot."""
+"""Shapes of fields that hold other values: any JSON value, lists, dicts and tuples.
+
+A shape is a field's type at run time. Its `freeze` turns a value into its frozen, JSON-exact form: written as JSON and
+read again, the form is the same. Shapes of single values are in `scalars`, those of unions and validated fields in
+`unions`, that of models in `fields`.
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -21,22 +26,30 @@ from .scalars import (
 
 
 class Shape(Protocol):
-    """What may stand at one place of a state. `label` names the place, for messages.
+    """The type of one place in a state.
 
-    `holds_models` says whether a state model may stand here, or in lists and dicts at this place.
+    Attributes:
+        label: Names the place in error messages, such as `Notes.items[]`.
+        holds_models: Whether a state model may be at this place, or inside lists and dicts at this place.
     """
 
     label: str
     holds_models: bool
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
-        """The value in frozen, JSON-exact form; raises StateValueError with the path where it cannot be had."""
+        """Return `value` in frozen, JSON-exact form.
+
+        Raises StateValueError, with the path of the part that the shape refuses.
+        """
 
 
 Resolver = Callable[[Any, Any, Freezer], Any]
 
 DRAFT_RESOLVERS: dict[type, Resolver] = {}
-"""How a draft of each class becomes frozen for a shape; filled by `resolve`, so that shapes need not know drafts."""
+"""Functions that freeze a draft for a shape, by the draft's class.
+
+`finalize`, `draft_model` and `revoke` fill the table, so that shapes need not import the modules of drafts.
+"""
 
 
 class AnyShape:
@@ -49,7 +62,8 @@ class AnyShape:
         self.holds_models = False
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
-        """See Shape.freeze; tuples become lists, subclasses of text and numbers their plain value."""
+        """See Shape.freeze; tuples become lists, subclasses of str, int and float their plain value."""
+        # The most frequent types come first: this runs once for every value inside a field of any JSON.
         kind = type(value)
         if kind is str:
             return value if value.isascii() else exact_str(value)
@@ -64,7 +78,7 @@ class AnyShape:
         if kind is float:
             return exact_float(value)
         if (kind is FrozenList or kind is FrozenDict) and getattr(value, "meta", None) is self:
-            return value
+            return value  # this very shape froze it
         resolver = DRAFT_RESOLVERS.get(kind)
         if resolver is not None:
             return resolver(value, self, freezer)
@@ -101,7 +115,7 @@ class ListShape:
 
 
 class DictShape:
-    """A dict with text-like keys of one shape and values of another."""
+    """A dict whose keys have one shape and its values another; JSON writes the keys as text."""
 
     def __init__(self, label: str, key: Shape, item: Shape) -> None:
         self.label = label
@@ -121,7 +135,10 @@ class DictShape:
 
 
 class TupleShape:
-    """A tuple: a value that is replaced whole. `items` are its places; `rest` is the shape of any further ones."""
+    """A tuple: a value that is replaced as a whole.
+
+    `items` are the shapes of its first places; `rest` is the shape of all further ones, None if there may be none.
+    """
 
     holds_models = False
 
@@ -149,7 +166,7 @@ class TupleShape:
 
 
 def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> FrozenList:
-    """A FrozenList of the shape from any list (or, where anything goes, a tuple)."""
+    """Return a FrozenList of the shape from any list or, for AnyShape, from a tuple."""
     if not isinstance(value, list):
         if not (isinstance(value, tuple) and type(shape) is AnyShape):
             raise StateValueError(f"expected a list, got {described(value)}")
@@ -168,12 +185,14 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
 
 
 def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> FrozenDict:
-    """A FrozenDict of the shape from any dict; without a key shape, keys must be text."""
+    """Return a FrozenDict of the shape from any dict; without a key shape, keys must be text."""
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
     frozen = frozen_dict((), shape)
     if not value and len(freezer.stack) < MAX_DEPTH:
         return frozen
+    # A draft's own `items` would make a draft of every value; `dict.items` reads the values as they are. Other
+    # subclasses of dict may have their members elsewhere, so their own `items` is called.
     freezer.enter(value)
     keep = dict.__setitem__
     freeze = shape.item.freeze
@@ -196,14 +215,14 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
 
 
 def text_key(key: Any) -> str:
-    """The key as plain text; raises StateValueError for keys that are not text, or cannot be written."""
+    """Return the key as a plain str; raise StateValueError if it is not text or UTF-8 cannot carry it."""
     if isinstance(key, str):
         return exact_str(str.__str__(key))
     raise StateValueError(f"the key {described(key)} is not text; JSON has text keys only, so 1 and '1' would collide")
 
 
 def shown_key(key: Any) -> str:
-    """The key as an error's path shows it."""
+    """Return the key as the path of an error shows it."""
     return key if isinstance(key, str) and key.isprintable() else repr(key)
 
 

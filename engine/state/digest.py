@@ -1,9 +1,13 @@
-"""The digest of a value by its JSON, nested value by nested value: the same wherever the value stands or came from.
+"""Digests of lists and objects, built from the digests of their parts.
 
-A digest is BLAKE2b-128, in hex, of the value's JSON without white space and with the members of objects sorted by name,
-in which every list and object inside stands as `#` and its own digest. So equal values have equal digests, in any
-process, whether they are frozen or plain, shared or not; and what did not change is not read again: frozen values keep
-their digests, and a list that was only appended to goes on from where it was.
+A digest is BLAKE2b-128, in hex, of a value's JSON without white space and with the members of objects sorted by name.
+In that JSON, every nested list or object is replaced by `#` and its own digest:
+
+    {"b": 1, "a": [1, 2]}    has the digest of    {"a":#<digest of [1,2]>,"b":1}
+
+So equal values have equal digests in any process, frozen or plain, shared or not. And unchanged parts are not read
+again: frozen values keep their digests. For a long list refold keeps the hash function itself, before the closing
+bracket; if the next state only appends to the list, hashing continues with the new items.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,14 +25,14 @@ from .serialization import PLAIN, json_default
 _SIZE = 16
 _SORTED = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _LONG = 32
-"""Lists from this length on keep their digest, at some 400 bytes each; below, reading the items again is as cheap."""
+"""Lists of at least this length keep their hash function, some 400 bytes each; shorter ones are read again as fast."""
 
 _models: dict[int, tuple[Any, bytes]] = {}
-"""The digests of committed models by their ids, for as long as the models are there."""
+"""The digests of committed models by `id`, as long as the models live: a weak reference and the digest of each."""
 
 
 def value_digest(value: Any) -> bytes:
-    """The digest, in hex, of a list or object: frozen, plain, or a state's model."""
+    """Return the digest, in hex, of a list, tuple or object: frozen, plain, or a state model."""
     kind = type(value)
     if kind is FrozenList:
         return _of_frozen_list(value)
@@ -45,7 +49,7 @@ def value_digest(value: Any) -> bytes:
 
 
 def member_name(key: Any) -> str:
-    """The name that a dict's key has in JSON."""
+    """Return the name that a dict's key has in JSON."""
     if type(key) is str:
         return key
     name: str
@@ -54,6 +58,10 @@ def member_name(key: Any) -> str:
 
 
 def _of_frozen_list(value: Any) -> bytes:
+    """Return a frozen list's digest; `value.known` is the number of items hashed so far, and their hash function.
+
+    `finalize` passes `known` on from a list to its successor if the step only appended to the list.
+    """
     size = len(value)
     if size < _LONG:
         return blake2b(b"[%b]" % _items(value), digest_size=_SIZE).hexdigest().encode()
@@ -64,7 +72,7 @@ def _of_frozen_list(value: Any) -> bytes:
     else:
         hasher = known[1]
         if known[0] < size:
-            hasher = hasher.copy()
+            hasher = hasher.copy()  # the shorter list still holds the original
             hasher.update(b",%b" % _items(value[known[0] :]))
     if known is None or known[1] is not hasher:
         value.known = size, hasher
@@ -83,7 +91,7 @@ def _of_model(model: StateModel) -> bytes:
 
 
 def _forget(key: int, gone: Any) -> None:
-    """Drops what is known of a model that is gone; another one may have its id by now."""
+    """Drop the digest of a deleted model; by now, another model may have its id and a digest under it."""
     known = _models.get(key)
     if known is not None and known[0] is gone:
         del _models[key]
@@ -94,7 +102,7 @@ def _of_members(members: Mapping[Any, Any]) -> bytes:
 
 
 def members_form(members: Mapping[Any, Any]) -> bytes:
-    """An object as its digest is taken of it: what is nested in it stands there by its own digest."""
+    """Return the JSON from which an object's digest is made: nested values are replaced by their digests."""
     if PLAIN.issuperset(map(type, members.values())):
         return orjson.dumps(members, option=_SORTED)
     shown = {key: value if type(value) in PLAIN else orjson.Fragment(_part(value)) for key, value in members.items()}
@@ -102,14 +110,14 @@ def members_form(members: Mapping[Any, Any]) -> bytes:
 
 
 def _items(items: Iterable[Any]) -> bytes:
-    """The items as they stand in their list's digest."""
+    """Return the items, without brackets, in the JSON from which their list's digest is made."""
     if PLAIN.issuperset(map(type, items)):
         return orjson.dumps(items)[1:-1]
     return b",".join(map(_part, items))
 
 
 def _part(value: Any) -> bytes:
-    """A value as it stands in the digest of what holds it."""
+    """Return one member or item in the JSON from which its container's digest is made."""
     if type(value) in PLAIN:
         return orjson.dumps(value)
     if isinstance(value, list | tuple | dict | StateModel):

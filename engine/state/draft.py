@@ -1,4 +1,13 @@
-"""What all drafts share: their scope, what each remembers, and how values are drafted as they are reached."""
+"""The machinery that all drafts share: scopes, nodes, and drafting a value when `reduce` reaches it.
+
+A draft looks like the user's own list, dict or model, and every part of it can be changed in place. It is made lazily:
+a new draft holds the frozen members of its base, and a frozen list, dict or model among them is replaced by a draft of
+its own when `reduce` reads it. So a step costs as much as it touches, not as much as the state holds:
+
+    state.notes[3].text = "x"    # drafts of the state, of `notes` and of `notes[3]`; all else stays frozen and shared
+
+Each draft has a node, which records the members that were touched. `finalize` reads the nodes afterwards.
+"""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -8,10 +17,10 @@ from .frozen import equal
 
 
 class Scope:
-    """The drafts of one reduce; they live until it ends.
+    """The drafts of one reduce, which live until it ends.
 
-    `within` holds, by id, the plain lists and dicts in which all is drafted, and what stood in them then; None for
-    those that are being drafted.
+    `within` holds, by id, the plain lists and dicts that `draft_within` has already worked through: the container
+    itself, and its items at that time. The items are None while `draft_within` is still inside the container.
     """
 
     __slots__ = ("drafts", "within")
@@ -22,13 +31,17 @@ class Scope:
 
 
 class Node:
-    """What a draft remembers: the frozen value it stands for (None for a new model) and what was touched.
+    """A draft's memory: its base, and the changes that its methods made.
 
-    `shape` is the shape of a list or dict, the class of a model. `touched` are the keys, fields, or indices in the
-    base that were set or drafted, in that order. `moved` is None while all of the base is in its place; then, for a
-    list, the runs of items that still stand for the base's (see `runs`), for a dict, the base's removed keys.
+    Changes past the draft's methods (by code in C, or through `__dict__`) are not recorded here. `finalize` finds them.
 
-    Both tell what the draft's methods did. What was done past them is found when the draft is resolved.
+    Attributes:
+        base: The frozen value that the draft was made from; None for a model that is new in this reduce.
+        shape: The shape of a list or dict, the class of a model.
+        scope: The drafts of the same reduce.
+        touched: Keys, fields, or indices in the base that were set or drafted, in that order (a dict as ordered set).
+        moved: None while every member of the base is in its place. Afterwards, for a list, the runs of items that are
+            still the base's (see `splices`); for a dict, the removed keys of the base, as keys of a dict.
     """
 
     __slots__ = ("base", "moved", "scope", "shape", "touched")
@@ -41,11 +54,14 @@ class Node:
         self.moved: Any = None
 
     def check(self) -> None:
-        """Raises DraftExpiredError once the draft's reduce has ended (then `ExpiredNode` stands here)."""
+        """Do nothing; once the reduce has ended, an ExpiredNode is in this node's place, whose `check` raises."""
 
 
 class ExpiredNode:
-    """What an expired list or dict has in place of its node: methods that were kept, bound, meet it and say so."""
+    """The node of an expired list or dict: every attribute but `shape` raises DraftExpiredError.
+
+    Methods of the draft that somebody bound during reduce (`add = draft.append`) still run after it, and stop here.
+    """
 
     __slots__ = ("shape",)
 
@@ -59,11 +75,14 @@ class ExpiredNode:
 Drafter = Callable[[Any, Scope], Any]
 
 DRAFTERS: dict[type, Drafter | None] = {}
-"""How a draft of a frozen value is made, by class, None for what needs none; classes are learnt as they are met."""
+"""Functions that make a draft of a frozen value, by class; None for a class that needs no drafts.
+
+`draft_of` adds each class when it first meets one.
+"""
 
 
 def draft_of(value: Any, scope: Scope) -> Any:
-    """A draft of a frozen value, or None for a value that needs none (leaves, plain containers, drafts)."""
+    """Return a draft of a frozen value, or None for a value that needs none (leaves, plain containers, drafts)."""
     kind = type(value)
     try:
         make = DRAFTERS[kind]
@@ -74,9 +93,10 @@ def draft_of(value: Any, scope: Scope) -> Any:
 
 
 def draft_within(value: Any, scope: Scope) -> None:
-    """Puts drafts in the places of frozen values within plain lists and dicts that reduce has made.
+    """Replace the frozen values inside a plain list or dict, made by reduce, with drafts.
 
-    So models that were just put into a state can be changed in it, at whatever depth of new lists they stand.
+    So a model that reduce has just put into the state can be changed there, however deep the new lists around it.
+    A container whose items are all known from an earlier visit is not searched again.
     """
     if type(value) not in _PLAIN:
         return
@@ -84,7 +104,7 @@ def draft_within(value: Any, scope: Scope) -> None:
     known, before = scope.within.get(id(value), (None, held))
     if known is value and (before is None or equal(before, held)):
         return
-    scope.within[id(value)] = value, None  # while its items are looked at: it may stand within itself
+    scope.within[id(value)] = value, None  # `value` may contain itself: a visit from inside returns at once
     deep = False
     for place, item in list(value.items() if type(value) is dict else enumerate(value)):
         if (draft := draft_of(item, scope)) is not None:
@@ -92,7 +112,7 @@ def draft_within(value: Any, scope: Scope) -> None:
         elif type(item) in _PLAIN:
             deep = True
             draft_within(item, scope)
-    if deep:
+    if deep:  # the inner containers may change while this one's items stay the same: search again next time
         del scope.within[id(value)]
     else:
         scope.within[id(value)] = value, list(value.values() if type(value) is dict else value)

@@ -1,4 +1,4 @@
-"""Drafts of dicts: complete dicts whose values are drafted as they are reached."""
+"""Drafts of dicts: complete dicts whose values become drafts when they are read."""
 
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from copy import deepcopy
@@ -21,7 +21,7 @@ class _Keys(KeysView[Any]):
 
 
 class _Values(ValuesView[Any]):
-    """As dict.values: a live view; what it yields are drafts."""
+    """As dict.values: a live view that yields drafts."""
 
     _mapping: "DraftDict"
 
@@ -33,7 +33,7 @@ class _Values(ValuesView[Any]):
 
 
 class _Items(ItemsView[Any, Any]):
-    """As dict.items: a live view; what it yields are drafts."""
+    """As dict.items: a live view that yields drafts."""
 
     _mapping: "DraftDict"
 
@@ -45,7 +45,7 @@ class _Items(ItemsView[Any, Any]):
 
 
 class DraftDict(dict[Any, Any]):
-    """A dict under change: complete at all times, with its values drafted as they are reached."""
+    """A dict under change: always complete; a value becomes a draft when it is read."""
 
     __slots__ = ("kinds", "known", "meta")
     meta: Node
@@ -54,7 +54,7 @@ class DraftDict(dict[Any, Any]):
     fromkeys = dict.fromkeys  # makes plain dicts, as calling the class does
 
     def __new__(cls, *members: Any, **named: Any) -> dict[Any, Any]:  # type: ignore[misc]
-        """A plain dict: nothing but `_draft_dict` makes drafts, `type(state.table)(members)` does not."""
+        """Return a plain dict, so that `type(state.table)(members)` works; only `_draft_dict` makes drafts."""
         return dict(*members, **named)
 
     def __getitem__(self, key: Any) -> Any:
@@ -70,12 +70,12 @@ class DraftDict(dict[Any, Any]):
         return draft
 
     def __iter__(self) -> Iterator[Any]:
-        # Being overridden at all keeps `dict(draft)` and `{**draft}` from reading past __getitem__.
+        # The override itself has an effect: `dict(draft)` and `{**draft}` now call __getitem__, and so copy drafts.
         node = self.meta
         node.check()
         for key in dict.__iter__(self):
             yield key
-            if self.meta is not node:  # an iterator may be kept
+            if self.meta is not node:  # somebody kept the iterator beyond the end of reduce
                 self.meta.check()
 
     def __reversed__(self) -> Iterator[Any]:
@@ -129,7 +129,7 @@ class DraftDict(dict[Any, Any]):
         return _Items(self)
 
     def pop(self, key: Any, *default: Any) -> Any:
-        """As dict.pop; the value stays a draft, so that it can be put elsewhere."""
+        """As dict.pop; the value stays a draft, and can be put elsewhere in the state."""
         if key not in self:
             return dict.pop(self, key, *default)
         value = self[key]
@@ -161,7 +161,7 @@ class DraftDict(dict[Any, Any]):
         node.moved = dict.fromkeys(node.base)
 
     def copy(self) -> dict[Any, Any]:
-        """As dict.copy: a plain dict of the same members."""
+        """As dict.copy; return a plain dict of the same members."""
         return dict(self)
 
     __copy__ = copy
@@ -174,6 +174,7 @@ class DraftDict(dict[Any, Any]):
 
 
 def _draft_dict(base: FrozenDict, scope: Scope) -> DraftDict:
+    """Return a draft of a frozen dict."""
     draft = dict.__new__(DraftDict)
     dict.update(draft, base)
     draft.meta = Node(base, base.meta, scope)

@@ -1,4 +1,4 @@
-"""Drafts of lists: complete lists whose items are drafted as they are reached."""
+"""Drafts of lists: complete lists whose items become drafts when they are read."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -11,11 +11,14 @@ from .frozen import FrozenList
 from .splices import Run, base_index, spliced
 
 _VALUES_FIRST = sys.version_info >= (3, 13)
-"""Whether a slice is found in a list after the values for it were made, which may change the list, or before."""
+"""Whether Python makes the values of a slice assignment before it looks up the slice in the list (since 3.13) or after.
+
+Making the values runs an iterator, which may change the list itself.
+"""
 
 
 class DraftList(list[Any]):
-    """A list under change: complete at all times, with its items drafted as they are reached."""
+    """A list under change: always complete; an item becomes a draft when it is read."""
 
     __slots__ = ("kinds", "known", "meta")
     meta: Node
@@ -23,10 +26,11 @@ class DraftList(list[Any]):
     known: Any
 
     def __new__(cls, *values: Any) -> list[Any]:  # type: ignore[misc]
-        """A plain list: nothing but `_draft_list` makes drafts, `type(state.items)(values)` does not."""
+        """Return a plain list, so that `type(state.items)(values)` works; only `_draft_list` makes drafts."""
         return list(*values)
 
     def _touch(self, index: int) -> None:
+        """Record that the item at `index` was set or drafted; new items need no record."""
         node = self.meta
         runs = node.moved
         place = base_index(runs, index) if runs is not None else index if index < len(node.base) else -1
@@ -34,7 +38,7 @@ class DraftList(list[Any]):
             node.touched[place] = None
 
     def _splice(self, start: int, stop: int, count: int) -> None:
-        """Notes, before it is done, that the items from `start` to `stop` give way to `count` new ones."""
+        """Record, before the change, that `count` new items replace those from `start` up to `stop`."""
         node = self.meta
         whole = [Run(0, 0, len(node.base))] if node.moved is None else node.moved
         node.moved = spliced(whole, start, max(start, stop), count)
@@ -56,7 +60,7 @@ class DraftList(list[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         i = 0
-        while i < len(self):  # asked of the class that it has by then: an iterator may be kept
+        while i < len(self):  # raises if the draft has expired: `len` asks the class that the list has by then
             yield self[i]
             i += 1
 
@@ -76,7 +80,7 @@ class DraftList(list[Any]):
         if _VALUES_FIRST:
             value = list(value)
         start, stop, step = index.indices(len(self))
-        values = list(value)  # which may change this list
+        values = list(value)  # runs an iterator, which may change this list
         self.meta.check()
         if step == 1:
             start = min(start, len(self))
@@ -140,7 +144,7 @@ class DraftList(list[Any]):
         list.insert(self, place, value)
 
     def pop(self, index: SupportsIndex = -1) -> Any:
-        """As list.pop; the item stays a draft, so that it can be put elsewhere."""
+        """As list.pop; the item stays a draft, and can be put elsewhere in the state."""
         place = as_index(index)
         if not len(self):
             raise IndexError("pop from empty list")
@@ -159,18 +163,18 @@ class DraftList(list[Any]):
     def reverse(self) -> None:
         """As list.reverse."""
         self.meta.check()
-        self.meta.moved = []
+        self.meta.moved = []  # no item is known to be the base's: finalize compares them all
         list.reverse(self)
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """As list.sort."""
-        list(self)  # each item becomes a draft in its place
+        list(self)  # drafts every item: list.sort would hand frozen ones to `key`, past __getitem__
         self.meta.check()
         self.meta.moved = []
         list.sort(self, key=key, reverse=reverse)
 
     def copy(self) -> list[Any]:
-        """As list.copy: a plain list of the same items."""
+        """As list.copy; return a plain list of the same items."""
         return list(self)
 
     __copy__ = copy
@@ -183,6 +187,7 @@ class DraftList(list[Any]):
 
 
 def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
+    """Return a draft of a frozen list."""
     draft = list.__new__(DraftList)
     list.extend(draft, base)
     draft.meta = Node(base, base.meta, scope)

@@ -1,4 +1,4 @@
-"""Drafts of models: instances that answer as the user's own class while every field can be written."""
+"""Drafts of models: instances that pass for the user's own class, with writable fields."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -20,7 +20,7 @@ def _no_field(cls: type[StateModel], name: str) -> str:
 
 
 class _Field:
-    """The descriptor through which a model draft's list, dict or model is read, and drafted when it is."""
+    """Descriptor of a field that may hold a list, dict or model: reading the field makes its value a draft."""
 
     __slots__ = ("holds_models", "name")
 
@@ -48,13 +48,13 @@ class _Field:
 
 
 class ModelDraft:
-    """What drafts of all models share; it stands before the user's class among their bases."""
+    """The part that drafts of all models share: their first base class, before the user's class."""
 
     __slots__ = ()
     _refold_node: Node
 
     def __init_subclass__(cls) -> None:
-        """Keeps the user's own __init_subclass__ from hearing of draft classes."""
+        """Keep the user's own `__init_subclass__` from running for draft classes."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -77,7 +77,10 @@ class ModelDraft:
         raise AttributeError(f"a field cannot be deleted: {self._refold_node.shape.__name__}.{name}")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
-        """A new draft with the same values (as a plain object's shallow copy shares them), and the updates."""
+        """Return a new draft with the same values and the updates.
+
+        Unless `deep`, the two drafts share their lists, dicts and models, as shallow copies of plain objects do.
+        """
         node = self._refold_node
         cls = node.shape
         for name in update or ():
@@ -100,10 +103,11 @@ class ModelDraft:
 
 @cache
 def draft_class(cls: type[StateModel]) -> type:
-    """The class of a model's drafts: a subclass made without pydantic's metaclass, which answers the user's class.
+    """Return the class of a model's drafts: a subclass of the user's class whose instances pass for the user's class.
 
-    Its instances have a complete `__dict__`, so that dumps see every field and leaves are read at full speed;
-    descriptors stand before the fields that can hold more than leaves.
+    The subclass is made without a run of pydantic's metaclass, which would validate and register it as a new model.
+    Its instances have a complete `__dict__`, so that dumps see every field and leaves are read at full speed. Only
+    fields that can hold more than leaves have a descriptor.
     """
     leaves = (ScalarShape, LeafShape, TupleShape)
     shapes = cls.__refold_shapes__.items()
@@ -124,6 +128,7 @@ def draft_class(cls: type[StateModel]) -> type:
 
 
 def _new_draft(cls: type[StateModel], values: dict[str, Any], node: Node) -> Any:
+    """Return a draft of `cls` that takes over `values`."""
     draft: Any = object.__new__(draft_class(cls))
     _set(draft, "__dict__", values)
     _set(draft, "_refold_node", node)
@@ -132,7 +137,7 @@ def _new_draft(cls: type[StateModel], values: dict[str, Any], node: Node) -> Any
 
 
 def draft_model(base: StateModel, scope: Scope) -> Any:
-    """A draft of a frozen model."""
+    """Return a draft of a frozen model."""
     cls = type(base)
     return _new_draft(cls, dict(base.__dict__), Node(base, cls, scope))
 

@@ -1,4 +1,7 @@
-"""A field's own validators, taken out of its class's schema, so that they can run when the field alone has changed."""
+"""Validators of a single field, taken from the schema of the field's class.
+
+When a commit changes one field, its validators run on that field alone; the rest of the model is not validated again.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,7 +14,10 @@ from ..errors import StateDefinitionError
 
 
 def validated_fields(cls: type[BaseModel]) -> set[str]:
-    """The fields that have validators of their own; raises StateDefinitionError for those that look at other fields."""
+    """Return the names of fields with validators of their own.
+
+    Raises StateDefinitionError for a validator with an `info` argument: through it a validator can see other fields.
+    """
     found: set[str] = set()
     for decorator in cls.__pydantic_decorators__.field_validators.values():
         names = cls.model_fields if "*" in decorator.info.fields else decorator.info.fields
@@ -28,7 +34,10 @@ def validated_fields(cls: type[BaseModel]) -> set[str]:
 
 
 def field_validator(cls: type[BaseModel], name: str) -> Callable[[Any], Any]:
-    """Runs one field's validators on a whole value."""
+    """Return a function that runs one field's validators on the field's whole value.
+
+    The function builds the validator at its first call, and keeps it.
+    """
 
     @cache
     def validator() -> SchemaValidator:
@@ -42,7 +51,7 @@ def field_validator(cls: type[BaseModel], name: str) -> Callable[[Any], Any]:
 
 
 def _fields(cls: type[BaseModel]) -> dict[str, Any]:
-    """The schemas of the class's fields, wherever pydantic has wrapped them."""
+    """Return the schemas of a class's fields, from inside the wrappers that pydantic puts around them."""
     schema: Any = cls.__pydantic_core_schema__
     definitions = {d["ref"]: d for d in schema["definitions"]} if schema["type"] == "definitions" else {}
     while schema["type"] != "model-fields":
@@ -52,7 +61,7 @@ def _fields(cls: type[BaseModel]) -> dict[str, Any]:
 
 
 def _wants_info(schema: Any) -> bool:
-    """Whether one of the functions around a field's type takes an `info` argument."""
+    """Return whether one of the functions around a field's type takes an `info` argument."""
     while isinstance(schema, dict):
         function = schema.get("function")
         if isinstance(function, dict) and function.get("type") == "with-info":

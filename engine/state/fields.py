@@ -1,4 +1,8 @@
-"""Reads a state class's annotations: builds each field's shape, and refuses what JSON cannot carry there and back."""
+"""Builds the shape of each field of a state class from its annotation.
+
+A type whose values JSON cannot carry there and back unchanged is refused with a StateDefinitionError, when the class is
+defined: a bad field should not wait for a run to show.
+"""
 
 import types
 from collections import abc
@@ -27,6 +31,7 @@ from .scalars import LeafShape, ScalarShape
 from .unions import CheckedShape, UnionShape
 
 _SCALARS: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
+# Types whose values pydantic writes as a text that loads to an equal value.
 _TEXT_LEAVES = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
 _ADVICE = {
     set: "a set has no order that survives; use a sorted list or a dict with None values",
@@ -41,7 +46,7 @@ _CONTAINS_ITSELF = "{} contains itself; write Any, or a StateModel that does"
 
 
 class ModelShape:
-    """A nested state model; `load` builds one from a plain dict."""
+    """A nested state model of the class `cls`; a plain dict is loaded as one."""
 
     holds_models = True
 
@@ -57,7 +62,10 @@ class ModelShape:
 
 
 class _Builder:
-    """Builds the shapes of one class; `model_base` is StateModel, passed in so that this file need not know it."""
+    """Builds the shapes of one class; `model_base` is StateModel, passed in because `model` imports this file.
+
+    `aliases` are the type aliases around the annotation that is being built, to find one that contains itself.
+    """
 
     def __init__(self, model_base: type[BaseModel]) -> None:
         self.model_base = model_base
@@ -214,7 +222,7 @@ class _Builder:
 
 
 def _json_kinds(shape: Shape) -> frozenset[str]:
-    """The JSON kinds in which a shape's values are written."""
+    """Return the JSON kinds in which a shape's values are written; raise StateDefinitionError for any JSON value."""
     if isinstance(shape, LeafShape):
         return shape.kinds
     if isinstance(shape, ScalarShape):
@@ -225,14 +233,17 @@ def _json_kinds(shape: Shape) -> frozenset[str]:
 
 
 def _int_clash(shape: Shape, branches: dict[str, Shape]) -> set[str]:
-    """A float takes integers too: it cannot stand beside a leaf that is written as one."""
+    """Return {"int"} if a union has both a float and a leaf written as an integer; otherwise the empty set.
+
+    A float field takes integers, too, so JSON could not tell the two apart.
+    """
     leaf = shape if isinstance(shape, LeafShape) else branches.get("leaf")
     has_float = "float" in branches or (isinstance(shape, ScalarShape) and shape.kind is float)
     return {"int"} if has_float and isinstance(leaf, LeafShape) and "int" in leaf.kinds else set()
 
 
 def _constrains(extra: Any) -> bool:
-    """Whether metadata of a field limits or changes its values, rather than describing them."""
+    """Return whether metadata of a field limits or changes the field's values, and does not only describe them."""
     if isinstance(extra, FieldInfo):
         return bool(extra.metadata)
     known = isinstance(extra, BaseMetadata | GroupedMetadata) or type(extra).__module__.startswith("pydantic")
@@ -240,7 +251,11 @@ def _constrains(extra: Any) -> bool:
 
 
 def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
-    """Tells models of a union apart by the field whose literal differs in each."""
+    """Return a function from a value to the shape of its model, for the models of one union.
+
+    The function looks at a field with a Literal type that all models have, with other values in each. This is the field
+    `tag` if a discriminator names one, otherwise the first such field. Raises StateDefinitionError if there is none.
+    """
     for model in models:
         if not model.__pydantic_fields_complete__:
             raise StateDefinitionError(
@@ -269,14 +284,14 @@ def _literal_values(annotation: Any) -> tuple[Any, ...]:
 
 
 def holds_scalars(shape: Shape) -> bool:
-    """Whether the shape's values are text, numbers, booleans or null, with nothing more asked of them."""
+    """Return whether the shape's values are text, numbers, booleans or null, without further conditions."""
     if isinstance(shape, UnionShape):
         return shape.pick_model is None and all(map(holds_scalars, shape.branches.values()))
     return isinstance(shape, ScalarShape)
 
 
 def plain_types(shape: Shape) -> frozenset[type]:
-    """The types of which a value that pydantic has accepted is held as it is; text, where it is ASCII."""
+    """Return the types whose values need no freezing after pydantic's validation; of text, only ASCII needs none."""
     if isinstance(shape, UnionShape):
         return frozenset().union(*map(plain_types, shape.branches.values()))
     if isinstance(shape, ScalarShape) and shape.kind in (str, bool, type(None)):
@@ -285,14 +300,20 @@ def plain_types(shape: Shape) -> frozenset[type]:
 
 
 def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
-    """Raises StateDefinitionError for the first field whose type cannot be held, where pydantic has given up."""
+    """Raise StateDefinitionError for the first field with a type that a state cannot hold.
+
+    Called when pydantic fails to build a schema, whose own error would be about pydantic and not about states.
+    """
     builder = _Builder(model_base)
     for name, field in cls.__pydantic_fields__.items():
         builder.annotated(field.annotation, tuple(field.metadata), f"{cls.__name__}.{name}")
 
 
 def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str, Shape]:
-    """The shape of each field of a state class, in field order; raises StateDefinitionError for what is refused."""
+    """Return the shape of each field of a state class, in field order.
+
+    Raises StateDefinitionError for the first field or declaration that a state class may not have.
+    """
     builder = _Builder(model_base)
     refuse_class(cls, model_base)
     checked = validated_fields(cls)

@@ -1,8 +1,28 @@
-"""Turns a draft into its frozen value and the JSON Patch that leads there, in one pass.
+"""Freezes a draft and writes the JSON Patch from its base, in one pass.
 
-It looks only at what was touched, and at what was changed past the draft's methods. Whatever stands where its base
-stood is settled there (`settle`), and its operations are appended as it is frozen; what stands elsewhere, or where a
-field has validators of its own, is frozen first and compared then.
+The base of a draft is the frozen value from which it was made. The pass visits two kinds of members: those that the
+draft's node records as touched, and those that code in C (`heapq`, `bisect`) or a write to `__dict__` changed past the
+draft's methods. All others stay the base's very objects, so the new state shares them with the old one.
+
+A visited member is settled in one of two ways:
+
+    in place    a draft at the place of its own base: `settle` goes into it, and each change inside appends its
+                operation with its full path, such as `replace /notes/3/text`
+    compared    any other value (new, moved from elsewhere, or in a field with validators of its own): its shape
+                freezes it, and a comparison of the old value with the new one makes the operations
+
+`settle_model`, `_settle_list` and `_settle_dict` settle in place. `resolve_model`, `resolve_list` and `resolve_dict`
+freeze a draft wherever it is; the shapes call them through DRAFT_RESOLVERS.
+
+Operations apply one after the other, so their order matters. For a list: first the items changed in place, under their
+old indices; then the stretches that were inserted, removed or replaced, the last stretch first, so that no operation
+shifts the index of a later one. For a dict: first removals, then changes, then new members, which go to the end.
+
+    base [a, b, c], then `del items[0]` and `items[1].text = "x"`:    replace /2/text, remove /0
+
+Three rules keep the result right and fast. A value that turns out to be the same JSON as before becomes the base's
+object again, and has no operation. A draft at several places becomes one frozen value (`freezer.resolved`). In the last
+pass of a reduce, a list or dict draft with no reference from outside becomes its frozen value without a copy: `alone`.
 """
 
 from collections.abc import Callable
@@ -30,16 +50,18 @@ from .unions import UnionShape
 _get_item, _set_item = list.__getitem__, list.__setitem__
 _get_member, _set_member = dict.__getitem__, dict.__setitem__
 
+# An object like a draft in a state: referred to by its place (a dict) and by its scope (a list of drafts).
 _probe = {"x": object()}
 _all_drafts = [_probe["x"]]
 _ALONE = getrefcount(_probe["x"])
-"""What is counted for a draft that only its place and its scope refer to; measured, as interpreters differ."""
+"""The reference count of a draft to which only its place and its scope refer; measured, as interpreters differ."""
 
 
 def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: list[Op]) -> Any:
-    """The frozen form of what stands where `old` stood in the base: `old` itself when it is the same JSON.
+    """Return the frozen form of `value`, which is now at the place of `old`; `old` itself if the JSON is the same.
 
-    Appends the operations that lead there. A draft that stands where its base stood is settled member by member.
+    Append the operations from `old` to the result. `path` is the place's JSON Pointer. If `value` is a draft of `old`,
+    it is settled in place, member by member; otherwise `shape` freezes it and the two are compared.
     """
     kind = type(value)
     if kind in PLAIN:
@@ -58,6 +80,7 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
         made = COMPARISON.make_patch(old, frozen, path)
         ops += made
         return frozen if made else old
+    # -0.0 equals 0.0, but is other JSON; `hex` tells them apart.
     if kind is type(old) and (frozen == old if kind is not float else frozen.hex() == old.hex()):
         return old
     ops.append({"op": "replace", "path": path, "value": frozen})
@@ -65,14 +88,17 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
 
 
 def _stands_in(own: Any, shape: Any, value: Any) -> bool:
-    """Whether a place of this shape freezes a draft as what it is, with nothing of the field's own to see it."""
+    """Return whether a place of `shape` takes a draft with the shape `own` as it is.
+
+    False for a CheckedShape: its validators must see the frozen value, so the draft cannot be settled in place.
+    """
     if type(shape) is UnionShape:
         shape = shape.branch_of(value)
     return shape is own or (type(shape) is ModelShape and shape.cls is own)
 
 
 def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """The FrozenList of a list draft, wherever it stands; its base itself when nothing has changed."""
+    """Return the FrozenList of a list draft at any place; its base itself if nothing has changed."""
     node: Node = draft.meta
     if shape is not node.shape:
         return freeze_list(shape, draft, freezer)
@@ -81,9 +107,10 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Items changed in their place first, while they have their old indices; then what moved, the last place first."""
+    """Settle a list draft in place; see the head of this file for the order of its operations."""
     base, shape = node.base, node.shape
     own = id(draft) in freezer.alone
+    # If nobody else refers to the draft, it becomes the frozen list itself. Otherwise a plain copy does.
     work: list[Any] = draft if own else _get_item(draft, slice(None))
     stack = freezer.stack
     stack.append(draft)
@@ -98,28 +125,31 @@ def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
         if own:
             draft.__class__ = FrozenList
             draft.meta = shape
-        if node.moved is None and not node.touched:  # only appended to: its digest goes on from the base's
+        if node.moved is None and not node.touched:  # only appended to: its digest continues from the base's
             frozen.known = getattr(base, "known", None)
         if len(base) > unseen.FEW:
             _keep_kinds(frozen, base, changed)
         if node.moved is not None:
             for gap in reversed(gaps(node.moved, len(base), len(frozen))):
                 COMPARISON.compare_span(base, frozen, Span(*gap), path, ops)
-        if len(ops) - first > 4:
+        if len(ops) - first > 4:  # `shortest` does nothing up to 16 operations; this saves most calls of it
             ops[first:] = COMPARISON.shortest(ops[first:], frozen, path)
     freezer.resolved[id(draft)] = frozen
     return frozen
 
 
 def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops: list[Op]) -> list[Any] | None:
-    """Freezes the touched and the new items of a list; returns those that are not the base's, None for no change.
+    """Freeze the touched and the new items of `work`; append the operations for items changed in place or appended.
 
-    Items in runs that were not touched are the base's. Where that is not so, code in C has moved or set items past the
-    draft's methods: then all of them are looked at.
+    Return the items that are not the base's (none, if items were only removed), or None if nothing has changed. The
+    caller makes the operations for moved, inserted and removed items.
+
+    Untouched items in the runs must be the base's objects. If they are not, code in C has changed the list past the
+    draft's methods: the runs are dropped, and every item is frozen and compared.
     """
     base, item_shape = node.base, node.shape.item
     size, new_size = list.__len__(base), list.__len__(work)
-    if node.moved is None and new_size < size:
+    if node.moved is None and new_size < size:  # code in C has removed items
         node.moved = []
     runs = [Run(0, 0, size)] if node.moved is None else node.moved
     held = _lift(work, base, runs, node)
@@ -156,16 +186,18 @@ def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops:
                 changed += now
                 other = True
     except StateValueError as error:
-        for _, place, item in held:  # a validator may yet make something of the list as it was
+        for _, place, item in held:  # a field's `before` validator is tried next, and must see the list as it was
             _set_item(work, place, item)
         raise error.under(j) from None
     return changed if other else None
 
 
 def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple[int, int, Any]] | None:
-    """Takes the touched items out of a list, each with its index in the base and here, and puts the base's there.
+    """Take the touched items out of `work`, put the base's items in their places, and check that all runs now match.
 
-    Returns None, and leaves the list as it is, where other items in the runs are not the base's.
+    Return (index in the base, index in `work`, item) of each touched item. Return None, with `work` as it was, if an
+    untouched item in the runs is not the base's. Lifting the touched items first makes the check one fast comparison
+    of whole lists (see `same_items`).
     """
     size, new_size = list.__len__(base), list.__len__(work)
     if runs and runs[-1].at + runs[-1].size > new_size:
@@ -179,7 +211,8 @@ def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple
             held.append((i, j, _get_item(work, j)))
             _set_item(work, j, _get_item(base, i))
     for at, start, count in runs:
-        if count == size <= new_size and not at:  # the usual case, without copies
+        if count == size <= new_size and not at:  # the usual case: the whole base, perhaps with items appended
+            # Cutting off the appended items, and putting them back, saves a copy of the list.
             old, now, rest = base, work, _get_item(work, slice(size, None))
             list.__delitem__(work, slice(size, None))
             found = stands(old, now, base)
@@ -197,14 +230,17 @@ def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple
 
 
 def _keep_kinds(frozen: Any, base: Any, changed: list[Any]) -> None:
-    """Lets a list or dict know of its items' types what its base knew, so that they need not all be asked again."""
+    """Give a list or dict its base's `kinds`, with the types of the changed items added.
+
+    So `same_items` need not look at every item again. Types of removed items remain: `kinds` may hold too many.
+    """
     kinds = getattr(base, "kinds", None)
     if kinds is not None:
         frozen.kinds = kinds.union(map(type, changed))
 
 
 def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """The FrozenDict of a dict draft, wherever it stands; its base itself when nothing has changed."""
+    """Return the FrozenDict of a dict draft at any place; its base itself if nothing has changed."""
     node: Node = draft.meta
     if shape is not node.shape:
         return freeze_dict(shape, draft, freezer)
@@ -213,14 +249,18 @@ def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Removed members first; what was removed and set again goes to the end, as it does in a dict."""
+    """Settle a dict draft in place: removals first, then changes, then new members.
+
+    A member that was removed and set again goes to the end, as it does in a dict.
+    """
     base, shape, removed = node.base, node.shape, node.moved
+    # The draft's keys must be the base's, without the removed ones, and then new keys in their frozen form.
     kept = [key for key in base if key not in removed] if removed else [*base]
     size, names = len(kept), [*dict.keys(draft)]
     held = None
     if names == kept or (names[:size] == kept and all(_key_stays(shape, key, freezer) for key in names[size:])):
         held = _members_set(draft, base, kept, node)
-    if held is None:  # code in C has changed members past the draft's methods: all of them are looked at
+    if held is None:  # a key to be frozen, or changes past the draft's methods: freeze and compare the whole dict
         frozen = freeze_dict(shape, draft, freezer)
         ops += COMPARISON.make_patch(base, frozen, path)
         return frozen
@@ -254,7 +294,7 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
             _set_member(work, key, frozen)
             ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": frozen})
     except StateValueError as error:
-        for name, item in held.items():  # a validator may yet make something of the dict as it was
+        for name, item in held.items():  # a field's `before` validator is tried next, and must see the dict as it was
             _set_member(work, name, item)
         raise error.under(shown_key(key)) from None
     stack.pop()
@@ -266,14 +306,18 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
             made.meta = shape
         if size > unseen.FEW:
             _keep_kinds(made, base, changed)
-    else:
+    else:  # members were removed and set again, with the same values in the same order
         del ops[first:]
     freezer.resolved[id(draft)] = made
     return made
 
 
 def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
-    """The members of the base in whose place something else stands now; None where some cannot be told."""
+    """Return the members of the draft that replace another object of the base; None if they cannot be determined.
+
+    A small dict is compared member by member, and always gives an answer. A large one relies on `node.touched`, and
+    gives None if other members differ, too.
+    """
     if len(kept) <= unseen.FEW:
         held: dict[Any, Any] = {}
         for key in kept:
@@ -285,7 +329,11 @@ def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any
 
 
 def _lift_members(work: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
-    """The touched members of a large dict. Returns None where it holds others that are not the base's."""
+    """Return the touched members of a large dict; None if an untouched member is not the base's.
+
+    While the values are compared, the base's values are in the touched places, as in `_lift`. Afterwards the touched
+    values are back.
+    """
     held = {key: _get_member(work, key) for key in node.touched if key in base and key not in (node.moved or ())}
     for key in held:
         _set_member(work, key, _get_member(base, key))
@@ -302,7 +350,7 @@ def _lift_members(work: Any, base: Any, kept: list[Any], node: Node) -> dict[Any
 
 
 def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
-    """Whether a new key is already in its frozen form."""
+    """Return whether a new key is already in its frozen form."""
     if shape.key is None:
         return type(key) is str and key.isascii()
     try:
@@ -313,9 +361,9 @@ def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
 
 
 def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """The frozen model of a model draft, wherever it stands; its base itself when nothing has changed.
+    """Return the frozen model of a model draft at any place; its base itself if nothing has changed.
 
-    `shape` is None: models only.
+    `shape` is None at a place for models. Raises StateValueError for any other shape, which cannot hold a model.
     """
     node: Node = draft._refold_node
     if shape is not None:
@@ -328,7 +376,7 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Field by field, in the order in which they were touched; all of them where the model is new."""
+    """Settle a model draft field by field, in the order in which fields were touched; a new model, all its fields."""
     cls, base = node.shape, node.base
     stack = freezer.stack
     stack.append(draft)
@@ -349,6 +397,7 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
             for name in node.touched:
                 value, old = values[name], was[name]
                 if value is not old:
+                    # Two more references than _ALONE: the copy `values`, and the local name `value`.
                     if freezer.consuming and type(value) in _IN_PLACE and getrefcount(value) == _ALONE + 2:
                         freezer.alone.add(id(value))
                     values[name] = held = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)
@@ -361,14 +410,18 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
         raise error.under(name) from None
     stack.pop()
     made = built(cls, values)
-    if base is not None and not all(map(is_, made.__dict__.values(), values.values())):  # by the class's own validators
+    # The class's own validators may have changed any field: then the operations collected so far are not the whole.
+    if base is not None and not all(map(is_, made.__dict__.values(), values.values())):
         ops[first:] = COMPARISON.make_patch(base, made, path)
     freezer.resolved[id(draft)] = made
     return made
 
 
 def _fields(draft: Any, node: Node) -> dict[str, Any]:
-    """The values of a model draft's fields; those that were written past the draft become touched."""
+    """Return the values of a model draft's fields, in field order; mark those written past the draft as touched.
+
+    Raises StateValueError if a field was deleted, or a name added, in the draft's `__dict__`.
+    """
     cls = node.shape
     values: dict[str, Any] = dict(draft.__dict__)
     shapes = cls.__refold_shapes__

@@ -1,21 +1,23 @@
-"""One pass that freezes values: what it stands inside of, and what it has met so far."""
+"""The memory of one pass that freezes values: the current path, and the drafts already resolved."""
 
 from typing import Any
 
 from ..errors import CircularValueError, StateValueError
 
 MAX_DEPTH = 200
-"""How deep a document may nest: the limit of pydantic's JSON reader; orjson's own is a little above."""
+"""The deepest nesting of a document, as pydantic's JSON reader refuses more; orjson's own limit is a little higher."""
 
 
 class Freezer:
-    """The memory of one pass.
+    """The memory of one pass that freezes values.
 
-    `stack` holds the containers that the pass stands inside of; every level entered is left by `pop`, or unwound by an
-    error that adds the level's token to its path. `resolved` maps a draft's id to its frozen value.
-
-    The last pass of a reduce is `consuming`: it may take drafts apart, and the `alone` ones, known by id, which nobody
-    else refers to, become their own frozen values.
+    Attributes:
+        stack: The containers around the value that is being frozen, outermost first. Code that enters a container
+            leaves it with `stack.pop()`, or by an error, to whose path it adds the container's key or index.
+        resolved: The frozen values of drafts, by the draft's `id`.
+        consuming: Whether this is the last pass of a reduce, which may take drafts apart.
+        alone: The ids of list and dict drafts to which nobody else refers. A consuming pass turns such a draft itself
+            into its frozen value, without a copy.
     """
 
     __slots__ = ("alone", "consuming", "resolved", "stack")
@@ -27,13 +29,16 @@ class Freezer:
         self.alone: set[int] = set()
 
     def enter(self, value: object) -> None:
-        """Steps into a container; refuses cycles and what nests too deep to be read again."""
+        """Enter a container; raise the error of `too_deep` if the value nests too deep to be read again.
+
+        A cycle has no end, so the depth finds cycles, too.
+        """
         self.stack.append(value)
         if len(self.stack) > MAX_DEPTH:
             raise self.too_deep()
 
     def too_deep(self) -> StateValueError:
-        """The error for a stack that has become too high: a cycle, if it holds anything twice."""
+        """Return the error for a stack above the limit: CircularValueError if some container is in it twice."""
         first: dict[int, int] = {}
         for level, value in enumerate(self.stack):
             if id(value) in first:

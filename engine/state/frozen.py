@@ -1,4 +1,4 @@
-"""Lists and dicts that do not change: what committed states, decisions and observations are made of."""
+"""Lists and dicts that refuse change; committed states, decisions and observations are made of them."""
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -29,14 +29,18 @@ _SET_CHANGERS = [
 
 
 BY_IDENTITY: ContextVar[bool] = ContextVar("refold_by_identity", default=False)
-"""Whether only the same object is to equal a frozen value now (see `equal`)."""
+"""Whether a frozen value currently equals no other object, however alike; `equal` sets it for one comparison."""
 
 
 class FrozenList(list[Any]):
-    """A list that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain list.
+    """A list that refuses change. `copy.copy` and `copy.deepcopy` make plain lists of it.
 
-    `kinds`, where set, holds at least the types of its items; `known` is what `value_digest` knows of it. Its slots are
-    those of `DraftList`, so that a draft that nobody else holds can become its frozen list uncopied.
+    Its slots are those of `DraftList`: so a draft can become a frozen list by a change of its class, without a copy.
+
+    Attributes:
+        meta: The shape that froze the list.
+        kinds: If set, the types of its items, and perhaps others (see `same_items`).
+        known: If set, how much of its digest is known (see `digest`).
     """
 
     __slots__ = ("kinds", "known", "meta")
@@ -64,11 +68,14 @@ class FrozenList(list[Any]):
 
 
 class FrozenDict(dict[Any, Any]):
-    """A dict that refuses change; `meta` is the shape it was validated by. `copy.deepcopy` gives a plain dict.
+    """A dict that refuses change. `copy.copy` and `copy.deepcopy` make plain dicts of it.
 
-    The fields of a state model stand in one too, whose `meta` is the model's class. `kinds`, where set, holds at least
-    the types of its values; `known` is its digest, if it was asked for. Its slots are those of `DraftDict`, for the
-    same reason as those of `FrozenList`.
+    The `__dict__` of a frozen model is one, too. Its slots are those of `DraftDict`, as with `FrozenList`.
+
+    Attributes:
+        meta: The shape that froze the dict; for the fields of a model, the model's class.
+        kinds: If set, the types of its values, and perhaps others (see `same_items`).
+        known: If set, its digest.
     """
 
     __slots__ = ("kinds", "known", "meta")
@@ -96,13 +103,13 @@ class FrozenDict(dict[Any, Any]):
 
 
 class FrozenSet(set[str]):
-    """The names of a state model's fields that were set: a set that refuses change."""
+    """The names of the fields set on a state model, as a set that refuses change."""
 
     __slots__ = ()
 
 
 def frozen_list(items: Iterable[Any], shape: Any) -> FrozenList:
-    """A FrozenList of frozen items."""
+    """Return a FrozenList of items that are frozen already."""
     made: FrozenList = FrozenList.__new__(FrozenList)
     list.extend(made, items)
     made.meta = shape
@@ -110,7 +117,7 @@ def frozen_list(items: Iterable[Any], shape: Any) -> FrozenList:
 
 
 def frozen_dict(members: Any, shape: Any) -> FrozenDict:
-    """A FrozenDict of frozen members."""
+    """Return a FrozenDict of members that are frozen already."""
     made: FrozenDict = FrozenDict.__new__(FrozenDict)
     dict.update(made, members)
     made.meta = shape
@@ -118,7 +125,10 @@ def frozen_dict(members: Any, shape: Any) -> FrozenDict:
 
 
 def equal(old: list[Any], now: list[Any]) -> bool:
-    """`old == now`, where lists, dicts and models that are frozen equal nothing but themselves."""
+    """Return `old == now`, with frozen lists, dicts and models equal to themselves alone.
+
+    So the comparison never goes into a nested value: two different ones end it at once.
+    """
     token = BY_IDENTITY.set(True)
     try:
         return list.__eq__(old, now)
@@ -151,7 +161,7 @@ for _name in _SET_CHANGERS:
 
 
 def thaw(value: Any) -> Any:
-    """A plain, changeable copy of frozen lists and dicts, at every depth."""
+    """Return a plain, changeable copy of frozen lists and dicts, at every depth; other values as they are."""
     if isinstance(value, list):
         return [thaw(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The one place where the engine holds a run's state."""
+"""The holder of a run's current state, shared by the loop and by the code that looks into the state."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from .model import StateSchema
 
 
 class Held:
-    """The state of a run; None before init_state gave one."""
+    """The current state of a run; None until init_state has returned one."""
 
     __slots__ = ("state",)
 

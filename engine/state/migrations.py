@@ -1,4 +1,4 @@
-"""Brings a state's document from an older schema version to the one that its class declares."""
+"""Migrates a state's document from an older schema version to its class's own."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,9 +13,10 @@ Migration = Callable[[Document], Document]
 def migrated(
     doc: Mapping[str, Any], wanted: int, migrations: Mapping[int, tuple[int, Migration]], name: str
 ) -> Document:
-    """The document in version `wanted`; `migrations` maps a version to the next one and what leads there.
+    """Return the document in version `wanted`, after as many migrations as that takes.
 
-    Raises StateMigrationError where none leads there, or the document is newer; `name` is the state class's.
+    `migrations` maps a version to the next version and the function from the one to the other. `name` is the state
+    class's name, for messages. Raises StateMigrationError if no migrations lead to `wanted`, or the document is newer.
     """
     current: Document = dict(doc)
     seen: list[Any] = []

@@ -1,4 +1,18 @@
-"""The typed state of a run: frozen models whose every value survives its JSON form."""
+"""The models of a run's state: frozen, and equal after a trip through JSON.
+
+An instance is made in one of two ways. A call of the class, or a document, goes through pydantic, and `_Freezing`
+freezes the validated values. A commit or a `model_copy` goes through `built`, which takes frozen values, and runs the
+class's own model validators alone.
+
+Both ways end with the same instance: its `__dict__` is a FrozenDict, its values are in frozen, JSON-exact form. Each
+class has a plan (`__refold_plan__`) for both, made when the class is complete:
+
+    scalars      names of fields with plain scalars, which only need a check
+    others       (name, shape, types that need no freezing) of all other fields
+    check        the class's `__refold_check__`, or None: a rule of refold's own over several fields
+    fields set   the names of all fields
+    validators   "" without model validators; "after" if all are `mode="after"`; otherwise "whole"
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -21,7 +35,7 @@ from .serialization import dump, json_default
 
 
 def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
-    """The plan of a class that was left incomplete, as it named types that were defined later."""
+    """Return the plan of a class that named types defined after it, now that they should exist."""
     cls.model_rebuild()
     if cls.__refold_plan__ is None:
         raise StateDefinitionError(cls.__name__, "it names types that are defined later; call model_rebuild() first")
@@ -29,10 +43,11 @@ def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
 
 
 class _Freezing:
-    """Freezes what pydantic has just validated; runs for every state model that comes to be.
+    """Freezes the values that pydantic has just validated; runs for every new instance of the state model `cls`.
 
-    It stands within the model's schema, where an instance that is passed along does not come by again; or around it,
-    where the class has model validators of its own, which see and may change what is not frozen yet.
+    It is a function in the model's schema. Its usual place is inside the model's, around the fields: an instance that
+    somebody passes as a value does not come there again. If the class has model validators, its place is around the
+    whole: the validators see, and may change, values that are not frozen yet.
     """
 
     __slots__ = ("cls",)
@@ -41,13 +56,16 @@ class _Freezing:
         self.cls = cls
 
     def fields(self, made: tuple[dict[str, Any], Any, Any]) -> tuple[dict[str, Any], Any, Any]:
-        """The values of an instance to be; beside them stand extra ones, of which there are none, and what was set."""
+        """Freeze the fields of a future instance, before pydantic makes it.
+
+        `made` holds the values, the extra values (always none), and the names of the fields that were set.
+        """
         values, extra, names = made
         _freeze_values(self.cls, values)
         return frozen_dict(values, self.cls), extra, FrozenSet(names)
 
     def instance(self, made: Any) -> Any:
-        """An instance, which may be of a subclass."""
+        """Freeze an instance in its place, unless it is frozen already; it may be of a subclass of `cls`."""
         values = made.__dict__
         if type(values) is not FrozenDict:
             _freeze_values(type(made), values)
@@ -56,7 +74,10 @@ class _Freezing:
         return made
 
     def added_to(self, schema: Any) -> CoreSchema:
-        """A class's schema, with this in it once, also where it is built into that of another class."""
+        """Return the class's schema with this function in it, once.
+
+        The function is there already if pydantic reuses the schema inside that of another class.
+        """
         function = self.fields if schema["type"] == "model" and not _has_model_validators(self.cls) else self.instance
         holder = schema if function == self.instance else schema["schema"]
         known = holder.get("function", {}).get("function")
@@ -67,9 +88,9 @@ class _Freezing:
 
 
 def _take_names(schema: Any) -> None:
-    """Lets a model within a wrap validator be validated by its fields' names.
+    """Let a model inside a wrap validator be validated by its fields' names.
 
-    Before 2.14, pydantic forgets `by_name=True` on the way through the validator's handler.
+    Before 2.14, pydantic loses `by_name=True` in the handler of a wrap validator.
     """
     wrapped = False
     while "schema" in schema and schema["type"] != "model":
@@ -84,7 +105,10 @@ def _has_model_validators(cls: type[BaseModel]) -> bool:
 
 
 def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
-    """Freezes the values of an instance's fields in their place."""
+    """Freeze the values of an instance's fields in `values` itself, and run the class's check.
+
+    ASCII text, booleans and None, which most values are, need no more than a look at their type.
+    """
     name = ""
     try:
         scalars, others, check, _, _ = cls.__refold_plan__ or _completed(cls)
@@ -107,14 +131,14 @@ def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
 
 
 _CONFIG = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
-# Named, so that type checkers do not see `frozen` and let a reducer assign to the fields of its draft.
+# Under a name, so that type checkers do not see `frozen`, and let `reduce` assign to the fields of its draft.
 
 
 class StateModel(BaseModel):
     """The base of every model inside a state: frozen at every depth, strict, with no unknown fields.
 
-    Lists and dicts of an instance are frozen when it is made. Inside `reduce`, what is reached through the draft can be
-    changed in place; elsewhere `model_copy(update=…)` gives a changed, validated copy.
+    Making an instance freezes its lists and dicts. Inside `reduce`, every part of the draft can be changed in place.
+    Elsewhere, `model_copy(update=…)` returns a changed, validated copy.
 
     Raises:
         StateDefinitionError: when a subclass declares a field that JSON cannot carry there and back unchanged.
@@ -156,17 +180,17 @@ class StateModel(BaseModel):
 
         def __init__(self, /, **data: Any) -> None:
             held = self.__dict__
-            if held or type(held) is FrozenDict:  # called again, pydantic's own would fill the finished instance anew
+            if held or type(held) is FrozenDict:  # a second call: pydantic's __init__ would refill a finished instance
                 raise FrozenStateError(self.__class__.__name__, "__init__()")
             if self.__pydantic_validator__.validate_python(data, self_instance=self) is not self:
-                super().__init__(**data)  # which warns of a validator that gives another instance
+                super().__init__(**data)  # warns that a validator has returned another instance
 
-        __init__.__pydantic_base_init__ = True  # pydantic takes it as its own, and so need not call it
+        __init__.__pydantic_base_init__ = True  # pydantic takes this for its own __init__, and so need not call it
 
         def __eq__(self, other: object) -> bool:
             if BY_IDENTITY.get():
                 return False
-            if other.__class__ is self.__class__:  # with one call a level, as models may nest deep
+            if other.__class__ is self.__class__:  # only one Python call a level: models may nest deep
                 return dict.__eq__(self.__dict__, other.__dict__)
             return super().__eq__(other)
 
@@ -189,24 +213,32 @@ class StateModel(BaseModel):
         return _from_json, (self.__class__, dump(self))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with the fields of `update` changed and validated; raises StateValueError for a bad one."""
+        """Return a copy with the fields of `update` changed and validated.
+
+        Without an update, return this instance: a frozen model needs no copy. Raises StateValueError for a bad value or
+        an unknown field.
+        """
         if not update:
             return self
         copied: Self = assemble(type(self), {**self.__dict__, **update}, update)
         return copied
 
     def copy(self, **kwargs: Any) -> NoReturn:
-        """Not available: pydantic's old `copy` skips validation. Use `model_copy(update=…)`."""
+        """Raise TypeError: pydantic's old `copy` skips validation. Use `model_copy(update=…)`."""
         raise TypeError("a state model has no copy(); use model_copy(update={...}), which validates")
 
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> NoReturn:  # type: ignore[override]
-        """Not available: a state that skipped validation could not be replayed. Call the class instead."""
+        """Raise TypeError: a state that skipped validation could not be replayed. Call the class instead."""
         raise TypeError(f"model_construct skips validation, which a state cannot do without; call {cls.__name__}(...)")
 
     @classmethod
     def __refold_coerce__(cls, value: Any, freezer: Freezer) -> Any:
-        """An instance of exactly this class from a draft or a plain dict; called by the shapes."""
+        """Return an instance of exactly this class from a draft or a plain dict; the shapes call this.
+
+        Raises StateValueError for any other value, instances of subclasses included: a document does not name the
+        class, so loading it would lose the subclass's fields.
+        """
         if isinstance(value, StateModel) and (resolver := DRAFT_RESOLVERS.get(type(value))):
             value = resolver(value, None, freezer)
         if type(value) is cls:
@@ -222,13 +254,13 @@ class StateModel(BaseModel):
         raise StateValueError(f"expected {cls.__name__}, got {type(value).__name__}{hint}")
 
     def to_dict(self) -> Document:
-        """The state's document: plain JSON values under Python field names."""
+        """Return the state's document: plain JSON values under Python field names."""
         document: Document = orjson.loads(dump(self))
         return document
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
-        """The state of a document; raises StateValueError for unknown fields and values that do not fit."""
+        """Return the state of a document; raise StateValueError for unknown fields and values that do not fit."""
         try:
             return cls.model_validate_json(dump(doc), by_name=True, by_alias=False)
         except ValidationError as error:
@@ -236,13 +268,15 @@ class StateModel(BaseModel):
 
 
 def _from_json(cls: type[StateModel], data: bytes) -> StateModel:
+    """Return the model that was written as `data`; unpickling calls this."""
     return cls.model_validate_json(data, by_name=True, by_alias=False)
 
 
 def assemble(cls: type[StateModel], values: dict[str, Any], touched: Iterable[str]) -> Any:
-    """An instance of `cls` from values of which only the `touched` ones are yet to be frozen and validated.
+    """Return an instance of `cls`; of its `values`, all but the `touched` ones are frozen and valid already.
 
-    Raises StateValueError with the path of a value that does not fit, and for names that are not fields.
+    Freezes the touched ones in `values` itself. Raises StateValueError, with the path, for a value that does not fit,
+    and for a name that is no field.
     """
     freezer = Freezer()
     shapes = cls.__refold_shapes__
@@ -256,6 +290,7 @@ def assemble(cls: type[StateModel], values: dict[str, Any], touched: Iterable[st
     return built(cls, values)
 
 
+# The slots of every pydantic model, written past `__setattr__`, which refuses.
 _put_fields = BaseModel.__dict__["__dict__"].__set__
 _put_fields_set = BaseModel.__dict__["__pydantic_fields_set__"].__set__
 _put_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
@@ -263,7 +298,11 @@ _put_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
-    """An instance of `cls` from frozen values, which it takes over; runs the class's model validators and no others."""
+    """Return an instance of `cls` with frozen values; run the class's model validators, and no others.
+
+    If all model validators are `mode="after"`, they run on the finished instance. For others, pydantic validates the
+    whole again from its values. Raises StateValueError if a validator refuses.
+    """
     _, _, check, fields_set, validators = cls.__refold_plan__ or _completed(cls)
     if validators == "whole":
         return _validated(cls, values)
@@ -278,7 +317,7 @@ def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
 
 
 def _validated(cls: type[StateModel], value: Any) -> Any:
-    """The finished fields, or the finished instance, once more through the class's own validators."""
+    """Return finished fields, or a finished instance, after the class's own validators have run."""
     try:
         return cls.model_validate(value, by_name=True, by_alias=False)
     except ValidationError as error:
@@ -286,7 +325,7 @@ def _validated(cls: type[StateModel], value: Any) -> Any:
 
 
 def _limits_hold(values: dict[str, Any]) -> None:
-    """Raises StateValueError unless a step is still within the limit of steps."""
+    """Raise StateValueError unless `max_steps` is above 0 and `current_step` is from 0 to `max_steps`."""
     current, limit = values["current_step"], values["max_steps"]
     if limit <= 0:
         raise StateValueError(f"max_steps must be above 0, got {limit}").under("max_steps")
@@ -297,11 +336,11 @@ def _limits_hold(values: dict[str, Any]) -> None:
 
 
 class StateSchema(StateModel):
-    """What a run knows: subclass it with fields of your own.
+    """The state of a run; subclass it with fields of your own.
 
-    `max_steps > 0` and `max_steps >= current_step` always hold. `task`, `current_step` and `max_steps` are written by
-    the engine alone. Override `schema_version` with a higher number when the fields change, and register with
-    `migration` how older documents become newer ones.
+    `max_steps > 0` and `max_steps >= current_step` always hold. The engine alone writes `task`, `current_step`,
+    `max_steps` and `schema_version`. When the fields of your class change, override `schema_version` with a higher
+    number, and register a function with `migration` that turns older documents into newer ones.
     """
 
     schema_version: int = 1
@@ -324,9 +363,9 @@ class StateSchema(StateModel):
         cls.__refold_migrations__ = dict(cls.__refold_migrations__)
 
     def set_stop(self, reason: StopReason | str, final_result: str | None = None) -> None:
-        """Ends the run after this step, for `reason`; call it on the draft, inside `reduce`.
+        """End the run after this step, for `reason`; call this on the draft, inside `reduce`.
 
-        Raises ValueError for a text that is not a StopReason.
+        Raises ValueError for a text that is no StopReason.
         """
         self.stop_reason = StopReason.of(reason)
         if final_result is not None:
@@ -334,7 +373,10 @@ class StateSchema(StateModel):
 
     @classmethod
     def migration(cls, from_version: int, to_version: int | None = None) -> Callable[[Migration], Migration]:
-        """Registers a function from a document of `from_version` to one of `to_version` (by default, the next)."""
+        """Register the decorated function as migration from `from_version` to `to_version` (by default, the next).
+
+        The function takes a document and returns the migrated one. Raises ValueError unless `to_version` is higher.
+        """
         target = from_version + 1 if to_version is None else to_version
         if target <= from_version:
             raise ValueError(f"a migration leads to a higher version, not from {from_version} to {target}")
@@ -347,21 +389,22 @@ class StateSchema(StateModel):
 
     @classmethod
     def migrate(cls, doc: Mapping[str, Any]) -> Document:
-        """The document in this class's schema version; raises StateMigrationError where no migrations lead there."""
+        """Return the document in this class's schema version; raise StateMigrationError if no migrations lead there."""
         wanted: int = cls.model_fields["schema_version"].default
         return migrated(doc, wanted, cls.__refold_migrations__, cls.__name__)
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
-        """The state of a document, brought to this class's schema version first.
+        """Return the state of a document, which is first migrated to this class's schema version.
 
-        Raises StateValueError for unknown fields and values that do not fit, StateMigrationError for versions.
+        Raises StateValueError for unknown fields and values that do not fit, StateMigrationError if no migrations lead
+        to the version.
         """
         return super().from_dict(cls.migrate(doc))
 
 
 def json_value(value: Any, label: str) -> Any:
-    """Any value in frozen JSON form; raises StateValueError with the path of what JSON cannot carry."""
+    """Return any value in frozen JSON form; raise StateValueError, with the path of a part that JSON cannot carry."""
     return _any_shape(label).freeze(value, Freezer())
 
 

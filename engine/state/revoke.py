@@ -1,4 +1,8 @@
-"""What drafts become once their reduce has ended: whatever is asked of them, they say so."""
+"""Revoked drafts: any use after `reduce` raises DraftExpiredError.
+
+A kept draft would otherwise pass for a state. `expire` changes each draft's class to one whose methods all raise, and
+empties the draft, for code in C that calls no methods.
+"""
 
 from functools import cache
 from typing import Any, ClassVar, NoReturn
@@ -12,6 +16,7 @@ from .draft_model import ModelDraft
 from .freezer import Freezer
 from .model import StateModel
 
+# Methods that Python needs to name, show or hold an expired draft, and to change its class.
 _LEFT_ALONE = frozenset(
     [
         "__class__",
@@ -36,7 +41,11 @@ _LEFT_ALONE = frozenset(
 
 
 class _Rest:
-    """What is left inside an expired list or dict, so that writers in C, which ask no method, refuse it too."""
+    """The one item of an expired list or dict: comparing or writing it raises DraftExpiredError.
+
+    Code in C, such as orjson and `==`, reads lists and dicts past their methods, but meets this item. It looks like a
+    state model (`__refold_shapes__`), so that `serialization` reads its `__dict__`, which raises.
+    """
 
     __refold_shapes__: ClassVar[tuple[str, ...]] = ()
 
@@ -62,6 +71,7 @@ def _shown(self: Any) -> str:
 
 
 def _expired_class(base: type) -> Any:
+    """Return a class with the layout of `base` (DraftList or DraftDict) whose methods raise DraftExpiredError."""
     names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
     members = {"__slots__": ("kinds", "known", "meta"), **dict.fromkeys(names, _refuse), "__repr__": _shown}
     return type(f"Expired{base.__name__}", (base.__mro__[1],), members)
@@ -72,7 +82,7 @@ _EXPIRED_DICT = _expired_class(DraftDict)
 
 
 class _ExpiredModel(ModelDraft):
-    """What drafts of all models become."""
+    """The part that expired drafts of all models share: every attribute but `__class__` raises."""
 
     __slots__ = ()
 
@@ -124,7 +134,7 @@ _change_class = object.__dict__["__class__"].__set__
 
 
 def expire(scope: Scope) -> None:
-    """Revokes the drafts of a reduce that has ended; those that became frozen values themselves are passed over."""
+    """Revoke the drafts of a reduce that has ended, except those that have become frozen values themselves."""
     for draft in scope.drafts:
         kind = type(draft)
         if kind is DraftList:
@@ -144,4 +154,4 @@ def expire(scope: Scope) -> None:
             object.__setattr__(draft, "__dict__", {})
             _change_class(draft, _expired_model_class(node.shape))
     scope.within.clear()
-    scope.drafts.clear()  # drafts refer to the scope: left to the collector, each would keep a state until it comes by
+    scope.drafts.clear()  # drafts and scope form a cycle, which would keep the old state until garbage collection

@@ -1,8 +1,21 @@
-"""Whether a draft still holds the very objects of its base: code in C, such as `heapq`, writes past its methods.
+"""Checks, fast, that a list still holds the very objects of another one.
 
-Asking of each pair whether it is one object costs some eight times as much as copying a list. `==` of two lists takes
-what is the same object as equal unseen, in C, for half of what the copy costs. So it is asked first; where other
-objects could have passed as equal, the types of the items tell.
+A draft's methods record what they change, but code in C (`heapq`, `bisect`) writes into lists and dicts past these
+methods. So `finalize` must check that the untouched items of a draft are still its base's objects.
+
+To ask `is` of each pair costs some eight times as much as a copy of the list. `old == now` costs half as much as the
+copy: for each pair, C compares the two pointers first, and calls `__eq__` only if they differ. So `stands` uses `==`.
+If it says no, an item has changed. If it says yes, each pair is one object or two equal ones. The types of the base's
+items tell whether two equal ones matter:
+
+    types in the base               a pair that is equal but not one object                         answer
+    frozen lists, dicts, models     none: `equal` makes them equal to themselves alone              SAME
+    these, str and None             the same text, perhaps of a subclass of str: the same JSON      EQUAL
+    int alone                       1.0 or True for 1, other JSON: found by a look at the JSON      SAME or OTHER
+    any others                      too many ways (-0.0 and 0.0, dates): `is`, pair by pair         SAME or OTHER
+
+After EQUAL, `finalize` puts the base's objects back, so that no instance of a subclass remains in the state. After
+SAME, equal integers may be two objects, but then both are plain and good.
 """
 
 from functools import lru_cache
@@ -15,19 +28,19 @@ from .frozen import FrozenDict, FrozenList, equal
 from .model import StateModel
 
 FEW = 64
-"""Up to so many items, asking of each pair is as fast."""
+"""Up to this many items, `is` for each pair is as fast."""
 
 OTHER, EQUAL, SAME = 0, 1, 2
-"""What items turn out to be: other JSON; the same JSON, maybe of a subclass; the same objects, or no worse."""
+"""Results of `stands`: other JSON; the same JSON, perhaps of a subclass; the same objects, or plain equal integers."""
 
 _TEXT: frozenset[type] = frozenset({str, type(None)})
-"""Types whose values are the same JSON where they are equal."""
+"""Types whose values are the same JSON if they are equal."""
 
 _INTEGERS = frozenset({int})
 
 
 def kinds_of(base: FrozenList | FrozenDict) -> frozenset[type]:
-    """The types of the items of a frozen list, or of the values of a frozen dict; found once, then kept."""
+    """Return the types of a frozen list's items or a frozen dict's values; found once, then kept with it."""
     try:
         return base.kinds
     except AttributeError:
@@ -36,7 +49,10 @@ def kinds_of(base: FrozenList | FrozenDict) -> frozenset[type]:
 
 
 def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int:
-    """Whether `now` holds the items of `old`, some of those of `base`: SAME objects, EQUAL ones as JSON, or OTHER."""
+    """Return how the items of `now` compare with those of `old`: SAME, EQUAL or OTHER.
+
+    `old` is `base` or a part of it; `base` knows the types of the items.
+    """
     if len(old) != len(now):
         return OTHER
     if len(old) > FEW and (way := _way_to_compare(kinds_of(base))) is not None:
@@ -48,7 +64,11 @@ def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int
 
 @lru_cache(maxsize=256)
 def _way_to_compare(kinds: frozenset[type]) -> frozenset[type] | None:
-    """What the items that `==` takes as equal can be, but the same objects; None where it says too little."""
+    """Return the way to read an equal result for a base with items of these types (see the table above).
+
+    The empty set: they are the same objects. `_TEXT`: they are the same JSON. `_INTEGERS`: they are if all items are
+    integers. None: the result says too little.
+    """
     leaves: frozenset[type] = frozenset(kind for kind in kinds if not _by_identity(kind))
     if leaves <= _TEXT:
         return _TEXT if leaves else frozenset()
@@ -56,13 +76,20 @@ def _way_to_compare(kinds: frozenset[type]) -> frozenset[type] | None:
 
 
 def _by_identity(kind: type) -> bool:
-    """Whether instances of a class equal nothing but themselves while that is what is sought."""
+    """Return whether instances of a class equal themselves alone while BY_IDENTITY is set.
+
+    A model class with an `__eq__` of its own does not qualify.
+    """
     equality: Any = kind.__eq__
     return equality in (FrozenList.__eq__, FrozenDict.__eq__, StateModel.__eq__)
 
 
 def _all_integers(values: Any) -> bool:
-    """Whether values that equal integers are integers: JSON writes no other number without these letters."""
+    """Return whether values that equal integers are integers, judged by their JSON.
+
+    Only floats and booleans equal integers, besides subclasses of int. In JSON, each float has a `.` or an `e`, and so
+    have `true` and `false`. For subclasses orjson raises TypeError.
+    """
     try:
         data = orjson.dumps(list.__getitem__(values, slice(None)), option=orjson.OPT_PASSTHROUGH_SUBCLASS)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Shapes of values that hold no others: text, numbers, and leaves with a JSON form of their own."""
+"""Shapes of values that hold no others: JSON's scalars, and leaves such as dates and enums."""
 
 from datetime import datetime
 from enum import Enum
@@ -11,11 +11,11 @@ from pydantic_core import to_json
 from ..errors import StateValueError
 from .freezer import Freezer
 
-INT_MIN, INT_MAX = -(2**63), 2**64 - 1
+INT_MIN, INT_MAX = -(2**63), 2**64 - 1  # the integers that orjson writes and reads
 
 
 def exact_str(value: str) -> str:
-    """The text itself; raises StateValueError for lone surrogates, which UTF-8 cannot carry."""
+    """Return the text; raise StateValueError for lone surrogates, which UTF-8 cannot carry."""
     if not value.isascii():
         try:
             value.encode()
@@ -28,21 +28,21 @@ def exact_str(value: str) -> str:
 
 
 def exact_int(value: int) -> int:
-    """The integer itself; raises StateValueError beyond 64 bits."""
+    """Return the integer; raise StateValueError beyond 64 bits."""
     if not INT_MIN <= value <= INT_MAX:
         raise StateValueError("an integer beyond 64 bits would not survive JSON; keep it as text")
     return value
 
 
 def exact_float(value: float) -> float:
-    """The number itself; raises StateValueError for NaN and infinities."""
+    """Return the number; raise StateValueError for NaN and infinities."""
     if not isfinite(value):
         raise StateValueError(f"{value} is not JSON; use None or text")
     return value
 
 
 def exact_scalar(value: Any) -> Any:
-    """A value whose type is exactly a JSON scalar's; raises StateValueError where JSON would change it."""
+    """Return a value whose type is exactly a JSON scalar's; raise StateValueError if JSON would change it."""
     kind = type(value)
     if kind is str:
         return exact_str(value)
@@ -52,7 +52,10 @@ def exact_scalar(value: Any) -> Any:
 
 
 def plain_scalar(value: Any) -> Any:
-    """The plain value of an instance of a subclass of str, int or float (an enum, a NumPy float); else None."""
+    """Return the plain value of an instance of a subclass of str, int or float; None for any other value.
+
+    Examples are a StrEnum's member and a NumPy float. Raises StateValueError if JSON would change the value.
+    """
     if isinstance(value, str):
         return exact_str(str.__str__(value))
     if isinstance(value, int):
@@ -63,20 +66,23 @@ def plain_scalar(value: Any) -> Any:
 
 
 def described(value: object) -> str:
-    """The value's type and the beginning of its repr, for messages."""
+    """Return the value's type and the start of its repr, for messages."""
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that pydantic found wrong, in one line."""
+    """Return the first problem that pydantic found, in one line."""
     problem = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in problem["loc"])
     return f"{place}: {problem['msg']}" if place else problem["msg"]
 
 
 class ScalarShape:
-    """Exactly one of the JSON scalars: `kind` is str, int, float, bool or NoneType. A float may be given as an int."""
+    """One of JSON's scalars, exactly: `kind` is str, int, float, bool or NoneType.
+
+    A float field takes an int that is the same number as a float.
+    """
 
     holds_models = False
 
@@ -101,17 +107,19 @@ class ScalarShape:
 
 
 def _same_leaf(one: Any, other: Any) -> bool:
-    # Equality is no measure for aware datetimes: in the hour that a clock repeats, they equal nothing (PEP 495).
+    # `==` fails for aware datetimes: those in the hour that a clock repeats equal none of another zone (PEP 495).
     if isinstance(one, datetime) and isinstance(other, datetime):
         return not one - other
     return bool(one == other)
 
 
 class LeafShape:
-    """A value with a JSON form of its own (date, enum, path, decimal, …); it is held as it is after that trip.
+    """A value with a JSON form of its own: a date, enum, path, decimal, and so on.
 
-    `kinds` are the JSON kinds in which its values may be written; `texts` are values that need no trip, being their own
-    JSON form: the choices of a `Literal["user", "tool"]`.
+    The state holds the value that its JSON form loads to. So a live run and one that is resumed hold the same.
+
+    `kinds` are the JSON kinds in which the values may be written. `texts` are values that are their own JSON form and
+    need no trip through JSON: the choices of a `Literal["user", "tool"]`.
     """
 
     holds_models = False
@@ -123,7 +131,11 @@ class LeafShape:
         self.adapter: TypeAdapter[Any] = TypeAdapter(annotation)
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
-        """See Shape.freeze; also takes the JSON form, and refuses a value whose trip is not stable."""
+        """See Shape.freeze; takes the JSON form as well.
+
+        Writes and loads the value, and writes it again. Raises StateValueError if the two JSON forms differ, or the
+        loaded value differs from the given one.
+        """
         if type(value) is str and value in self.texts:
             return value
         try:

@@ -1,4 +1,4 @@
-"""The JSON form of frozen values: how they are written, and how two of them are compared."""
+"""Writes frozen values as JSON, and compares them by their JSON."""
 
 from pathlib import PurePath
 from typing import Any
@@ -11,20 +11,24 @@ from ...traces.json_patch.make import Comparison
 from ..errors import StateValueError
 from .freezer import MAX_DEPTH
 
+# Dates and dataclasses are passed to `json_default`, so that pydantic writes them in the form that it reads.
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 def json_default(value: Any) -> Any:
-    """What orjson asks for a value it does not know: a state model's fields, or a leaf's JSON form."""
+    """Return a form that orjson can write: of a state model, its fields; of a leaf, its JSON form."""
     if hasattr(type(value), "__refold_shapes__"):
         return value.__dict__
-    if isinstance(value, PurePath):  # pydantic-core knows Path alone when it is not told the type
+    if isinstance(value, PurePath):  # without its type, pydantic-core only knows how to write a Path
         return str(value)
     return to_jsonable_python(value)
 
 
 def dump(value: Any) -> bytes:
-    """A state or any part of one as JSON bytes, keys in their order; raises StateValueError where it cannot be."""
+    """Return a state, or any part of one, as JSON bytes with keys in their order.
+
+    Raises StateValueError for a value that cannot be written, DraftExpiredError for an expired draft.
+    """
     try:
         return orjson.dumps(value, json_default, _DUMP)
     except orjson.JSONEncodeError as error:
@@ -34,11 +38,17 @@ def dump(value: Any) -> bytes:
 
 
 SHALLOW = 2 * MAX_DEPTH
-"""How many bytes of JSON, with two for each of a path's, cannot nest too deep."""
+"""The length up to which JSON cannot nest too deep, as each level takes two bytes: its opening and closing bracket.
+
+Callers add two bytes for each character of the value's path, since a path of n characters is at most n levels deep.
+"""
 
 
 def check_depth(data: bytes, path: str = "") -> None:
-    """Raises StateValueError where JSON that stands at a path would make a document nest too deep to be read again."""
+    """Raise StateValueError if `data`, at `path` in a document, makes the document nest too deep to be read again.
+
+    Three tests, each more costly than the one before: the length, the number of opening brackets, the actual depth.
+    """
     if len(data) + 2 * len(path) <= SHALLOW:
         return
     room = MAX_DEPTH - path.count("/")
@@ -47,7 +57,7 @@ def check_depth(data: bytes, path: str = "") -> None:
 
 
 def _height(value: Any) -> int:
-    """How deep a JSON value nests."""
+    """Return how deep a JSON value nests: 0 for a scalar, 1 for an empty list."""
     height, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         height += 1
@@ -60,9 +70,9 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def view(value: Any) -> Any:
-    """The dict or list that stands for a node: a state model's fields, or the value itself."""
+    """Return a state model's fields as a dict, and any other value as it is."""
     return value.__dict__ if hasattr(type(value), "__refold_shapes__") else value
 
 
 COMPARISON = Comparison(view, json_default)
-"""How values of states are compared."""
+"""Compares two values of states, by their JSON, and makes the patch from one to the other."""

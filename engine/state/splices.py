@@ -1,14 +1,26 @@
-"""Which items of a changed list still stand for which of its base: runs of them, kept up to date by splices."""
+"""Tracks which items of a changed list are still which items of its base.
+
+A run is a stretch of consecutive items that were consecutive in the base, too. A list that has just been drafted is one
+run; each insertion or removal (a splice) cuts and shifts runs:
+
+    base            a b c d e        Run(at=0, base=0, size=5)
+    del items[1]    a c d e          Run(0, 0, 1), Run(1, 2, 3)
+    insert(2, x)    a c x d e        Run(0, 0, 1), Run(1, 2, 1), Run(3, 3, 2)
+
+The gaps between the runs are the changes: here `b` was removed, and `x` was inserted.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_RUNS = 64
-"""Beyond so many runs a list counts as rearranged, so that many splices of one list do not cost their square."""
+"""With more runs than these, a list counts as rearranged, without runs. Each splice looks at every run, so without a
+limit n splices would cost n squared.
+"""
 
 
 class Run(NamedTuple):
-    """`size` items from index `at` that stand for those of the base from index `base`."""
+    """A stretch of `size` items from index `at` on, which are the base's items from index `base` on."""
 
     at: int
     base: int
@@ -16,7 +28,7 @@ class Run(NamedTuple):
 
 
 def spliced(runs: Sequence[Run], start: int, stop: int, count: int) -> list[Run]:
-    """The runs after the items from `start` to `stop` gave way to `count` new ones."""
+    """Return the runs after `count` new items have replaced those from `start` up to `stop`."""
     shift = count - (stop - start)
     after: list[Run] = []
     for run in runs:
@@ -35,7 +47,7 @@ def spliced(runs: Sequence[Run], start: int, stop: int, count: int) -> list[Run]
 
 
 def base_index(runs: Sequence[Run], index: int) -> int:
-    """The index in the base of the item at `index`, or -1 for a new item."""
+    """Return the base's index of the item at `index`, or -1 for a new item."""
     for at, base, size in runs:
         if at <= index < at + size:
             return base + index - at
@@ -43,7 +55,11 @@ def base_index(runs: Sequence[Run], index: int) -> int:
 
 
 def gaps(runs: Sequence[Run], base_size: int, size: int) -> list[tuple[int, int, int, int]]:
-    """What lies between the runs: `base[i1:i2]` was there, `list[j1:j2]` is there now; empty ones are left out."""
+    """Return the stretches between the runs as (i1, i2, j1, j2): `list[j1:j2]` has replaced `base[i1:i2]`.
+
+    `base_size` and `size` are the lengths of the base and of the list. Stretches that are empty on both sides are left
+    out.
+    """
     found: list[tuple[int, int, int, int]] = []
     i, j = 0, 0
     for at, base, count in [*runs, Run(size, base_size, 0)]:

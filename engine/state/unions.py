@@ -1,4 +1,4 @@
-"""Shapes that decide: unions that JSON can tell apart, and fields with constraints or validators of their own."""
+"""Shapes around other shapes: unions, and fields with constraints or validators."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ _KINDS: dict[type, str] = {
 
 
 def json_kind(value: Any) -> str:
-    """The JSON kind of a Python value: null, bool, int, float, str, array, object, or leaf for anything else."""
+    """Return the JSON kind of a Python value: null, bool, int, float, str, array, object; "leaf" for any other."""
     kind = type(value)
     if kind in _KINDS:
         return _KINDS[kind]
@@ -38,7 +38,8 @@ def json_kind(value: Any) -> str:
 class UnionShape:
     """One of several shapes that JSON can tell apart: by the kind of value, and models by their tag.
 
-    `branches` maps a JSON kind, or "leaf", to its shape; `pick_model` finds the shape of one of several models.
+    `branches` maps a JSON kind, or "leaf", to its shape. `pick_model` returns the shape of a value of one of several
+    models; it is None for a union with fewer than two.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class UnionShape:
         self.holds_models = pick_model is not None or any(shape.holds_models for shape in branches.values())
 
     def branch_of(self, value: Any) -> Shape | None:
-        """The shape of a list, a dict or a model; None for what is none of them."""
+        """Return the branch for a list, a dict or a model; None if the union has none."""
         kind = json_kind(value)
         if kind == "object" and self.pick_model is not None:
             return self.pick_model(value)
@@ -73,6 +74,7 @@ class UnionShape:
         return shape.freeze(value, freezer)
 
     def _by_base(self, value: Any) -> Shape | None:
+        """Return the branch for an instance of a subclass of str, int or float; None for any other value."""
         for base, name in ((str, "str"), (int, "int"), (float, "float")):
             if isinstance(value, base) and type(value) is not bool and name in self.branches:
                 return self.branches[name]
@@ -80,9 +82,10 @@ class UnionShape:
 
 
 class CheckedShape:
-    """A shape whose field also has constraints or validators of its own; they see the whole field.
+    """The shape of a field with constraints or validators of its own, which see the field's whole value.
 
-    A validator that changes its own result when it runs again is refused: the reloaded state would differ.
+    The validators run on their own result, too. If they change it again, the value is refused, since a reloaded state
+    would differ.
     """
 
     def __init__(self, label: str, inner: Shape, validate: Callable[[Any], Any]) -> None:
@@ -97,7 +100,7 @@ class CheckedShape:
         try:
             first = self.inner.freeze(value, freezer)
         except StateValueError as refusal:
-            del freezer.stack[depth:]
+            del freezer.stack[depth:]  # the refused value left its levels there
             first = self.inner.freeze(self._prepared(value, refusal), freezer)
         once = self.inner.freeze(self._valid(thaw(first)), freezer)
         if COMPARISON.same(first, once):
@@ -111,7 +114,10 @@ class CheckedShape:
         return once
 
     def _prepared(self, value: Any, refusal: StateValueError) -> Any:
-        """What a `before` validator makes of a value that the field's type refuses."""
+        """Return a value that the field's type refuses, as the field's `before` validators change it.
+
+        If they accept it no better, raise their own error if they have one, and otherwise the type's `refusal`.
+        """
         try:
             return self.validate(value)
         except ValidationError as error:
@@ -119,6 +125,7 @@ class CheckedShape:
             raise (StateValueError(first_problem(error)) if own else refusal) from None
 
     def _valid(self, value: Any) -> Any:
+        """Return the value after the field's validators; raise StateValueError if they refuse it."""
         try:
             return self.validate(value)
         except ValidationError as error:
