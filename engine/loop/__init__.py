@@ -1,6 +1,7 @@
-"""The state machine, without the world: what a module decides, and the loop that asks for it.
+"""The state machine of a run, without any effects: decisions, observations, and the loop over them.
 
-`loop` is a generator. It yields what it wants done (check, decide, choose, act, wait, commit) and is sent what came of
-it; `reduce` is the only hook that it calls itself. Live runs, resumed ones, verification and tests are this one loop
-with different suppliers. `decision` has what is decided and observed, `stop_criteria` when a run ends.
+`loop` is a generator. It yields wants (check, decide, choose, act, wait, commit), and its caller, the supplier, sends
+back the result of each; `reduce` is the only hook that the loop calls itself. Live runs, resumed runs, verification and
+tests share this one loop, each with a supplier of its own. `decision` has the decisions and observations,
+`stop_criteria` the rules for the end of a run.
 """

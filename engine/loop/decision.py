@@ -1,4 +1,4 @@
-"""What a module decides to do next, what came of it, and their JSON forms."""
+"""Decisions, actions, observations, and their JSON forms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ _NONE: Mapping[str, Any] = json_value({}, "Action.args")
 
 
 def made(cls: type[T], members: dict[str, Any]) -> T:
-    """An instance of a frozen dataclass that takes over members known to be good; those left out have their defaults.
+    """Return an instance of a frozen dataclass with these members, without a check; others have their defaults.
 
-    A frozen dataclass sets member by member through `object.__setattr__`; a step makes enough of them for that to tell.
+    The usual way, one `object.__setattr__` for each member, is too slow for the number of instances that a step makes.
     """
     instance = object.__new__(cls)
     object.__setattr__(instance, "__dict__", members)
@@ -26,6 +26,7 @@ def made(cls: type[T], members: dict[str, Any]) -> T:
 
 
 def _json(value: Any, label: str) -> Any:
+    """Return `value` as a frozen JSON value; raise DecisionError, with `label` and the path of the bad part."""
     try:
         return json_value(value, label)
     except StateValueError as error:
@@ -34,10 +35,10 @@ def _json(value: Any, label: str) -> Any:
 
 @dataclass(frozen=True)
 class Action:
-    """A call that a decision asks for: a tool's name and its arguments as JSON values.
+    """One call of a tool in a decision: the tool's name and its arguments as JSON values.
 
-    `id` names the action within its run; one that is not given is derived from the step and its place. The arguments
-    are frozen. Raises DecisionError for an empty name and for arguments that are not JSON.
+    `id` names the action within its run; without one, the engine derives it from the step and the action's place. The
+    arguments are frozen. Raises DecisionError for an empty name and for arguments that are not JSON.
     """
 
     name: str
@@ -56,13 +57,13 @@ class Action:
             object.__setattr__(self, "args", _json(args, f"Action({self.name!r}).args"))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: `id`, `name`, `args`."""
+        """Return the JSON form: `id`, `name`, `args`."""
         return {"id": self.id, "name": self.name, "args": self.args}
 
 
 @dataclass(frozen=True)
 class ActionResult:
-    """What came of one action: its `output` as a frozen JSON value, or an `error` and its `error_type`."""
+    """The result of one action: its `output` as a frozen JSON value, or an `error` and its `error_type`."""
 
     id: str
     name: str
@@ -73,11 +74,11 @@ class ActionResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the call ended without an error."""
+        """Return whether the call ended without an error."""
         return self.error is None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: `id`, `name`, and either `output` or `error` with `error_type`."""
+        """Return the JSON form: `id`, `name`, and either `output` or `error` with `error_type`."""
         if self.error is None:
             return {"id": self.id, "name": self.name, "output": self.output}
         return {"id": self.id, "name": self.name, "error": self.error, "error_type": self.error_type}
@@ -85,17 +86,20 @@ class ActionResult:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a step saw: one result an action, in the actions' order, and a `value` after a wait or an `act` of one's
-    own.
+    """What a step found out, for `reduce`: the results of its actions, or a value.
 
-    `results` is empty after a final decision.
+    `results` has one result for each action, in the actions' order. `value` is the answer after a wait, or what the
+    module's own `act` returned. After a final decision, both are empty.
     """
 
     results: tuple[ActionResult, ...] = ()
     value: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as a commit record carries it: results by the number of their outcome where they have one."""
+        """Return the JSON form, as in a commit record.
+
+        A result that the trace already has as an outcome is written as the outcome's record number.
+        """
         doc: dict[str, Any] = {}
         if self.results:
             doc["results"] = [r.to_dict() if r._outcome is None else r._outcome for r in self.results]
@@ -105,7 +109,7 @@ class Observation:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Observation":
-        """The observation of a JSON form whose results are resolved (as `Step.observation` has it)."""
+        """Return the observation of a JSON form whose results are written out, as `Step.observation` has them."""
         results = tuple(
             ActionResult(
                 r["id"],
@@ -121,10 +125,10 @@ class Observation:
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision: act, final, wait or branch. Make it with the factory of its mode; each says what it needs.
+    """One decision: act, final, wait or branch.
 
-    Frozen, and with JSON values only. Raises DecisionError, whichever way it is made, for what could not be carried
-    out.
+    Make it with `Decision.act`, `final`, `wait` or `branch`. It is frozen, and has JSON values only. Raises
+    DecisionError for a decision that the engine could not carry out.
     """
 
     mode: Mode
@@ -165,9 +169,13 @@ class Decision:
         meta: Mapping[str, Any] | None = None,
         parallel: bool = True,
     ) -> "Decision":
-        """Calls tools: one or more actions, at the same time unless `parallel` is false; results keep their order."""
+        """Return a decision to call tools: one or more actions.
+
+        The actions run at the same time, or one after the other if `parallel` is false. Their results keep the order
+        of the actions.
+        """
         given = (actions,) if isinstance(actions, Action) else actions
-        plain = type(given) is tuple or type(given) is list  # asking an abstract class takes as long as all the rest
+        plain = type(given) is tuple or type(given) is list  # isinstance with an ABC takes as long as all the rest
         if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
             raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
         members = {"mode": "act", "actions": tuple(given), "rationale": rationale, "meta": meta, "parallel": parallel}
@@ -177,7 +185,7 @@ class Decision:
 
     @classmethod
     def final(cls, answer: str, *, rationale: str | None = None, meta: Mapping[str, Any] | None = None) -> "Decision":
-        """Ends the run with an answer, a text that is not empty."""
+        """Return a decision to end the run with an answer, a text that is not empty."""
         return cls("final", answer=answer, rationale=rationale, meta=meta)
 
     @classmethod
@@ -190,7 +198,10 @@ class Decision:
         seconds: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> "Decision":
-        """Waits for an answer to `prompt` that fits `schema` (a JSON Schema or a type), or for `seconds` to pass."""
+        """Return a decision to wait for an answer to `prompt`, or for `seconds` to pass.
+
+        The answer must fit `schema`, a JSON Schema or a type.
+        """
         return cls("wait", prompt=prompt, schema=json_schema(schema), seconds=seconds, rationale=rationale, meta=meta)
 
     @classmethod
@@ -201,13 +212,13 @@ class Decision:
         rationale: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> "Decision":
-        """Tries several decisions; a number asks `decide` that many times."""
+        """Return a decision between several candidates; for a number, the engine calls `decide` that many times."""
         if isinstance(candidates, Iterable):
             candidates = tuple(candidates)
         return cls("branch", candidates=candidates, rationale=rationale, meta=meta)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, without what is not set."""
+        """Return the JSON form, without members that are not set."""
         doc: dict[str, Any] = {"mode": self.mode}
         if self.mode == "act":
             doc["actions"] = [{"id": each.id, "name": each.name, "args": each.args} for each in self.actions]
@@ -228,7 +239,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Decision":
-        """The decision of a JSON form; raises DecisionError where it is none."""
+        """Return the decision of a JSON form; raise DecisionError if it is none."""
         known = {
             k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc
         }
@@ -241,7 +252,7 @@ class Decision:
             raise DecisionError(f"not a decision: {error.args[0]!r} is missing") from None
 
     def with_ids(self, step: int) -> "Decision":
-        """The same decision with an id for each action: the one given, or `s<step>a<place>`."""
+        """Return the same decision with an id for each action: its own, or `s<step>a<place>`."""
         actions = self.actions
         if len(actions) == 1 and (one := actions[0]).id is None:  # as in most steps
             only = made(Action, {"name": one.name, "args": one.args, "id": f"s{step}a0"})
@@ -258,6 +269,7 @@ class Decision:
 
 
 def _check_actions(actions: tuple[Action, ...]) -> None:
+    """Raise DecisionError unless there are actions, and their ids differ."""
     if not actions:
         raise DecisionError("act() needs at least one action; to do nothing, wait, or end with final()")
     ids: set[str] = set()
@@ -279,7 +291,7 @@ def _check_answer(answer: Any) -> None:
 
 
 def check_wait(prompt: Any, seconds: Any) -> None:
-    """Raises DecisionError for what is no prompt, or no time to wait."""
+    """Raise DecisionError unless `prompt` is text or None, and `seconds` a time to wait or None."""
     if prompt is not None and not isinstance(prompt, str):
         raise DecisionError(f"prompt must be text, got {type(prompt).__name__}")
     if seconds is not None and (
@@ -289,6 +301,7 @@ def check_wait(prompt: Any, seconds: Any) -> None:
 
 
 def _check_candidates(candidates: Any) -> None:
+    """Raise DecisionError unless there is at least one candidate, as decisions or as a number."""
     if isinstance(candidates, int) and not isinstance(candidates, bool):
         if candidates < 1:
             raise DecisionError(f"branch() needs at least one candidate, got {candidates}")
@@ -301,7 +314,10 @@ def _check_candidates(candidates: Any) -> None:
 
 
 def json_schema(schema: Any) -> dict[str, Any] | None:
-    """The JSON Schema that a request asks for: the one given, checked, or that of a type."""
+    """Return the JSON Schema of a request's answer: the given one after a check, or that of a type.
+
+    Raises DecisionError for a mapping that is no JSON Schema, and for a type that has none.
+    """
     if schema is None:
         return None
     if isinstance(schema, Mapping):

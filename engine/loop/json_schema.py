@@ -1,4 +1,4 @@
-"""Whether an answer fits the JSON Schema of the request it is for."""
+"""Checks an answer against the JSON Schema of its request, and checks such schemas."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,11 @@ from ..errors import DecisionError
 
 
 def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
-    """What is wrong with `value` under a JSON Schema (draft 2020-12), the place first; None where it fits."""
+    """Return what is wrong with `value` under a JSON Schema (draft 2020-12); None if it fits.
+
+    The text names the place first: "at /items/0: 'x' is not of type 'integer'".
+    """
+    # jsonschema is imported inside the functions, since its import is slow and few runs need it.
     if schema is None:
         return None
     from jsonschema import Draft202012Validator
@@ -24,7 +28,10 @@ def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raises DecisionError for what is no JSON Schema, or one that refers to what it does not have, or to itself."""
+    """Raise DecisionError unless `schema` is a JSON Schema that can be applied.
+
+    Its references must lead to places inside it, as refold fetches nothing, and not around in a circle.
+    """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
@@ -51,6 +58,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def _references(node: Any) -> list[str]:
+    """Return every `$ref` in a schema."""
     if isinstance(node, Mapping):
         own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
         return own + [found for value in node.values() for found in _references(value)]
@@ -61,6 +69,7 @@ def _references(node: Any) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _formats() -> Any:
+    """Return jsonschema's format checker with `date-time` added, for which jsonschema needs another package."""
     from jsonschema import Draft202012Validator, FormatChecker
 
     formats = FormatChecker()

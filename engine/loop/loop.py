@@ -1,6 +1,7 @@
-"""The loop itself: a generator that asks for what it wants done and is sent what came of it.
+"""The loop of a run: a generator that yields wants and is sent their results.
 
-Live, resume, verify and tests are this one loop with different suppliers:
+A want is one of the classes below. The supplier, which drives the generator, does what the want asks for and sends its
+result. Live runs, resumed runs, verification and tests share this loop, each with a supplier of its own:
 
     while no stop reason for the state:          Check   -> StopReason | None
         decision    = decide(state)              Decide  -> Decision
@@ -10,10 +11,10 @@ Live, resume, verify and tests are this one loop with different suppliers:
                     | an answer                  Wait    -> Observation      (a wait decision)
                     | nothing                                                (a final decision)
         state       = reduce(state, decision, observation)
-                    | the state adopted                                      (where candidates were explored)
+                    | the state adopted                                      (if candidates were explored)
         commit(patch, state)                     Commit  -> None
 
-It performs nothing and awaits nothing; `reduce`, which is pure, is the only hook it calls itself.
+The loop performs nothing and awaits nothing. The only hook that it calls itself is `reduce`, which is pure.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -30,11 +31,11 @@ from .decision import Decision, Observation
 
 
 class Reducer(Protocol):
-    """A module as the loop knows it: the one hook that it calls itself."""
+    """A module as the loop sees it: its `reduce`, the only hook that the loop calls itself."""
 
     @property
     def _hook_names(self) -> Mapping[str, Sequence[str]]:
-        """The parameters that each hook takes."""
+        """Return the names of the parameters that each hook takes, by the hook's name."""
 
     @property
     def reduce(self) -> Callable[..., Any]:
@@ -43,21 +44,21 @@ class Reducer(Protocol):
 
 @dataclass(slots=True)
 class Check:
-    """Wants to know whether the run ends at this state: send the StopReason, or None."""
+    """Asks whether the run ends at this state; the supplier sends a StopReason, or None."""
 
     state: StateSchema
 
 
 @dataclass(slots=True)
 class Decide:
-    """Wants a Decision for this state."""
+    """Asks for a decision in this state; the supplier sends a Decision."""
 
     state: StateSchema
 
 
 @dataclass(slots=True)
 class Act:
-    """Wants an act decision carried out: send the Observation."""
+    """Asks to carry out an act decision; the supplier sends the Observation."""
 
     state: StateSchema
     decision: Decision
@@ -65,7 +66,7 @@ class Act:
 
 @dataclass(slots=True)
 class Wait:
-    """Wants the answer that a wait decision waits for: send the Observation that holds it."""
+    """Asks for the answer to a wait decision; the supplier sends an Observation that holds the answer."""
 
     state: StateSchema
     decision: Decision
@@ -73,7 +74,7 @@ class Wait:
 
 @dataclass(slots=True)
 class Choose:
-    """Wants a branch decided: send the candidate to go on with, or what exploring them has led to."""
+    """Asks to resolve a branch; the supplier sends the chosen candidate, or Adopted after exploring candidates."""
 
     state: StateSchema
     decision: Decision
@@ -81,14 +82,14 @@ class Choose:
 
 @dataclass(slots=True)
 class Adopted:
-    """The state that exploring has led to; the step's commit leads there."""
+    """The state found by exploring candidates; the step's commit takes it over."""
 
     state: StateSchema
 
 
 @dataclass(slots=True)
 class Commit:
-    """Wants a step written, and then `state` held: `patch` leads to it from the state before."""
+    """Asks to write the end of a step, and then to hold `state`; `patch` leads there from the state before."""
 
     state: StateSchema
     patch: list[Op]
@@ -100,9 +101,10 @@ NOTHING = Observation()
 
 
 def fold(module: Reducer, held: Held) -> Generator[Want, Any, StopReason]:
-    """Folds a run from the state held on; returns why it ended.
+    """Run the loop from the state in `held` to the end of the run; the generator returns the StopReason.
 
-    What a hook raises, and what the supplier throws, passes through; the state held is then the last one committed.
+    Errors of `reduce`, and errors that the supplier throws into the generator, pass through. `held` then has the state
+    committed last.
     """
     while True:
         reason: StopReason | None = yield Check(held.state)
@@ -125,7 +127,11 @@ def fold(module: Reducer, held: Held) -> Generator[Want, Any, StopReason]:
 def reduce_step(
     module: Reducer, held: Held, decision: Decision, observation: Observation
 ) -> tuple[StateSchema, list[Op]]:
-    """One call of `reduce`, where no effect is allowed, and its commit; `current_step` goes up by one."""
+    """Call `reduce` and commit its draft; return the next state, with `current_step` one higher, and the patch.
+
+    No effect is allowed in `reduce`. After a final decision, its answer becomes the `final_result`, unless `reduce` has
+    set one.
+    """
     offered: dict[str, Any] = {"decision": decision, "observation": observation}
     names = module._hook_names["reduce"]
 
@@ -148,6 +154,9 @@ def reduce_step(
 
 
 def adopt_step(held: Held, state: StateSchema) -> tuple[StateSchema, list[Op]]:
-    """The commit of a step that takes over a state from elsewhere; what the engine writes stays its own."""
+    """Commit a state found by exploring; return the next state and the patch.
+
+    The engine's own fields come from the held state, with `current_step` one higher.
+    """
     engine_fields = {"current_step": held.state.current_step + 1}
     return fold_step(held.state, lambda draft: state, engine_fields)

@@ -1,4 +1,4 @@
-"""Stop criteria: pure functions of a state and a meter that say whether, and why, a run ends."""
+"""Stop criteria: pure functions of a state and a meter that decide whether a run ends."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,38 +9,41 @@ from ..state.model import dump
 
 
 class Meter(Protocol):
-    """What a run has used so far, earlier attempts included.
+    """The usage of a run so far, including the attempts before it was resumed.
 
-    A child run, and a fork, counts steps on from those of the run it came from, and the rest anew.
+    A child run and a fork start with the steps of the run from which they start; all other counts start at 0.
     """
 
     @property
     def steps(self) -> int:
-        """Committed steps."""
+        """Return the number of committed steps."""
 
     @property
     def elapsed(self) -> float:
-        """Seconds of work; waits do not count."""
+        """Return the seconds of work; waits do not count."""
 
     @property
     def tokens(self) -> int:
-        """Tokens in and out."""
+        """Return the tokens, in and out."""
 
     @property
     def cost(self) -> float:
-        """Money in US dollars, of calls whose price is known."""
+        """Return the cost in US dollars of all calls whose price is known."""
 
 
 class StopCriteria(Protocol):
-    """Looks at a state before each step. Pure: what it must remember it derives from the state."""
+    """A rule that looks at a state before each step.
+
+    It is pure: it performs no effect and keeps no memory of its own, but derives everything from the state and meter.
+    """
 
     def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
-        """The reason to stop, or None to go on."""
+        """Return the reason to stop, or None to continue."""
 
 
 @dataclass(frozen=True)
 class FinalResultCriteria:
-    """Stops once `reduce` has called `set_stop`, or the state has a `final_result`. Always holds."""
+    """Stops once `reduce` has called `set_stop`, or the state has a `final_result`; every run has this criterion."""
 
     def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
         """See StopCriteria."""
@@ -62,7 +65,7 @@ class MaxStepsCriteria:
 
 @dataclass(frozen=True)
 class MaxRuntimeCriteria:
-    """Stops between steps after `max_seconds` of work; a budget stops within a step too."""
+    """Stops between steps after `max_seconds` of work; a budget stops within a step, too."""
 
     max_seconds: float
 
@@ -86,7 +89,7 @@ class MaxTokensCriteria:
 class StagnationCriteria:
     """Stops when the last `max_stagnant_steps` entries of `history(state)` are all the same JSON.
 
-    `history` gives one entry a step, from the state, such as `lambda state: state.positions`.
+    `history` returns a sequence from the state, with one entry for each step: `lambda state: state.positions`.
     """
 
     history: Callable[[Any], Sequence[Any]]
