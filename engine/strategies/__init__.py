@@ -1,6 +1,6 @@
-"""How a branch is decided: strategies are pure functions of a tree of candidates and their scores.
+"""Branch strategies: they choose among a decision's candidates, by trying them or by rating them.
 
-`protocol` says what a strategy is shown and what it answers, `strategies` has the ones that come along, and `choice`
-checks an answer and writes it down. A strategy performs nothing itself: the engine starts the child runs it asks for,
-and asks its scores.
+`protocol` defines a strategy and the tree of candidates that it works on. `strategies` has refold's own strategies.
+`choice` checks a strategy's choice and writes it down. The engine starts the child runs that a strategy asks for, and
+calls its score.
 """

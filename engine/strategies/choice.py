@@ -1,4 +1,4 @@
-"""What a strategy has chosen: whether it can be carried out, and how the trace tells it."""
+"""Validates a strategy's choice and formats it for the trace."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import Field, fields, is_dataclass
@@ -9,10 +9,10 @@ from .protocol import BranchStrategy, Node
 
 
 def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, Node]) -> dict[str, Any]:
-    """The choice as a record's member: the number of a candidate, or the run and place of the node to adopt.
+    """Return a strategy's choice for the trace: a candidate's number, or the run and place of the node to adopt.
 
-    `nodes` are those of the exploration, by place. Raises ExplorationError where every candidate that was run has
-    failed, DecisionError for what is no choice.
+    `nodes` are all nodes of the exploration, by place. Raises ExplorationError if every candidate that ran has failed,
+    DecisionError for any other choice that the engine cannot carry out.
     """
     name, root = type(strategy).__name__, nodes[""]
     if type(chosen) is int and 0 <= chosen < len(root.candidates):
@@ -39,7 +39,11 @@ def verdict(
     weights: Mapping[str, float],
     cut: str | None,
 ) -> dict[str, Any]:
-    """The members of the record that ends a branch."""
+    """Return the members of the record that ends a branch.
+
+    `weights` are the scores of candidates rated without a run (see `Branch.weigh`), by place. `cut` is the StopReason
+    of the budget if it ended the exploration early, otherwise None.
+    """
     tree = in_order(nodes)
     return {
         "strategy": described(strategy),
@@ -51,12 +55,12 @@ def verdict(
 
 
 def in_order(nodes: Any) -> list[Node]:
-    """The nodes by their places, whenever they were made."""
+    """Return the nodes sorted by place, whatever the order in which they were made ("0.2" before "0.10")."""
     return sorted(nodes, key=lambda node: [int(number) for number in node.place.split(".")] if node.place else [])
 
 
 def described(strategy: BranchStrategy) -> dict[str, Any]:
-    """A strategy as a trace tells it: its class and its settings, functions by their names."""
+    """Return a strategy for the trace: its class and its settings, with functions by their names."""
     form: dict[str, Any] = {"name": type(strategy).__name__}
     settings: tuple[Field[Any], ...] = fields(strategy) if is_dataclass(strategy) else ()
     for each in settings:

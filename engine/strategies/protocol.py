@@ -1,4 +1,14 @@
-"""What a branch strategy works with: places of a tree that is explored, and how it grows."""
+"""The protocol between the engine and a branch strategy, and the tree that both work on.
+
+The root of the tree is the state of the run that branches. Each candidate of a node leads to a child node: the state
+that a child run has reached with this candidate. A node's place is the way to it, as numbers of candidates:
+
+    ""                  the root
+    "0"  "1"  "2"       the states that its three candidates have led to
+    "0.0"  "0.1"        the states that the candidates of "0" have led to
+
+A strategy grows nodes (the engine runs their candidates as child runs), rates them, and chooses one in the end.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -9,37 +19,33 @@ from ..endings import StopReason
 from ..loop.decision import Decision
 
 Score = Callable[..., float | Awaitable[float]]
-"""Rates a state (`score(state)`), higher is better; sync or async, and it may perform effects."""
+"""A function that rates a state, `score(state)`; higher is better. It may be async, and may perform effects."""
 
 
 @dataclass(eq=False)
 class Node:
-    """A place of the tree: the state that a candidate has led to.
-
-    `place` names the way there: "" is the branching run's own state, "0.2" what candidate 2 led to at the place that
-    candidate 0 had led to. `state` is frozen.
-    """
+    """A node of the tree: the frozen state that a candidate has led to, and its place (see the head of this file)."""
 
     place: str
     state: Any
     candidates: tuple[Decision, ...]
-    """What can be tried from here; empty where the run ended, or was stopped after its number of steps."""
+    """The candidates of this state; empty if the run ended here, or stopped after its number of steps."""
     decision: Decision | None = None
     """The candidate that led here."""
     parent: "Node | None" = field(default=None, repr=False)
     run_id: str = ""
-    """The run whose state this is, and at which of its steps."""
+    """The run that has this state, and the step at which it has it."""
     step: int = 0
     stop_reason: StopReason | None = None
-    """Why the run ended here; None where it can go on."""
+    """Why the run ended here; None if it can continue."""
     lost: str | None = None
-    """Why the candidate's run failed; such a node has its parent's state, and nothing can be tried from it."""
+    """Why the candidate's run failed, otherwise None; a failed node has its parent's state, and no candidates."""
     score: float | None = None
-    """What `Branch.rate` has found."""
+    """The score that `Branch.rate` has found; None before."""
 
     @property
     def depth(self) -> int:
-        """How many candidates led here."""
+        """Return the number of candidates on the way from the root."""
         return 0 if not self.place else self.place.count(".") + 1
 
 
@@ -48,11 +54,11 @@ class Branch(Protocol):
 
     @property
     def root(self) -> Node:
-        """Where the run stands; its candidates are those of the decision."""
+        """Return the node of the run's own state; its candidates are the decision's."""
 
     @property
     def rng(self) -> Random:
-        """Random numbers that depend on the run's seed and this place alone."""
+        """Return a generator of random numbers that depend on the run's seed and this branch alone."""
 
     async def grow(
         self,
@@ -61,32 +67,39 @@ class Branch(Protocol):
         steps: int | None = None,
         to_next_branch: bool = True,
     ) -> list[Node]:
-        """Runs the candidates of one or several nodes as child runs, several at a time, and gives where they led.
+        """Run the candidates of one or several nodes as child runs, several at a time; return the nodes they led to.
 
-        They come in the order of the nodes and their candidates, whatever ended first; `candidates` are the numbers of
-        those to run, by default all. A child stops at its next branch decision, so that its node can grow; else
-        (`to_next_branch=False`) it decides such branches itself, by the engine's strategy. It also stops after `steps`
-        steps. A place grows once: asked again, it gives what is there.
+        The new nodes are in the order of the given nodes and their candidates, whichever ended first. A place grows
+        once: a second call returns the nodes that are there.
+
+        Args:
+            nodes: the nodes to grow.
+            candidates: the numbers of the candidates to run; all by default.
+            steps: a child stops after this many steps; None is no limit.
+            to_next_branch: a child stops at its next branch decision, so that its node can grow further. If false, the
+                engine's strategy resolves the child's branches, too.
         """
 
     async def rate(self, *nodes: Node, score: Score) -> list[float]:
-        """The nodes' scores, `score(node.state)` each; async scores are asked several at a time.
+        """Return the scores of the nodes, `score(node.state)` each; async scores are called several at a time.
 
-        A node is rated once: the score is kept as `node.score`. One that is lost has minus infinity, and nobody is
-        asked. Raises DecisionError for what is no finite number.
+        A node is rated once, and keeps its score as `node.score`. A lost node has minus infinity, without a call.
+        Raises DecisionError for a score that is no finite number.
         """
 
     async def weigh(self, node: Node, score: Score) -> list[float]:
-        """`score(node.state, candidate)` for each candidate of a node, none of which is run."""
+        """Return `score(node.state, candidate)` for each candidate of a node, without running any."""
 
 
 class BranchStrategy(Protocol):
-    """Decides branches. A strategy holds its settings and nothing else: one instance serves many runs at once.
+    """A strategy that resolves branches.
 
-    It must be deterministic: the same scores, the same `branch.rng`, and the same outcomes of effects that it performs,
-    give the same choice. Where a budget cuts it short, it is left, and the best finished child is taken: by the scores
-    that it has given, and for the rest by its attribute `score`, if it has one.
+    A strategy holds its settings and nothing else, since one instance serves many runs at once. It must be
+    deterministic: the same scores, `branch.rng` and outcomes of its effects lead to the same choice.
+
+    If the budget cuts a strategy short, the engine cancels it, and takes the best finished child. It compares the
+    scores given so far; children without a score are rated by the strategy's attribute `score`, if it has one.
     """
 
     async def choose(self, branch: Branch) -> int | Node:
-        """The number of the candidate to go on with, or the node whose state is adopted."""
+        """Return the number of the candidate to carry out, or the node whose state the run takes over."""

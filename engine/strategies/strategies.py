@@ -1,4 +1,11 @@
-"""How branches are decided: by selecting a candidate, or by running candidates and adopting the best state."""
+"""Refold's own branch strategies: some select a candidate, others run candidates and adopt the best state.
+
+SelectFirst, SelectBest     select without running anything
+BestOfN                     run each candidate once, adopt the best state
+BeamSearch                  keep the best few states at each level
+BestFirst                   always continue from the best state found so far
+MonteCarloTreeSearch        play many random ways to their ends, more often where the scores are good
+"""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -28,12 +35,12 @@ def _check_score(strategy: Any) -> None:
 
 
 def _best(nodes: list[Node]) -> Node:
-    """The node with the highest score, the first of equals; nodes must not be empty."""
+    """Return the node with the highest score, the first of equals; `nodes` must not be empty."""
     return max(nodes, key=lambda node: node.score if node.score is not None else float("-inf"))
 
 
 async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
-    """The nodes that are not lost, each with its score."""
+    """Rate the nodes that are not lost, and return them."""
     kept = [node for node in nodes if node.lost is None]
     await branch.rate(*kept, score=score)
     return kept
@@ -41,7 +48,7 @@ async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
 
 @dataclass(frozen=True)
 class SelectFirst:
-    """Goes on with the first candidate."""
+    """Selects the first candidate."""
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
@@ -50,7 +57,7 @@ class SelectFirst:
 
 @dataclass(frozen=True)
 class SelectBest:
-    """Goes on with the candidate that `score(state, decision)` rates highest, the first of equals."""
+    """Selects the candidate that `score(state, decision)` rates highest, the first of equals."""
 
     score: Score
 
@@ -65,7 +72,10 @@ class SelectBest:
 
 @dataclass(frozen=True)
 class BestOfN:
-    """Runs each candidate for some steps, or to its end, and adopts the state that `score(state)` rates highest."""
+    """Runs each candidate and adopts the state that `score(state)` rates highest.
+
+    Each child runs for `steps` steps, or to its end.
+    """
 
     score: Score
     steps: int | None = None
@@ -112,11 +122,11 @@ class BeamSearch:
 
 @dataclass(frozen=True)
 class BestFirst:
-    """Grows the best state found so far, again and again, until the best one is the end of its run; adopts that.
+    """Grows the best state found so far, until the best state is the end of its run.
 
-    After `max_expansions` states were grown it adopts the best that was not, ended or not. So a state that is the end
-    of a way but not the goal needs a score below all that may still lead to the goal. (Russell and Norvig, Artificial
-    Intelligence: A Modern Approach, section "Best-first search".)
+    The search adopts this end. After `max_expansions` growths it adopts the best state not yet grown, ended or not. So
+    an end that is not the goal needs a lower score than all states that may still lead to the goal. (Russell and
+    Norvig, Artificial Intelligence: A Modern Approach, section "Best-first search".)
     """
 
     score: Score
@@ -128,6 +138,7 @@ class BestFirst:
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
+        # A heap of nodes not yet grown, the best first; `made` breaks ties, as nodes cannot be compared.
         frontier: list[tuple[float, int, Node]] = []
         node, made = branch.root, 0
         for _ in range(self.max_expansions):
@@ -146,12 +157,17 @@ class BestFirst:
 
 @dataclass(frozen=True)
 class MonteCarloTreeSearch:
-    """Plays `rollouts` times from the most promising place to an end, at random, and adopts the best state it reached.
+    """Plays random ways (rollouts) from promising states to an end, and adopts the best state reached.
 
-    `score(state)` rates where a rollout ended. `exploration` weighs what was tried little against what scored well
-    (UCB1), in the scale of the scores: 1.4 fits scores from 0 to 1. A rollout goes at most `max_depth` branches deep.
-    As a place grows once, no rollout goes a second time to the same end; the search is over when all have been reached.
+    A place grows once, so no rollout reaches the same end twice; the search is over when all ends have been reached.
     (L. Kocsis and Cs. Szepesvári, Bandit based Monte-Carlo Planning, 2006.)
+
+    Args:
+        score: rates the state at the end of a rollout.
+        rollouts: how many rollouts to play at most.
+        exploration: the weight of rarely tried states against states with good scores (UCB1), in the scale of the
+            scores: 1.4, about the square root of 2, fits scores from 0 to 1.
+        max_depth: how many branches deep a rollout goes at most.
     """
 
     score: Score
@@ -185,12 +201,16 @@ class _Rollouts:
         self._sums: defaultdict[str, float] = defaultdict(float)
         self._tried: dict[str, dict[int, Node]] = {}
         self.closed: set[str] = set()
-        """The places that need no further visit: ends, lost ones, and those with nothing else below them."""
+        """The places that need no further visit: ends, lost nodes, and nodes with closed places alone below them."""
         self.reached: list[Node] = []
-        """The states at which rollouts ended."""
+        """The nodes at which rollouts ended."""
 
     async def roll(self) -> None:
-        """One rollout: down to a place where something is untried, and from there to an end at random."""
+        """Play one rollout: down by UCB1 to a place with an untried candidate, and from there to an end at random.
+
+        `fresh` is true below this place. A random step there may also lead to a place that an earlier rollout has made,
+        as long as it is not closed.
+        """
         way, fresh = [self._branch.root], False
         while way[-1].candidates and way[-1].depth < self._strategy.max_depth:
             node = way[-1]
@@ -215,7 +235,7 @@ class _Rollouts:
                 self._sums[node.place] += value
 
     def _close(self, way: list[Node]) -> None:
-        """Closes the end of a way, and the places above it that have no other way left."""
+        """Close the end of a way, and the places above it that have no other way left."""
         self.closed.add(way[-1].place)
         for node in reversed(way[:-1]):
             tried = self._tried[node.place]
@@ -224,7 +244,7 @@ class _Rollouts:
             self.closed.add(node.place)
 
     def _bound(self, node: Node, child: Node) -> float:
-        """The upper confidence bound UCB1; a place that only other rollouts passed counts as untried."""
+        """Return the upper confidence bound UCB1 of `child`: infinity if no scored rollout has passed it."""
         visits = self._visits[child.place]
         if not visits:
             return float("inf")
