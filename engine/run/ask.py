@@ -1,4 +1,4 @@
-"""`ask`: how decide, act and tools wait for a person; what was answered is in the journal like any outcome."""
+"""`ask`: waits for a person inside `decide`, `act` and tools; the answer is recorded like any outcome."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from .waits import OnWait
 
 T = TypeVar("T")
 _LOOK_SECONDS = 1.0
-"""How often a thread that waits looks whether its run has ended."""
+"""How often a waiting thread checks whether its run has ended."""
 _MARKS = Marks(idempotent=True, usage=lambda answer: None)
 
 
@@ -50,25 +50,27 @@ async def ask(
     details: Any = None,
     on_wait: OnWait | None = None,
 ) -> Any:
-    """Waits for the answer to `prompt`: from the engine's `on_wait`, else the run is suspended until it is resumed.
+    """Return the answer to `prompt`: from `on_wait`, otherwise the run is suspended until it is resumed with one.
 
-    Callable in `decide`, `act` and tools. Resuming enters the hook or tool again from its beginning: effects and
-    answers that it had come from the journal, whatever else stands before the `ask` is done again.
+    Call it in `decide`, `act` and tools. A resumed run enters the hook or tool again from its beginning: recorded
+    effects and answers come from the trace, but all other code before the `ask` runs again.
 
-    An answer that fits the JSON Schema of a type, and that the type refuses nevertheless (a validator of its own does),
-    is asked for again, with what was wrong in the request's `details`.
+    If a type's own validator refuses an answer that fits the type's JSON Schema, refold asks again, and the request's
+    `details` say what was wrong.
 
     Args:
-        prompt: what is asked.
-        schema: what the answer must be: a JSON Schema, or a type, of which the answer then is. None takes any JSON.
-        seconds: how long to wait at most; then the answer is None.
-        details: JSON to show with the question, such as the exact call that is to be approved; the answer holds for
-            these details alone.
-        on_wait: who is asked before the engine's `on_wait`, in the same way: it may leave the request open.
+        prompt: the question.
+        schema: a JSON Schema for the answer, or a type, of which the returned answer is an instance. None accepts any
+            JSON.
+        seconds: the longest wait; after it, the answer is None.
+        details: JSON to show with the question, such as the exact call to approve. The answer holds for these details
+            alone.
+        on_wait: a handler to try before the engine's `on_wait`; it may leave the request open.
 
     Raises:
         NoRunError: outside of a run.
-        DecisionError: `prompt` is no text, `schema` no schema, or `seconds` no time.
+        DecisionError: `prompt` is not text, `schema` is not a schema or type, or `seconds` is not a valid time.
+        RunClosed, CallClosed: the run, or the hook or call that asks, has ended.
     """
     question = _Question(prompt, schema, seconds, details)
     while True:
@@ -78,7 +80,7 @@ async def ask(
 
 
 async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
-    """What is answered when it is asked once more."""
+    """Ask once, and return the answer as JSON."""
     call = question.frame.host.begin(question.frame, _SPEC, question.named)
     if call.recorded is not None:
         await question.frame.host.turn(call)
@@ -121,7 +123,7 @@ def ask_sync(
     details: Any = None,
     on_wait: OnWait | None = None,
 ) -> Any:
-    """`ask` for sync code, which the engine runs in a worker thread. See `ask`."""
+    """Return the answer to `prompt`, in sync code, which the engine runs in a worker thread. See `ask`."""
     question = _Question(prompt, schema, seconds, details)
     while True:
         answer = question.typed(_asked_sync(question, on_wait))
@@ -165,7 +167,7 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
     run.waits.in_loop(start)
     with waits_in_thread():
         while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):
-            pass  # a task that is cancelled before it starts sets nothing
+            pass  # a look now and then is needed, as a task that is cancelled before it starts sets no event
     if not given and call.frame.span.over and not (run.closed or run.suspended):
         raise _left(call)
     if not given:
@@ -184,11 +186,11 @@ def _left(call: Call) -> CallClosed:
 
 
 class _SuspendedError(BaseException):
-    """Ends a thread that asked, when its run is suspended: like a cancellation, no `except Exception` stops it."""
+    """Ends a thread inside `ask_sync` when its run suspends; `except Exception` does not catch it."""
 
 
 class _Question:
-    """What is asked, checked; and what was wrong with the answer to it, if it was asked before."""
+    """A checked question, and the reason for which the type refused the last answer, if it did."""
 
     def __init__(self, prompt: str, schema: Any, seconds: float | None, details: Any) -> None:
         frame = frame_or_none()
@@ -210,7 +212,7 @@ class _Question:
         self._refused: str | None = None
 
     def request(self, call: Call) -> WaitRequest:
-        """The request to show; a person who answers sees where it was asked, and what the asker gave to be shown."""
+        """Return the request to show; its details name the hook or tool that asks."""
         outer, seconds = call.frame.call, self.named.get("seconds")
         shown = {"in": call.frame.phase if outer is None else outer.spec.name}
         if "details" in self.named:
@@ -227,7 +229,7 @@ class _Question:
         )
 
     def refusal(self, value: Any) -> str | None:
-        """Why the type refuses an answer that fits its schema."""
+        """Return why the type refuses an answer that fits its schema, or None."""
         try:
             self._validated(value)
         except ValidationError as error:
@@ -235,7 +237,7 @@ class _Question:
         return None
 
     def typed(self, value: Any) -> Any:
-        """The answer as the type makes it, None where the time has passed; `...` where the type refuses it."""
+        """Return the answer as an instance of the type; None if the time has passed, `...` if the type refuses it."""
         if value is None and "seconds" in self.named:
             return None
         try:

@@ -1,17 +1,17 @@
-"""The clock of a run: the system's, or one that a test moves."""
+"""The clock of a run: the system's, or a test's."""
 
 import time as _time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a run gets its time from."""
+    """The source of a run's time."""
 
     def time(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment, never going back."""
+        """Return seconds since an arbitrary moment; they never decrease."""
 
 
 class SystemClock:

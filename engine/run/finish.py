@@ -1,4 +1,9 @@
-"""How a run ends: the books are closed, the task is evaluated, and the `end` record is written, whatever happened."""
+"""The end of a run: open calls get their outcomes, the task is evaluated, and the `end` record is written.
+
+The order matters. Open calls are cancelled first, because their outcomes must precede the end record. Then the run is
+closed, so that no thread writes a record any more. Criteria are evaluated on the closed run, and the end record is
+the last. All of this is shielded from cancellation: a run that was started gets an end record, whatever happened.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,21 +18,21 @@ from ..state.model import StateSchema, assemble
 from .live_run import LiveRun
 
 _LEAST_SECONDS = 1.0
-"""What criteria may take even where the run has used up its time."""
+"""How many seconds the criteria always have, even if the run has used up its time."""
 
 
 @dataclass
 class Outcome:
-    """How a run ended, before it is written."""
+    """How a run ended, before the end record is written."""
 
     reason: StopReason
     status: RunStatus
     error: RunError | None = None
     raised: BaseException | None = None
-    """What must be raised on once the end is written: a cancellation, or Ctrl-C."""
+    """The error to raise again once the end is written: a cancellation, or Ctrl-C."""
 
     def or_failed(self, failed: TraceWriteError, run: LiveRun) -> "Outcome":
-        """The same, unless a write has failed: then the run has failed, for its first error."""
+        """Return the outcome of a run whose trace could not be written; an earlier error stays its error."""
         error = self.error or RunError.of(failed, run.step, run.phase)
         return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
 
@@ -41,7 +46,7 @@ async def finish(
     *,
     evaluate: bool = True,
 ) -> RunResult:
-    """Closes the books, evaluates the task and writes the end, shielded from cancellation; gives the result."""
+    """Close open calls, evaluate the task and write the end, shielded from cancellation; return the result."""
     with anyio.CancelScope(shield=True):
         return await _finish(run, task, state, outcome, environment, evaluate)
     raise AssertionError("a shielded scope is not cancelled")
@@ -109,7 +114,7 @@ async def _finish(
 
 
 def suspended(run: LiveRun, task: Task, state: StateSchema | None) -> RunResult:
-    """Writes that the run is suspended, its calls left open; gives the result, with the requests that are open."""
+    """Write that the run is suspended, with its calls still open; return the result with the open requests."""
     run.closed = True
     for call in run.open_calls.values():
         call.let_go()
@@ -130,7 +135,7 @@ def suspended(run: LiveRun, task: Task, state: StateSchema | None) -> RunResult:
 
 
 def unfinished(task_id: str) -> TaskResult:
-    """The task's result while its run waits."""
+    """Return the task result of a waiting run."""
     return TaskResult(
         task_id=task_id,
         success=False,
@@ -141,7 +146,7 @@ def unfinished(task_id: str) -> TaskResult:
 
 
 def _told(outcome: Outcome, run: LiveRun) -> Outcome:
-    """The outcome with an error that holds no secrets, as the trace and the result will tell it."""
+    """Return the outcome with secrets removed from its error."""
     if outcome.error is None or run.redactor is None:
         return outcome
     error = RunError.from_dict(run.redactor.value(outcome.error.to_dict()))
@@ -149,7 +154,7 @@ def _told(outcome: Outcome, run: LiveRun) -> Outcome:
 
 
 def _close_calls(run: LiveRun, outcome: Outcome) -> None:
-    """Gives each call that is still open its outcome, and ends the processes that it waits for."""
+    """Write an outcome for each open call, and kill the processes for which it waits."""
     if run.open_calls or outcome.raised is not None:
         run.kill_children()
     out_of_time = outcome.reason is StopReason.budget_time
@@ -159,14 +164,14 @@ def _close_calls(run: LiveRun, outcome: Outcome) -> None:
 
 
 def _ended(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:
-    """The last state with its stop reason, and the patch that the end record carries."""
+    """Return the last state with its stop reason, and the patch for the end record."""
     if state.stop_reason == reason:
         return state, []
     return with_reason(state, reason), [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]
 
 
 def with_reason(state: StateSchema, reason: StopReason) -> StateSchema:
-    """The state with a stop reason."""
+    """Return the state with a stop reason."""
     ended: StateSchema = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
     return ended
 

@@ -1,4 +1,4 @@
-"""Where a fork begins: a state of another run, edited, and the link that says so."""
+"""The start of a fork: an edited state of another run, and the link to it."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +22,16 @@ from ..state.commit import fold_step
 from ..state.model import StateSchema, assemble, dump
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]
-"""Changes the draft of a state, as `reduce` does; or values to set, by their JSON Pointers."""
+"""A function that changes the draft of a state, as `reduce` does; or values to set, by JSON Pointer."""
 Patch = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run begins that forks another: at `state`, whose JSON is `data`; `parent` is its header's link."""
+    """The start of a fork: the edited `state` number `at` of the run `source`.
+
+    `data` is the state's JSON, `parent` the link in the fork's header.
+    """
 
     source: Trace
     at: int
@@ -39,10 +42,10 @@ class Origin:
     seed: int
     parent: dict[str, Any]
     settled: Settled = field(default_factory=Settled)
-    """What was told of the source's unfinished step by whoever forks it."""
+    """The answers and decisions about unknown effects in the source's unfinished step, given to the fork."""
 
     def reuse(self, tell: Tell) -> Reuse | None:
-        """What the fork takes from its source, if it does."""
+        """Return the outcomes that the fork reuses from its source; None if it reuses none."""
         if "reuse_effects" not in self.parent:
             return None
         return Reuse(self.source, self.source.run_id, self.at, tell, self.settled)
@@ -60,13 +63,15 @@ def origin_of(
     reuse_effects: bool = False,
     settled: Settled | None = None,
 ) -> Origin:
-    """State `at` of a run (by default the last one), edited, as the first state of another; `cls` is its class.
+    """Return the start of a fork: state `at` of a run (by default the last one), edited; `cls` is its class.
 
-    The trace of that other run goes to the folder `home`, or to none.
+    `home` is the folder of the fork's trace; None keeps the trace in memory.
 
-    Raises EngineUsageError for a state or an edit that there cannot be, EngineOwnedFieldError for a field that the
-    engine alone writes, StateValueError for a state that does not fit its class, StateMigrationError for one of a
-    schema version that no migration leads from.
+    Raises:
+        EngineUsageError: there is no state `at`, or the edit cannot be made.
+        EngineOwnedFieldError: the edit sets a field that only the engine writes.
+        StateValueError: the state does not fit its class.
+        StateMigrationError: no migration starts from the state's schema version.
     """
     header = source.header
     index = _index(source, at)
@@ -108,7 +113,7 @@ def _index(source: Trace, at: int | None) -> int:
 
 
 def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None) -> tuple[StateSchema, Patch]:
-    """The state of a document, edited, and what was done to it."""
+    """Return the edited state of a document, and the patch of the edit."""
     if isinstance(edit, Mapping):
         patch = _operations(cls, edit)
         changed = cls.migrate(document)
@@ -136,7 +141,7 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
 
 
 def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
-    """The values to set as operations, whose kinds are still to be found."""
+    """Return the values to set as patch operations; `_operation` sets the kind of each later."""
     found: Patch = []
     for path, value in edit.items():
         try:
@@ -158,7 +163,7 @@ def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
 
 
 def _operation(document: Any, tokens: Sequence[str]) -> str:
-    """Items of lists are replaced (new ones are added at "-"), members are set."""
+    """Return the kind of operation: "replace" for an item of a list, "add" for a member and for a list's end ("-")."""
     for token in tokens[:-1]:
         if isinstance(document, dict):
             document = document.get(token)
@@ -168,7 +173,10 @@ def _operation(document: Any, tokens: Sequence[str]) -> str:
 
 
 def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redactor | None) -> Patch:
-    """The patch that leads from a state's document to the JSON that the fork begins with: this one if it does."""
+    """Return `patch` if it turns `document` into the fork's first state `data`; otherwise compute one that does.
+
+    Redaction and migration may have changed the state beyond the patch; and a patch with secrets is never written.
+    """
     form = dump(patch)
     if redactor is None or redactor.json(form) is form:
         try:
@@ -181,9 +189,9 @@ def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redac
 
 
 def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
-    """The first state of a fork that was cut off before it had written it; None for a run that is no fork.
+    """Return the first state of a fork that was killed before it wrote that state; None if the run is no fork.
 
-    Raises EngineUsageError where the run it forks is not there any more.
+    Raises EngineUsageError if the fork's source does not exist any more.
     """
     link = trace.header.get("parent")
     if link is None or "candidate" in link or "call" in link:

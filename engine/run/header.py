@@ -1,4 +1,4 @@
-"""The header of a trace: what a run was, so that another process can take it up again."""
+"""The header of a trace: all that another process needs to resume or check the run."""
 
 import json
 import platform
@@ -14,7 +14,7 @@ from ..state.model import StateSchema
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """The versions that a run's behaviour rests on."""
+    """Return the versions of the packages on which a run's behaviour depends."""
     return {
         "refold": metadata.version("refold"),
         "python": platform.python_version(),
@@ -35,7 +35,7 @@ def header_of(
     seed: int,
     parent: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The members of a header record; `task` is the task's document."""
+    """Return the members of a header record; `task` is the task's JSON form."""
     state = module.state_class
     return {
         "format": FORMAT,

@@ -1,4 +1,21 @@
-"""A run while it is live: the one host whose effects are done and written down."""
+"""A run while it is live: the host that performs its effects, and the one place that writes its trace.
+
+Every effect enters through `begin`, which decides where its outcome comes from:
+
+    1. the hook or call around it is over, or the run has ended        raise CallClosed or RunClosed
+    2. the journal (an earlier attempt at this step) has an outcome    serve it, in its recorded order
+    3. a fork's source (`reuse`) has an outcome                        write it here as reused, and serve it
+    4. otherwise                                                       `open` writes the intent, and the call runs
+
+The journal exists only while a resumed run repeats its unfinished step; the commit drops it. If the code requests
+something else than the journal has, the run ends with DivergenceError rather than repeat an effect under another name.
+
+Four fields say why a run does no more: `stopping` (a budget is used up), `diverged` (the code has changed),
+`suspended` (it waits for an answer; open calls stay open) and `closed` (its end is being written).
+
+Hooks and tools may run in worker threads, so `begin`, `open`, `close`, `write` and `charge` may be called from any
+thread. Cancelling happens on the event loop: `cancel_work` schedules it there.
+"""
 
 import logging
 import os
@@ -40,13 +57,13 @@ Observer = Callable[[Record], Any]
 log = logging.getLogger("refold")
 
 INLINE_ARGS = 2 * 1024
-"""Arguments from this many bytes on are journaled by content hash."""
+"""Arguments of at least this many bytes (2 KiB) are stored as blobs: repeated calls often have equal arguments."""
 STATES = frozenset(("commit", "snapshot", "resume"))
-"""The records that a state comes with."""
+"""The kinds of records that determine a state."""
 
 
 class LiveRun:
-    """Everything that belongs to one run and to no other. Written to from the loop and from worker threads."""
+    """Everything that belongs to one run alone; used from the event loop and from worker threads."""
 
     def __init__(
         self,
@@ -76,35 +93,38 @@ class LiveRun:
         self.closed = False
         self.stopping: BudgetExceeded | None = None
         self.diverged: DivergenceError | None = None
-        """Why a resumed step cannot go on: it asks for something else than was recorded."""
+        """Why a resumed step cannot go on: its code makes another request than the recorded one."""
         self.cancel_work: Callable[[], Any] = lambda: None
+        """Cancels the run's work, from any thread."""
         self.work: Any = None
         """The coroutine that does the run's work."""
         self.open_calls: dict[int, Call] = {}
+        """The calls with an intent and no outcome, by the number of the intent."""
         self.waits = Waits(self, on_wait)
         self.reuse: Reuse | None = None
-        """The outcomes of the run that this one was forked from, while it asks for the same."""
+        """The outcomes of a fork's source, while the fork makes the same requests."""
         self.engine: Engine | None = None
-        """The engine that runs it."""
+        """The engine of this run."""
         self.context = Context()
-        """The context variables that it began with: those of whoever runs it, and not of its hooks and tools."""
+        """The caller's context variables, captured at the start (not those set by hooks or tools)."""
         self.loop: Any = None
-        """The event loop that it runs on."""
+        """The event loop of this run."""
         self.children: set[LiveRun] = set()
-        """The child runs that its calls have begun and that are at work."""
+        """The child runs that calls of this run have started and that are at work."""
         self.besides: Besides | None = None
-        """Its child runs that go on beside the steps, if there are any."""
+        """The background children, if there are any."""
         self.on_divergence: Literal["fail", "ignore"] = "fail"
-        """What is done where the code no longer does what a child's trace recorded."""
+        """What to do if the code no longer does what this run's trace, or a child's, recorded."""
         self.begun_children: set[str] = set()
-        """The child runs of the step under way that an earlier attempt's trace knows of."""
+        """The ids of the current step's child runs that an earlier attempt has started."""
         self.suspended = False
-        """Whether it has stopped here to be taken up again: open calls stay open."""
+        """Whether the run is suspended, to be resumed later: open calls stay open."""
         self.state_hash: str | None = None
-        """The hash of the record that the state in force came with."""
+        """The hash of the record that determines the current state."""
         self.background: list[Callable[[], Any]] = []
-        """What cancels the tasks that wait on behalf of threads."""
+        """Functions that cancel the tasks which wait on behalf of threads."""
         self.earlier_seconds = 0.0
+        """Seconds of work in earlier attempts."""
         self._began = clock.monotonic()
         self._refs = StateRefs(Held())
 
@@ -112,12 +132,12 @@ class LiveRun:
 
     @property
     def steps(self) -> int:
-        """Committed steps, those that led to its first state included."""
+        """Committed steps; in a fork, those that led to its first state are included."""
         return self.first_step + self.step
 
     @property
     def elapsed(self) -> float:
-        """Seconds of work, earlier attempts included; waits do not count."""
+        """Seconds of work, in earlier attempts too; blocked time does not count."""
         return self.earlier_seconds + self.clock.monotonic() - self._began - self.waits.blocked_seconds
 
     @property
@@ -131,7 +151,7 @@ class LiveRun:
         return self.account.cost
 
     def usage(self) -> RunUsage:
-        """All that the run has used so far."""
+        """Return the usage of the run so far."""
         a = self.account
         used = (a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced, a.estimated)
         return RunUsage(self.step, round(self.elapsed, 6), *used)
@@ -143,8 +163,8 @@ class LiveRun:
         return self.clock.time()
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
-        """Appends a record and shows it to the observers; gives its number."""
-        at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), at a fifth of its price
+        """Append a record, show it to the observers, and return its number."""
+        at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), in a fifth of its time
         seq, raw, digest = self.writer.append_line(kind, step, at, members, json_default)
         if kind in STATES:
             self.state_hash = digest
@@ -153,7 +173,7 @@ class LiveRun:
         return seq
 
     def show(self, record: Record) -> None:
-        """Shows a record to the observers; one that raises is reported and dropped."""
+        """Show a record to the observers; report and drop an observer that raises."""
         for observer in tuple(self.observers):
             try:
                 observer(record)
@@ -166,13 +186,13 @@ class LiveRun:
                 )
 
     def hold(self, held: Held) -> None:
-        """Takes a newly committed state as the one that arguments are looked up in."""
+        """Set the committed state, into which arguments of effects may point."""
         self._refs = StateRefs(held)
 
     # the host of frames
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """See Host.begin; `open` writes the intent of a call that is not recorded."""
+        """Prepare a call; the head of this file says where its outcome comes from."""
         if (frame.within or frame).over or self.closed or self.suspended:
             self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
@@ -181,7 +201,7 @@ class LiveRun:
             members["action"] = action.id
         else:
             asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, self.redactor, self.learn_secret)
-        if self.journal is None and self.reuse is None:  # as in most steps: there is nothing to look for
+        if self.journal is None and self.reuse is None:  # as in most steps: there is nothing to look up
             lane = lane_in(frame)
             match = asked.digest, lane.number(asked.digest)
             call = Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
@@ -215,7 +235,7 @@ class LiveRun:
     def _looked_up(
         self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any
     ) -> tuple[Call, tuple[Entry, Recorded] | None]:
-        """The call as an earlier attempt recorded it, or as the run did that this one takes outcomes from."""
+        """Return the call, with its outcome if the journal has one; otherwise with the outcome of a fork's source."""
         journal, request = self.journal, Request.of(frame, asked, self._refs.state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
         if entry is None and journal is not None and action is None and self.on_divergence == "fail":
@@ -229,7 +249,7 @@ class LiveRun:
         return call, self.reuse.take(frame.step, request, self.learn_secret) if self.reuse is not None else None
 
     def _look_for_divergence(self, journal: Journal, request: Request) -> None:
-        """Ends the run where a resumed step asks for what is not recorded, in place of what is."""
+        """End the run if a resumed step makes an unrecorded request in place of the recorded one."""
         if self.diverged is None and journal.left_in_lane(request):
             shown = orjson.loads(request.asked.data)
             self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
@@ -237,7 +257,7 @@ class LiveRun:
             raise self.diverged
 
     def all_asked_for(self, phase: str) -> None:
-        """Ends the run where a resumed hook has returned without asking for what is recorded."""
+        """End the run if a resumed hook has returned without making all recorded requests."""
         if self.journal is not None and self.on_divergence == "fail" and (left := self.journal.left(phase)):
             self._diverge(left, phase, None)
         if self.diverged is not None:
@@ -250,9 +270,10 @@ class LiveRun:
         self.cancel_work()
 
     def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
-        """Writes the intent of a call that another run made, for its outcome to be given as this run's.
+        """Write the intent of a call whose outcome comes from another run.
 
-        Nothing was begun here, so that whoever finds no outcome may make the call: it is marked idempotent.
+        The call is not executed in this run, so it is safe to run again if the outcome is missing: it is marked
+        idempotent.
         """
         intent = self.write("intent", call.frame.step, {**members, "reused": recorded.intent})
         call.take(recorded, partial(self._deliver, call, found, recorded), found)
@@ -260,7 +281,7 @@ class LiveRun:
         return call
 
     def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
-        """Writes the outcome of a call that another run made."""
+        """Write the reused outcome, at the moment when the caller receives it."""
         if self.closed or self.suspended:
             raise RunClosed(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
         outcome: dict[str, Any] = {"intent": call.intent}
@@ -275,7 +296,7 @@ class LiveRun:
         found.give()
 
     def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-        """Writes where a run that took another's outcomes goes on by itself; see `reuse.Tell`."""
+        """Record the request at which a fork stops reusing outcomes and goes live; see `reuse.Tell`."""
         shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
         data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
         self.write("event", step, {"name": "live_from", "data": data, "reused": ends})
@@ -289,7 +310,10 @@ class LiveRun:
         call.entry.order.turn_in_thread(call.entry)
 
     def open(self, call: Call) -> None:
-        """Writes the intent; from here on the call's fate must be told."""
+        """Write the intent; from here on, the call needs an outcome.
+
+        Raises BudgetExceeded, DivergenceError, CallClosed or RunClosed if the call must not start any more.
+        """
         if self.stopping is not None:
             raise self.stopping
         if self.diverged is not None:
@@ -303,13 +327,13 @@ class LiveRun:
         if span.open is None:
             span.open = set()
         span.open.add(call)
-        if span.over:  # meanwhile, in another thread
+        if span.over:  # it ended meanwhile, in another thread
             call.cancelled("the hook or call that has made it ended before it did")
             self._refuse_late(call.frame, call.spec.name)
         self.waits.changed()
 
     def close(self, call: Call) -> bool:
-        """Takes a call off the open ones; False where the run has given up on it, or is suspended in it."""
+        """Remove a call from the open ones; return False if it was removed before, or if the run is suspended."""
         if self.suspended or self.open_calls.pop(call.intent, None) is None:
             return False
         siblings = (call.frame.within or call.frame).open
@@ -319,7 +343,7 @@ class LiveRun:
         return True
 
     def _refuse_late(self, frame: Frame, what: str) -> None:
-        """Raises RunClosed after the run's end, and CallClosed after that of the hook or call a frame belongs to."""
+        """Raise RunClosed after the end of the run, and CallClosed after the end of the frame's hook or call."""
         if self.closed or self.suspended:
             raise RunClosed(f"run {self.run_id} has ended; {what} is not started")
         if frame.span.over:
@@ -330,7 +354,10 @@ class LiveRun:
             )
 
     def reserve(self, call: Call, tokens: int) -> bool:
-        """Reserves what a call may use; False while other calls hold the rest. Ends the run when nothing is left."""
+        """Reserve tokens for a call; return False while other calls hold the rest.
+
+        Ends the run and raises BudgetExceeded if the tokens cannot fit at all.
+        """
         try:
             if not self.account.reserve(tokens):
                 return False
@@ -341,7 +368,11 @@ class LiveRun:
         return True
 
     def charge(self, call: Call, usage: Usage) -> None:
-        """Counts what a running call is charged; ends the run where running calls had used up the budget before it."""
+        """Count the charges of a running call.
+
+        Ends the run and raises BudgetExceeded if earlier charges had used up the budget. The first charge of a call is
+        always accepted.
+        """
         reason = self.account.used_up() if call.charged is not None else None
         if reason is not None:
             self.stop(BudgetExceeded(reason, f"what running calls were charged has used up the budget ({reason})"))
@@ -354,25 +385,25 @@ class LiveRun:
 
     @property
     def is_limited(self) -> bool:
-        """Whether tokens or money are limited: calls whose tokens nobody tells are counted then."""
+        """Whether tokens or money are limited; only then are estimated tokens counted."""
         return self.account.is_limited
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """What a call has used, with the price that the budget assumes where none is known."""
+        """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""
         return self.account.priced(usage)
 
     def settle(self, reserved: int, usage: Usage | None, call: Call | None = None) -> None:
-        """Books what a call has used."""
+        """Release a call's reservation and book its usage."""
         self.account.settle(reserved, usage, call)
 
     def stop(self, why: BudgetExceeded) -> None:
-        """Ends the run for a budget: no further call starts, and running work is cancelled."""
+        """End the run for a budget: start no further call, and cancel running work."""
         if self.stopping is None:
             self.stopping = why
             self.end_work()
 
     def end_work(self) -> None:
-        """Cancels what runs for this run, and kills the processes that it waits for, from any thread."""
+        """Cancel the work of this run and its children, and kill the processes it waits for; from any thread."""
         for child in tuple(self.children):
             reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
             child.stop(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
@@ -380,7 +411,7 @@ class LiveRun:
         self.cancel_work()
 
     def kill_children(self) -> None:
-        """Kills the processes that open calls, and threads left behind, have started and wait for."""
+        """Kill the processes for which the run's work, its open calls and its abandoned threads wait."""
         from ..concurrency.processes import kill_trees, processes_of_coroutine, processes_of_thread
 
         pids = [*processes_of_coroutine(self.work)]
@@ -407,7 +438,10 @@ class LiveRun:
         self.write("event", frame.step, members)
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
-        """An exception as an outcome carries it: its class, its message, and its `data` where that is JSON."""
+        """Return an exception as an outcome carries it: its class, its message, and its `data` attribute.
+
+        Data without a JSON form is recorded as its `repr`.
+        """
         if isinstance(error, EffectError):
             form = {"type": error.error_type, "message": error.message}
         else:
@@ -421,13 +455,13 @@ class LiveRun:
         return form if self.redactor is None else dict(self.redactor.value(form))
 
     def learn_secret(self, name: str, value: str) -> None:
-        """Takes out one more secret from what is written from here on."""
+        """Redact one more secret in all later records."""
         if self.redactor is None:
             self.redactor = Redactor({})
         self.redactor.add(name, value)
 
     def warn_time(self) -> None:
-        """Warns once when 80 % of the steps, or of the seconds, are used."""
+        """Warn once, when 80 % of the steps or of the seconds are used."""
         budget = self.account.budget
         steps = self.first_step + self.step
         if steps >= WARN_AT * budget.max_steps:
@@ -436,15 +470,15 @@ class LiveRun:
             self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
 
     def warn_budget(self, what: str, used: float, limit: float) -> None:
-        """Says once, as an event, that 80 % of a limit is used."""
+        """Write an event that says that 80 % of a limit are used."""
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
 
 
 def call_key(run_id: str, step: int, phase: str, digest: str, n: int | str) -> str:
-    """The idempotency key of a call, the same in every attempt."""
+    """Return the idempotency key of a call, which is the same in every attempt."""
     return blake2b(f"{run_id}|{step}|{phase}|{digest}|{n}".encode(), digest_size=16).hexdigest()
 
 
 def new_seed() -> int:
-    """A seed for a run that was given none: 53 bits, so that any JSON reader keeps it."""
+    """Return a random seed of 53 bits, so that JSON readers that use floats keep it exactly."""
     return int.from_bytes(os.urandom(7)) >> 3

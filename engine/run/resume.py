@@ -1,4 +1,21 @@
-"""Takes up a run where its trace ends: what ended is kept, what is unknown is asked, what is missing is done."""
+"""Resumes a run from its trace: finished calls are kept, unknown effects are asked about, the rest is done.
+
+`prepare_resume` works on the trace alone, before any hook runs:
+
+    1. reopen the trace: take its lock, cut off a torn last line
+    2. if the run has ended (and no larger budget was given): return its result
+    3. verify: fold the recorded steps with the present code; raise DivergenceError if a step differs
+    4. take the given answer, and look for unknown effects; ask `on_wait` about these
+    5. if unknown effects remain, or the run waits and there is nothing new: return a "waiting" result
+    6. otherwise write the `resume` record
+
+A preparation that fails before it has anything to write leaves the trace as it was, except for the torn line. `_say`
+writes the `resume` record, once, before any other record of the new attempt.
+
+`Resumption.enter` then puts a new LiveRun and Runner where the trace ends: step number, usage, requests, and, for an
+unfinished step, the recorded decision, the chosen candidate and the journal of its calls. The step's hooks run again
+from their beginning, with recorded outcomes, until they make a request that has none.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -37,7 +54,11 @@ from .waits import OnWait, called, left_open
 
 @dataclass
 class Resumption:
-    """A run ready to go on, or its result where there is nothing to do (`done`). The writer holds the trace's lock."""
+    """A run ready to be resumed, or its result if there is nothing to do (`done`).
+
+    The writer holds the trace's lock. `again` holds the intents of unknown effects that a person has decided to run
+    again.
+    """
 
     writer: TraceWriter
     trace: Trace
@@ -49,12 +70,13 @@ class Resumption:
     written: list[Record] = field(default_factory=list)
     """The records that the preparation wrote, for the observers."""
     requests: list[WaitRequest] = field(default_factory=list)
+    """The requests of the unfinished step."""
     answers: dict[str, Any] = field(default_factory=dict)
-    """What the step under way has asked, and what was answered."""
+    """The answers to these requests, by id."""
     on_divergence: Literal["fail", "ignore"] = "fail"
-    """What is done where the code no longer does what was recorded."""
+    """What to do if the code no longer does what was recorded."""
     secrets: list[tuple[str, str]] = field(default_factory=list)
-    """Secrets that earlier attempts knew and that were found out when the trace was verified."""
+    """The secrets of earlier attempts that verifying has revealed, as names and values."""
 
     @property
     def run_id(self) -> str:
@@ -67,7 +89,7 @@ class Resumption:
         return int(self.trace.header["seed"])
 
     def enter(self, run: LiveRun, runner: Runner) -> None:
-        """Puts the run and its runner where the trace ends."""
+        """Set the run and its runner to the end of the trace."""
         trace = self.trace
         for name, secret in self.secrets:
             run.learn_secret(name, secret)
@@ -98,7 +120,7 @@ class Resumption:
             runner.again = True
             decided = [r for r in step.records if r.kind in ("decide", "branch") and "opened" not in r]
             runner.nest = len(step.branches)
-            if decided and decided[-1].kind == "branch":
+            if decided and decided[-1].kind == "branch":  # the choice was recorded, the chosen decision was not
                 runner.recorded_choice = decided[-1]["chosen"]
                 runner.nest -= 1
 
@@ -116,10 +138,10 @@ async def prepare_resume(
     on_wait: OnWait | None = None,
     child: bool = False,
 ) -> Resumption:
-    """Locks and checks the trace, verifies it, takes the answer if there is one, and writes the `resume` record.
+    """Lock and verify a trace, take the answer if one is given, and write the `resume` record.
 
-    `on_wait` is asked for the fates of calls that nobody knows. See `Engine.aresume` for what it raises; the trace is
-    then as before, but for a torn tail that was cut.
+    `on_wait` is asked about unknown effects. `child` says that the run is resumed by its parent. `Engine.aresume` lists
+    the errors; after an error, the trace is as before, except that a torn last line is cut off.
     """
     if on_divergence not in ("fail", "fork", "ignore"):
         raise EngineUsageError(f"on_divergence must be 'fail', 'fork' or 'ignore', got {on_divergence!r}")
@@ -205,20 +227,20 @@ class _Preparation:
         )
 
     def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
-        """Takes what is given as answers; gives the intents to run again, and the fates still to be told."""
+        """Take the given answers; return them, the intents to run again, and requests about unknown effects left."""
         trace = self.writer.trace() if self.written else self.trace
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module, self.clock.time())
         return answers, *answers.take(value, request)
 
     def _show(self, fates: list[WaitRequest]) -> None:
-        """Writes down that these are asked for, where the trace does not say so yet."""
+        """Write these requests, if the trace does not have them yet."""
         shown = {each["id"] for each in (self.writer.trace() if self.written else self.trace).waiting}
         if not {each.id for each in fates} <= shown:
             self._say()
             self._write("wait", {"requests": [each.to_dict() for each in fates]})
 
     async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
-        """What the handler says became of calls, one after the other; without what it leaves open, or tells wrongly."""
+        """Ask the handler about each unknown effect in turn; return its valid answers by request."""
         told: dict[str, Any] = {}
         began = self.clock.monotonic()
         for request in fates:
@@ -239,7 +261,7 @@ class _Preparation:
         self._write_after_saying("event", {"name": event, "data": data})
 
     def _learn(self, name: str, secret: str) -> None:
-        """Takes a secret that an earlier attempt knew, before anything is written."""
+        """Add a secret of an earlier attempt, before anything is written."""
         self.secrets.append((name, secret))
         self.redactor = Redactor({}) if self.redactor is None else self.redactor.copy()
         self.redactor.add(name, secret)
@@ -259,7 +281,7 @@ class _Preparation:
         self._write(kind, members)
 
     def _say(self) -> StateSchema | None:
-        """Writes the `resume` record, once; gives the state that the run goes on from."""
+        """Write the `resume` record, once; return the state from which the run continues."""
         trace, cls = self.trace, self.module.state_class
         begun = trace.first_state is not None
         state = cls.from_dict(trace.state(self.steps)) if begun else forked_state(trace, cls)
@@ -283,7 +305,7 @@ class _Preparation:
 
 
 def _weights(trace: Trace) -> tuple[int, int]:
-    """The bytes of the last snapshot, and of the commits after it."""
+    """Return the bytes of the last snapshot, and of the commits after it."""
     commits = 0
     for record in reversed(trace.records):
         if record.kind == "commit":
@@ -294,7 +316,7 @@ def _weights(trace: Trace) -> tuple[int, int]:
 
 
 async def _divergences(trace: Trace, module: AgentModule[Any], learn: Learn) -> list[Divergence]:
-    """Where the code no longer does what a run recorded, else those of its child runs that are to be gone on with."""
+    """Return the run's divergences; if it has none, those of the candidates' runs that will be resumed with it."""
     found = await verify(trace, module, learn)
     step = trace.unfinished
     for record in step.records if step is not None and not found else ():
@@ -307,7 +329,7 @@ async def _divergences(trace: Trace, module: AgentModule[Any], learn: Learn) -> 
 
 
 def _goes_on(child: Trace, parent: Trace) -> bool:
-    """Whether a child run is gone on with when its parent is resumed."""
+    """Return whether a child run is resumed with its parent."""
     status = child.status
     if status == RunStatus.stopped:
         return child.stop_reason in (StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost)
@@ -315,10 +337,10 @@ def _goes_on(child: Trace, parent: Trace) -> bool:
 
 
 def _seconds(trace: Trace) -> float:
-    """Seconds of work in all attempts so far; the time between them, and in waits, does not count.
+    """Return the seconds of work in all attempts so far, without the time between them and in waits.
 
-    Of an attempt that was killed nobody knows when: it counts up to a beat more than what it wrote, and never longer
-    than until it was resumed.
+    Nobody knows when a killed attempt ended. A run at work writes something every `BEAT_SECONDS`, so the attempt counts
+    until that long after its last record, but at most until it was resumed.
     """
     total, began, last = 0.0, trace.header.at, trace.header.at
     exploring: list[str] = []
@@ -327,7 +349,7 @@ def _seconds(trace: Trace) -> float:
     for record in trace.records:
         if record.kind == "resume":
             worked = max(last, _worked_until(trace, exploring + beside, record.at))
-            if cut_off:  # at work for up to a beat after it wrote last
+            if cut_off:  # the attempt may have worked for up to one beat after its last record
                 worked = max(worked, min(worked + BEAT_SECONDS, record.at))
             total += worked - began
             began = record.at
@@ -351,7 +373,10 @@ def _seconds(trace: Trace) -> float:
 
 
 def _worked_until(trace: Trace, names: list[str], before: float) -> float:
-    """When the last of these child runs, or theirs, wrote something, before an attempt that went on with them."""
+    """Return the time of the last record of these child runs and their children, up to the time `before`.
+
+    Later records belong to the next attempt, which resumed the children.
+    """
     last = 0.0
     for child in _relatives(trace, names):
         for record in child.records:
@@ -363,14 +388,14 @@ def _worked_until(trace: Trace, names: list[str], before: float) -> float:
 
 
 def _begun_by(record: Record) -> list[str] | None:
-    """The child runs that a record opens, by a branch or by a call; None where it is of another kind."""
+    """Return the child runs that a record starts, by a branch or by a call; None if it starts none."""
     if record.kind == "branch" and "opened" in record:
         return list(record["opened"]["children"])
     return list(children_of_calls([record])) or None
 
 
 def used_so_far(trace: Trace) -> RunUsage:
-    """What a run has used: its end's or last commit's account, else with the outcomes and child runs after it."""
+    """Return the usage of a run: from its end record, otherwise the last commit's plus outcomes and children since."""
     end = trace.ending.record
     if end is not None:
         used = end.get("usage") or {}
@@ -409,24 +434,24 @@ def used_so_far(trace: Trace) -> RunUsage:
 
 
 def _since_commit(trace: Trace) -> list[Record]:
-    """The records of the step under way, the last first."""
+    """Return the records since the last commit, last first."""
     return list(takewhile(lambda record: record.kind != "commit", reversed(trace.records)))
 
 
 def started_in(trace: Trace) -> list[str]:
-    """The child runs that go on beside the steps of a run, in the order in which they were begun."""
+    """Return the ids of a run's background children, in the order of their start."""
     return list(dict.fromkeys(record["child"] for record in begun_children(trace, STARTED)))
 
 
 def children_of_calls(records: Iterable[Record]) -> Iterator[str]:
-    """The child runs that calls among these records have begun."""
+    """Yield the ids of the child runs that `run_child` calls among these records have started."""
     for record in records:
         if record.kind == "intent" and record["name"] == CHILD and "child" in record:
             yield record["child"]
 
 
 def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
-    """What was used beside what was told before."""
+    """Return `used` minus the usage that a commit has booked already."""
     if told is None:
         return used
     cost = max(0.0, used.cost - (told.get("cost") or 0.0))
@@ -436,7 +461,7 @@ def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
 
 
 def _relatives(trace: Trace, names: Iterable[str]) -> Iterator[Trace]:
-    """The child runs of these names that were begun."""
+    """Yield the traces of the child runs with these ids, without those that have no records."""
     for name in names:
         with suppress(TraceNotFoundError):
             child = trace.relative(name)
@@ -445,7 +470,7 @@ def _relatives(trace: Trace, names: Iterable[str]) -> Iterator[Trace]:
 
 
 def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
-    """The task's result as the end record has it; raises TraceCorruptError where it is none."""
+    """Return the task result of an end record; raises TraceCorruptError if it is not valid."""
     if not task_result:
         return unfinished(str((trace.header.get("task") or {}).get("id")))
     try:
@@ -456,7 +481,7 @@ def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
 
 
 def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
-    """The result of a run as its trace tells it."""
+    """Return the result of a run from its trace; `waiting` holds open requests, which make it a waiting run."""
     end = trace.end
     has_state = trace.first_state is not None
     state = module.state_class.from_dict(trace.final_state) if has_state else None

@@ -1,4 +1,4 @@
-"""Names of runs: the task's id and a suffix that sorts by time."""
+"""Run ids: the task's id and a suffix that sorts by time."""
 
 import os
 import time
@@ -7,7 +7,10 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def new_run_id(task_id: str) -> str:
-    """`<task id>-<suffix>`: 9 characters of milliseconds since the epoch, then 5 at random, in Crockford's base 32."""
+    """Return `<task id>-<suffix>`, with a suffix of 14 characters in lower-case Crockford base 32.
+
+    The first 9 characters encode the milliseconds since the epoch (45 bits), the last 5 are random (25 bits).
+    """
     number = int(time.time() * 1000) << 25 | int.from_bytes(os.urandom(4)) >> 7
     text = ""
     for _ in range(14):

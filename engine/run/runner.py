@@ -1,4 +1,19 @@
-"""The shell: drives the loop of one live run, and writes how it ended whatever happens."""
+"""The runner: drives the loop of one live run until it ends, for whatever reason.
+
+The loop (`fold`) is a generator that yields what it wants: Check, Decide, Act, Wait, Choose, Commit. `_work` sends back
+what it has done for each. `work` puts a task and a time limit around it:
+
+    work()            in the caller's task: waits for the work, and is cancelled if the caller cancels the run
+      task group      cancelled by the engine: at the time limit, for a budget, on divergence, to suspend
+        whole()       a task for `_work` and the hooks
+
+Why a task of its own: a hook may swallow a cancellation, or cancel its own task. A cancel scope cancels again until the
+task ends, and a cancellation in the inner task that no scope requested came from a hook, so that it is the hook's
+error and does not cancel the run.
+
+Often several reasons apply at once, since cancelled work raises errors of its own. `_failed` takes the first of:
+Ctrl-C, divergence, suspended, budget used up, time used up, and only then the error (a lost trace before others).
+"""
 
 import asyncio
 import inspect
@@ -43,25 +58,29 @@ from .live_run import LiveRun
 
 _ALWAYS = FinalResultCriteria()
 Choice = Callable[[StateSchema, Decision, int, bool], Awaitable[int | Adopted]]
-"""Decides a branch: of this state and decision, so many branches into the step, which may have been begun before."""
+"""Resolves a branch: returns the chosen candidate's number, or the state adopted from a candidate's run.
+
+Arguments: the state, the decision, how many branches the step has resolved before, and whether an earlier attempt has
+started the step.
+"""
 _BREATH_SECONDS = 0.005
-"""How long steps may go on before the event loop gets its turn."""
+"""How long steps may run without a turn for the event loop."""
 BEAT_SECONDS = 5.0
-"""How long a run at work writes nothing before it says that it is at work: what a kill may take from its time."""
+"""After how long without a record a run at work writes a beat: a killed run's time is known to within one beat."""
 _TIMER_SECONDS = 0.002
-"""How much too early a timer may be."""
+"""How many seconds too early a timer may fire: loop clocks have a resolution of a millisecond or worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How far a child run goes: so many steps, and no further than its next branch decision."""
+    """The limits of a child run: a number of steps, and whether it ends at its next branch decision."""
 
     steps: int | None = None
     to_next_branch: bool = False
 
 
 class Runner:
-    """Drives one run of a module: `work` is awaited once; `ending.finish` then writes the end."""
+    """Drives one run of a module: `work` is awaited once; `finish.finish` then writes the end."""
 
     def __init__(
         self,
@@ -81,43 +100,43 @@ class Runner:
         self.recorded_decision: Decision | None = None
         self.recorded_choice: Mapping[str, Any] | None = None
         self.again = False
-        """Whether the step under way was begun by an earlier attempt."""
+        """Whether an earlier attempt started the current step."""
         self.choose: Choice | None = None
         self.adopt: Callable[[Mapping[str, Any]], Awaitable[Adopted]] | None = None
         self.limit = Limit()
         self.candidate: tuple[Decision, int] | None = None
-        """What a child run does first: a candidate of the run that it branches from, and its number there."""
+        """The first decision of a candidate's run, and its number among the parent's candidates."""
         self.candidates: tuple[Decision, ...] = ()
-        """What the branch decision offers that the run stopped at."""
+        """The candidates of the branch decision at which the run stopped (see `Limit.to_next_branch`)."""
         self.has_besides = False
-        """Whether an earlier attempt has begun child runs that go on beside the steps."""
+        """Whether an earlier attempt has started background children."""
         self.take_up: Callable[[LiveRun, AgentModule[Any]], Any] | None = None
-        """Takes those up."""
+        """Resumes the background children of earlier attempts."""
         self.nest = 0
+        """How many branches the current step has resolved."""
         self.snapshot_bytes = 0
-        """How many bytes lead to the state that the last snapshot holds."""
+        """The size of the last snapshot, in bytes."""
         self.patch_bytes = 0
-        """How many bytes of patches came after it."""
+        """The size of the commits after it, in bytes."""
         self.asks_at_once = 16
         """How many candidates `decide` is asked for at a time."""
         self.on_divergence: Literal["fail", "ignore"] = "fail"
-        """What is done where the code no longer does what a child's trace recorded."""
+        """What to do if the code no longer does what a child's trace recorded."""
         self.lost: TraceWriteError | None = None
         """Why a beat could not be written."""
         self.working: asyncio.Task[Any] | None = None
-        """The task that does its work, on asyncio."""
+        """The task of the work, on asyncio."""
         self.is_cut = False
-        """Whether its time is used up, and its work was cancelled for that."""
+        """Whether the engine has cancelled the work, through `LiveRun.cancel_work`."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
         self._own_act = type(module).act is not AgentModule.act
 
     # from start to end
 
     async def work(self) -> Outcome:
-        """Runs to an end, within the budget's time; gives how it ended and raises nothing but bugs of the engine.
+        """Run to an end within the budget's time, and return how the run ended; only engine bugs raise.
 
-        The work has a task of its own, which a cancel scope alone ends: so a cancellation of the run is asked for until
-        the work has ended, whatever a hook makes of it, and what a hook does to its own task is no cancellation.
+        The head of this file says why the work has a task of its own.
         """
         run = self.run
         forget_deadline: Callable[[], Any] = _nothing
@@ -132,7 +151,7 @@ class Runner:
             self.working = own_task()
             try:
                 ended.append(await run.work)
-            except BaseException as error:  # noqa: BLE001 - told of in the task that waits for this one
+            except BaseException as error:  # noqa: BLE001 - reported in the task that waits for this one
                 raised.append(error)
 
         try:
@@ -158,7 +177,7 @@ class Runner:
             if not ended:
                 await checkpoint_if_cancelled()
             if cancel_requests() > before:
-                raise asyncio.CancelledError  # anyio took it for its own
+                raise asyncio.CancelledError  # the caller's cancellation, which anyio has taken for its own
         except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as error:
             from_outside = error
         finally:
@@ -174,7 +193,7 @@ class Runner:
         return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
 
     def _watch_time(self, seconds: float) -> Callable[[], Any]:
-        """Ends the work once its time is used up; gives what takes that back. The time stands still in waits."""
+        """End the work once its time is used up; return a function that removes the limit. Blocked time is free."""
         run = self.run
         forget: Callable[[], Any] = _nothing
 
@@ -194,9 +213,9 @@ class Runner:
         return lambda: forget()
 
     def _beat(self, end: Callable[[], Any]) -> Callable[[], Any]:
-        """Writes from time to time that the run is at work, where it writes nothing else; gives what ends that.
+        """Write a beat whenever a run at work has written nothing for `BEAT_SECONDS`; return a function to stop.
 
-        Where that cannot be written, `end` is called: the run has lost its trace.
+        If a beat cannot be written, the run has lost its trace: call `end`.
         """
         run, seen = self.run, self.run.writer.position
         forget: Callable[[], Any] = _nothing
@@ -217,15 +236,15 @@ class Runner:
         return lambda: forget()
 
     def _cancelled(self, raised: BaseException) -> Outcome:
-        """How a run ended that was cancelled from outside, by Ctrl-C or what is to be raised on."""
+        """Return the outcome of a run that was cancelled from outside; `raised` is raised again after the end."""
         run = self.run
-        if run.stopping is not None:  # the budget of the run that explores this one
+        if run.stopping is not None:  # the parent's budget is used up, and the parent has cancelled this run
             reason = StopReason(run.stopping.reason)
             return Outcome(reason, status_of(reason), None, raised)
         return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
 
     def _failed(self, raised: BaseException) -> Outcome:
-        """How a run ended whose work has raised: what it was told to end for comes before what it made of that."""
+        """Return the outcome of a run whose work has raised; the engine's reasons come before the raised error."""
         run = self.run
         if isinstance(raised, KeyboardInterrupt):
             return self._cancelled(raised)
@@ -276,7 +295,7 @@ class Runner:
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
                 if self._is_cancelled():
-                    await checkpoint_if_cancelled()  # a hook may have kept the cancellation to itself
+                    await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 run.phase = "reduce"
             elif isinstance(want, Act):
                 reply = await self._act(want)
@@ -298,11 +317,11 @@ class Runner:
             else:
                 self._commit(want)
                 if perf_counter() - yielded > _BREATH_SECONDS:
-                    await checkpoint()  # hooks that never wait would keep signals, deadlines and other runs waiting
+                    await checkpoint()  # otherwise hooks that never await would hold up signals, deadlines, other runs
                     yielded = perf_counter()
 
     def _is_cancelled(self) -> bool:
-        """Whether the work may have been cancelled, by the engine or in its task; trio counts no cancellations."""
+        """Return whether the work may have been cancelled; always true on trio, which counts no cancellations."""
         task = self.working
         return task is None or task.cancelling() > 0 or self.is_cut or self.run.suspended or self.lost is not None
 
@@ -325,7 +344,7 @@ class Runner:
         self.begin(state)
 
     def begin(self, state: StateSchema, data: bytes | None = None) -> None:
-        """Takes a state as the first of this run, and writes it; its JSON, without secrets, may be given."""
+        """Set and write the first state of this run; `data` is its JSON without secrets, if known."""
         redactor = self.run.redactor if data is None else None
         data = dump(state) if data is None else data
         if redactor is not None and (cleaned := redactor.json(data)) is not data:
@@ -373,7 +392,7 @@ class Runner:
         return self._write_decision(await self._asked(state))
 
     async def _asked(self, state: StateSchema, candidate: int | None = None) -> Decision:
-        """What the module decides, for the run or as one of several candidates."""
+        """Call `decide`, for the run or for one of several candidates, and return its decision."""
         offered = {"state": state, "candidate": candidate}
         kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
         prefix = b"" if candidate is None else f"candidate {self.nest}.{candidate}|".encode()
@@ -383,7 +402,7 @@ class Runner:
         return as_decision(self.module, decision, candidate)
 
     def _write_decision(self, decision: Decision, **members: Any) -> Decision:
-        """Writes a decision, and gives it as it was written: with ids, and without secrets."""
+        """Write a decision; return it as written, with ids and without secrets."""
         run = self.run
         decision = decision.with_ids(run.step)
         form: Any = decision.to_dict()
@@ -397,7 +416,7 @@ class Runner:
         return decision
 
     async def _expanded(self, want: Choose) -> Decision:
-        """The branch decision with its candidates: where it says how many, `decide` is asked so often."""
+        """Return the branch decision with its candidates; if it has only a count, ask `decide` for each of them."""
         self.run.phase = "decide"
         count = want.decision.candidates
         if not isinstance(count, int):
@@ -495,7 +514,7 @@ class Runner:
         self.again, self.nest = False, 0
         run.hold(self.held)
         self.patch_bytes += size
-        if self.patch_bytes > self.snapshot_bytes:
+        if self.patch_bytes > self.snapshot_bytes:  # reading any state then costs at most some two snapshots
             self._snapshot(dump(want.state))
         run.warn_time()
 
@@ -523,7 +542,7 @@ class Runner:
 
 
 def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> Decision:
-    """What `decide` returned, if it is a decision that fits; raises DecisionError."""
+    """Return what `decide` returned; raises DecisionError if it is not a Decision, or branches inside a branch."""
     if not isinstance(value, Decision):
         raise DecisionError(
             f"{type(module).__name__}.decide returned {type(value).__name__}; "
@@ -538,4 +557,4 @@ def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> 
 
 
 def _nothing() -> None:
-    """Stands for taking back a deadline that was never set."""
+    """Do nothing: the default for removing a deadline that was never set."""

@@ -1,4 +1,4 @@
-"""The records of a live run, as they are written, for whoever iterates over them."""
+"""The records of a live run as an async iterator."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from ..result import RunResult
 
 
 class RunStream:
-    """Iterate it for the records; `result` is the run's result once they have ended."""
+    """An async iterator over a run's records; `result` is available after the last one."""
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque()
@@ -22,11 +22,11 @@ class RunStream:
         self._soon = soon()
         self.result_or_none: RunResult | None = None
         self.error: Exception | None = None
-        """What kept the run from starting."""
+        """The error that kept the run from starting."""
 
     @property
     def result(self) -> RunResult:
-        """The run's result; raises EngineUsageError while the run goes on."""
+        """The run's result; raises EngineUsageError before the run has ended."""
         if self.result_or_none is None:
             raise EngineUsageError(
                 "the run has not ended yet; read its records to the end first: async for record in run"
@@ -34,12 +34,12 @@ class RunStream:
         return self.result_or_none
 
     def put(self, record: Record) -> None:
-        """Takes a record, from whichever thread writes it."""
+        """Add a record, from any thread."""
         self._records.append(record)
         self._soon(self._wake)
 
     def end(self) -> None:
-        """Says that no more records come."""
+        """End the stream: no more records come."""
         self._ended = True
         self._wake()
 

@@ -1,8 +1,24 @@
-"""The answers that a run waits for: who is asked, how long, and when the run is suspended to be taken up again later.
+"""The open requests of one run: who answers them, how long the run waits, and when it is suspended.
 
-A request is written down (`wait`) before anybody is asked, its answer (`input`) before anybody sees it. The run is
-*blocked* while nothing of it can go on but an answer comes: that time does not count. It is *suspended* when it is
-blocked and nobody in this process will give an answer.
+Each request passes these stations (`Waits.answer`):
+
+    `wait` record         written before any handler sees the request
+    handlers              `first`, then the run's `on_wait`; each may answer or leave the request open
+    parked                no handler in this process will answer; only the deadline can still end the wait
+    `input` record        written before the caller sees the answer; at the deadline, it says "expired"
+
+The run is *blocked* while nothing but an answer can move it (`_is_blocked`). This holds if
+
+    every child run at work is blocked too, and
+    every open call waits: an `ask`, a call around one, or a call that waits for a blocked child.
+
+A run with a tool still at work is therefore not blocked, though another tool asks. Blocked time is not time of work:
+the time budget stands still.
+
+The run is *suspended* once it is blocked and all its requests are parked. Its work is then cancelled, the end record
+says "waiting", and open calls stay open, so that a resumed run enters them again. The engine sees calls, but not the
+tasks of a hook between two calls. So a blocked run is given `_SETTLING_ROUNDS` rounds of the event loop, in which any
+change (a new `_version`) calls the suspension off. A request with a `timer` is never parked: sleeping needs no person.
 """
 
 import inspect
@@ -27,20 +43,24 @@ if TYPE_CHECKING:
     from .live_run import LiveRun
 
 OnWait = Callable[[WaitRequest], Any]
-"""Answers a request, or gives `...` to leave it open; sync (then in a worker thread) or async.
+"""A handler of requests: returns the answer, or `...` to leave the request open. Sync (in a worker thread) or async.
 
-What it raises, and an answer that does not fit, leave the request open too; an event and a warning tell why.
+An exception, or an answer that does not fit, leaves the request open too; an event and a warning say why.
 """
 Refusal = Callable[[Any], str | None]
-"""Says why an answer that fits the schema is refused nevertheless; None where it is not."""
+"""Returns why an answer is refused although it fits the schema, or None."""
 log = logging.getLogger("refold")
 
 _SETTLING_ROUNDS = 20
-"""How many rounds of the event loop a blocked run is given to ask for more before it is suspended."""
+"""How many rounds of the event loop a blocked run is given before it is suspended.
+
+A task that has just received an outcome needs a few rounds to reach its next call; twenty leave room for task groups,
+locks and queues in between.
+"""
 
 
 class _Asking:
-    """One request that is being waited for; `parked` once nobody in this process will answer it."""
+    """One request with a waiting caller; `parked` once no handler in this process will answer it."""
 
     def __init__(self, calls: "Sequence[Call]") -> None:
         self.calls = calls
@@ -48,7 +68,7 @@ class _Asking:
 
 
 class Waits:
-    """All the waiting of one run. Called on the loop; `changed` also from threads."""
+    """The open requests of one run. Its methods are called on the event loop; `changed` also from threads."""
 
     def __init__(self, run: "LiveRun", on_wait: OnWait | None) -> None:
         self._run = run
@@ -58,16 +78,17 @@ class Waits:
         self._blocked_at: float | None = None
         self._blocked_before = 0.0
         self._told = 0.0
+        """The blocked seconds that records have reported so far."""
         self.answers: dict[str, Any] = {}
-        """What was answered in the step under way, by request."""
+        """The answers of the current step, by request id."""
         self.shown: dict[str, WaitRequest] = {}
-        """The requests of the step under way that the trace has."""
+        """The requests of the current step that are in the trace, by id."""
         self.busy = 0
         """How many child runs are at work, blocked ones included."""
         self.parent: Waits | None = None
-        """The waits of the run that this one belongs to."""
+        """The waits of the parent run."""
         self.awaited_by: list[Call] | None = None
-        """The parent's calls that wait for this run; None where all of the parent does."""
+        """The parent's calls that wait for this run; empty if none does, None if the whole parent waits (a branch)."""
         self._blocked_children: set[Waits] = set()
         self.in_loop: Callable[[Callable[[], Any]], Any] = lambda call: call()
         self.suspend: Callable[[], Any] = lambda: None
@@ -75,31 +96,31 @@ class Waits:
 
     @property
     def blocked_seconds(self) -> float:
-        """How long this attempt has been blocked."""
+        """How many seconds this attempt has been blocked."""
         now = self._run.clock.monotonic()
         return self._blocked_before + (now - self._blocked_at if self._blocked_at is not None else 0.0)
 
     @property
     def is_blocked(self) -> bool:
-        """Whether nothing goes on until an answer comes."""
+        """Whether nothing but an answer can move the run."""
         return self._blocked_at is not None
 
     def waited(self) -> float:
-        """How many seconds it was blocked since this was asked last, for the trace to tell."""
+        """Return the blocked seconds since the last call of this method; each is reported in one record."""
         before, self._told = self._told, self.blocked_seconds
         return round(self._told - before, 6)
 
     def open_requests(self) -> list[WaitRequest]:
-        """The requests without an answer, in the order in which they were made."""
+        """Return the requests without an answer, in the order of their records."""
         return [request for name, request in self.shown.items() if name not in self.answers]
 
     def restore(self, requests: Iterable[WaitRequest], answers: Mapping[str, Any]) -> None:
-        """Takes over what the trace has of the step under way."""
+        """Set the recorded requests and answers of the current step."""
         self.shown = {request.id: request for request in requests}
         self.answers = dict(answers)
 
     def committed(self) -> None:
-        """Forgets the requests of a step that is written."""
+        """Drop the requests of a committed step."""
         if self.shown:
             self.shown, self.answers = {}, {}
 
@@ -114,11 +135,13 @@ class Waits:
         calls: "Sequence[Call]" = (),
         refusal: Refusal | None = None,
     ) -> Any:
-        """The answer to a request, None once its time has passed; written down before it is given.
+        """Return the answer to a request, or None once its deadline has passed; the answer is recorded first.
 
-        `call` is the ask that waits, if it is one; `calls` are those that wait for a child whose request it is. `first`
-        is asked before the run's own handler; nobody is, where it is not to be `handled`. A `timer` is waited for in
-        this process, whoever else could answer. `refusal` says what else is wrong with a handler's answer.
+        `call` is the waiting `ask`, if there is one; for a child's request, `calls` are the calls that wait for the
+        child. `first` is tried before the run's `on_wait`; with `handled=False` neither is. A request with `timer` is
+        waited for in this process and does not suspend the run. `refusal` checks a handler's answer beyond the schema.
+
+        Raises RunClosed if the run has ended.
         """
         if request.id in self.answers:
             return self.answers[request.id]
@@ -139,7 +162,7 @@ class Waits:
             self._recheck()
 
     def give(self, request: WaitRequest, value: Any) -> Any:
-        """Writes a request with an answer that is known, and gives that."""
+        """Write a request together with its known answer, and return the answer (of a fork's source)."""
         self._run.write("wait", self._run.step, {"requests": [request.to_dict()]})
         self.shown[request.id] = request
         self._write_answer(request, json_value(value, "the answer"), {"reused": True})
@@ -166,7 +189,7 @@ class Waits:
         return None
 
     async def _handled(self, on_wait: OnWait, request: WaitRequest, refusal: Refusal | None) -> tuple[Any] | None:
-        """The answer that the handler gives, written down; None where it gives none that fits."""
+        """Return the handler's answer in a tuple, after writing it; None if it gave none, or one that does not fit."""
         try:
             value = await called(on_wait, request)
         except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
@@ -206,13 +229,13 @@ class Waits:
     # blocked, and suspended
 
     def changed(self) -> None:
-        """Says that a call was opened or closed, or a child began or ended; from any thread."""
+        """Report that a call was opened or closed, or a child started or ended; callable from any thread."""
         if self._asking or self._blocked_children:
             now = self._run.clock.monotonic()
             self.in_loop(lambda: self._recheck(now))
 
     def _recheck(self, since: float | None = None) -> None:
-        """Looks anew whether the run is blocked; `since` is when that may have changed."""
+        """Determine again whether the run is blocked; `since` is the moment at which this may have changed."""
         self._version += 1
         now = self._run.clock.monotonic() if since is None else since
         blocked = self._is_blocked()
@@ -235,16 +258,16 @@ class Waits:
 
     def _is_blocked(self) -> bool:
         children = self._blocked_children
-        if self.busy > len(children):
+        if self.busy > len(children):  # a child is at work
             return False
-        if not self._asking and all(child.awaited_by == [] for child in children):
+        if not self._asking and all(child.awaited_by == [] for child in children):  # the run waits for none of them
             return False
         waiting = set[int]()
         calls: list[Call | None] = [call for asking in self._asking for call in asking.calls]
         for child in children:
             calls += child.awaited_by or ()
         for call in calls:
-            while call is not None:
+            while call is not None:  # a call waits if a call inside it does
                 waiting.add(id(call))
                 call = call.frame.call
         return all(id(call) in waiting for call in list(self._run.open_calls.values()))
@@ -256,12 +279,12 @@ class Waits:
             self.in_loop(lambda: self._settle(version, rounds - 1))
         else:
             self.suspend()
-            for cancel in tuple(self._run.background):  # else threads that nobody leaves behind would wait on
+            for cancel in tuple(self._run.background):  # otherwise threads inside `ask_sync` would go on waiting
                 cancel()
 
 
 def left_open(request: WaitRequest, event: str, problem: str, redactor: "Redactor | None") -> dict[str, Any]:
-    """Warns that a handler has left a request open; gives the data of the event that tells why."""
+    """Log why a handler has left a request open; return the data of the event to write, without secrets."""
     data = {"request": request.id, "problem": problem}
     if redactor is not None:
         data = redactor.value(data)
@@ -270,7 +293,7 @@ def left_open(request: WaitRequest, event: str, problem: str, redactor: "Redacto
 
 
 async def called(on_wait: OnWait, request: WaitRequest) -> Any:
-    """What the handler says; it is no part of the run, so that effects in it are not journaled."""
+    """Call a handler and return its answer. It is no part of the run, so its effects are not recorded."""
     token = set_frame(OUTSIDE)
     try:
         if inspect.iscoroutinefunction(on_wait) or inspect.iscoroutinefunction(getattr(on_wait, "__call__", None)):  # noqa: B004
