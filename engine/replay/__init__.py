@@ -1,6 +1,7 @@
-"""From a trace, without the world: the hooks run again, and their effects are served from what was recorded.
+"""Replay: hooks run again from a trace, and recorded outcomes take the place of the world.
 
-`verify` folds a trace again and compares; `recorded_host` stands where a live run would, and serves outcomes in their
-recorded order. `reuse` lends the outcomes of one run to a fork of it for as long as the fork asks for the same.
-`unknown_effects` lists the calls of which nobody knows whether they happened, for a person to tell.
+`verify` folds a trace again and reports each `Divergence`. Its host, `recorded_host`, takes the place of a live run and
+serves outcomes in their recorded order. `reuse` lets a fork take the outcomes of its source while it makes the same
+requests; `recorded_step` looks these up. `unknown_effects` turns calls without an outcome into requests that a person
+answers. `refolded` computes states from recorded patches.
 """

@@ -1,4 +1,4 @@
-"""A place where the code no longer does what its trace recorded."""
+"""A divergence: a place where the code no longer does what its trace recorded."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,9 +6,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """`expected` is what the trace has, `actual` what the code did now; `patch` leads from the one to the other.
+    """One difference between a trace and the present code.
 
-    `phase` is "init", "decide" or "reduce"; `run` is the child run that it is in, if it is in one.
+    `expected` is the recorded value, `actual` the present one. `patch` (JSON Patch) leads from `expected` to `actual`
+    if both are objects; for "reduce", where both are patches, it leads from the recorded state to the present one.
+    `phase` is "init", "decide" or "reduce"; when a run is resumed, also "act" or "branch". `run` is the id of the child
+    run with the divergence, None for the run itself.
     """
 
     step: int
@@ -26,7 +29,7 @@ class Divergence:
         return f"{place}: recorded {_short(self.expected)}, now {_short(self.actual)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 

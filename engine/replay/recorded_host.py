@@ -1,4 +1,4 @@
-"""A recorded run as host: its effects are not done again but served, in their recorded order."""
+"""A recorded run as the host of effects: outcomes are served from the trace, in their recorded order."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -18,7 +18,7 @@ from ..state.model import StateSchema
 
 
 class UnrecordedEffectError(RefoldError, RuntimeError):
-    """The code asked for an effect that the trace does not have; `request` is what it asked for."""
+    """The code requested an effect that the trace does not have; `request` holds its name and arguments."""
 
     def __init__(self, phase: str, name: str, args: Any) -> None:
         super().__init__(f"{name} was not asked for in {phase} when this trace was written")
@@ -26,10 +26,10 @@ class UnrecordedEffectError(RefoldError, RuntimeError):
 
 
 class ServedRun:
-    """Serves one trace's outcomes to the hooks that are run again."""
+    """The host that serves one trace's outcomes to hooks that run again."""
 
     writer = None
-    """Nothing is written here; see Host."""
+    """None: nothing is written; see Host."""
 
     def __init__(self, run_id: str, seed: int, path: str, first_step: int, learn: Learn) -> None:
         self.run_id = run_id
@@ -40,19 +40,22 @@ class ServedRun:
         self.journal = Journal(())
         self.missing: UnrecordedEffectError | None = None
         self.learn = learn
-        """Takes the secrets that are found out: those of arguments, and those that were taken out of the trace."""
+        """Receives the secrets found in arguments, and those behind the trace's marks."""
         self._refs = StateRefs(Held())
 
     def enter(
         self, effects: tuple[Effect, ...], events: list[dict[str, Any]], state: StateSchema | None, value: Any
     ) -> None:
-        """Serves the effects of one step from here on."""
+        """Serve the effects of one step from here on."""
         self.journal = Journal(effects, events, complete=True, value=value)
         self._refs = StateRefs(Held(state))
         self.missing = None
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """See Host.begin: finds the recorded outcome, or notes that there is none."""
+        """Look up the recorded outcome of a call; raises UnrecordedEffectError, and keeps it, if there is none.
+
+        The error is kept in `missing`, because a hook may catch it.
+        """
         asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, None, self.learn)
         request = Request.of(frame, asked, self._refs.state)
         entry = self.journal.find(request, self.learn)
@@ -64,7 +67,7 @@ class ServedRun:
         return call
 
     async def turn(self, call: Call) -> None:
-        """See Host.turn; a call that was cancelled when the trace was written waits to be cancelled again."""
+        """See Host.turn; a call that was cancelled at recording time waits to be cancelled again."""
         order = call.entry.order
         if call.entry.recorded.outcome is None and not await order.cut_off():
             self._not_cut_off(call)
@@ -84,5 +87,5 @@ class ServedRun:
         """See Host.emit: events are in the trace already."""
 
     def wall_time(self) -> float:
-        """Not asked for: the clock is served like any effect."""
+        """Raise an error: reading the clock is an effect, which is served from the trace."""
         raise UnrecordedEffectError("", "now", {})

@@ -1,4 +1,4 @@
-"""What a trace has of one step, for a run that may ask for the same: outcomes, answers, and what had not ended."""
+"""The recorded calls and answers of one step of a fork's source, looked up by request."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +15,16 @@ NOT_ENDED = "it had not ended there"
 
 @dataclass
 class Settled:
-    """What a person told of a run's unfinished step when it was forked: answers by request, outcomes by intent."""
+    """The answers and outcomes that a person gave for a run's unfinished step when forking it.
+
+    `answers` are by request id, `outcomes` by the number of the call's intent.
+    """
 
     answers: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def write(self, kind: str, members: Mapping[str, Any]) -> None:
-        """Takes what `Answers` would write in a trace that is resumed."""
+        """Keep a record that `Answers` would write into the trace of a resumed run."""
         if kind == "input":
             self.answers |= members["answers"]
         else:
@@ -29,20 +32,20 @@ class Settled:
 
 
 class RecordedStep:
-    """What a trace has of one step, for whoever asks for the same."""
+    """The recorded calls and answers of one step; without a `step`, there are none."""
 
     def __init__(self, run_id: str, step: Step | None, settled: Settled, value: Callable[[Any], Any]) -> None:
         effects = step.effects if step is not None else ()
         self.committed = step is not None and step.committed
         self.journal = Journal(effects, value=value)
         self.settled: dict[int, Recorded] = {}
-        """What is known to have come of calls without an outcome, by their intents."""
+        """Outcomes that a person has reported for unknown effects, or answers to an `ask`, by intent."""
         self.open: dict[int, str] = {}
-        """Why other calls that were begun have nothing to take; nothing is said of those that wait for another."""
+        """Why a call without an outcome cannot be reused, by intent; `""` if it waits for a call inside it."""
         self.waits: list[tuple[Mapping[str, Any], tuple[Any] | None]] = []
-        """Wait decisions and their answers, if they have one."""
+        """The requests of wait decisions, each with its answer, if any, in a tuple."""
         self.answers = {**_answers(step), **{name: (None, answer) for name, answer in settled.answers.items()}}
-        """What was answered, by request, with the number of the record where there is one."""
+        """The answers by request, each with the number of its record, if it has one."""
         for effect in _walk(effects):
             if step is not None and (effect.open or effect.cancelled):
                 told = settled.outcomes.get(effect.seq) or self._fate(fate_id(run_id, step.index, effect))
@@ -54,7 +57,7 @@ class RecordedStep:
                     self.waits.append((request, None if answer is None else (answer[1],)))
 
     def _fate(self, request: str) -> Mapping[str, Any] | None:
-        """What a person told of a call that has no outcome yet."""
+        """Return the outcome that a person has reported for an unknown effect, if any."""
         _, answer = self.answers.get(request, (None, None))
         if not isinstance(answer, Mapping) or "retry" in answer:
             return None
@@ -81,7 +84,7 @@ def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
 
 
 def _answers(step: Step | None) -> dict[str, tuple[int | None, Any]]:
-    """What was answered in a step, by request, each with the number of its record."""
+    """Return the answers of a step by request, each with the number of its record."""
     found: dict[str, tuple[int | None, Any]] = {}
     for record in step.records if step is not None else ():
         if record.kind == "input":

@@ -1,4 +1,8 @@
-"""States out of recorded patches, sharing with the state before them whatever those leave alone."""
+"""States computed from recorded patches, which share unchanged parts with the state before.
+
+Reading a state from its JSON would copy all of it. Here each patch is replayed on a draft, so that parts which the
+patch does not touch stay the same objects.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,9 +18,9 @@ Op = Mapping[str, Any]
 
 
 def refolded(state: StateSchema, patches: Iterable[list[Op]]) -> StateSchema | None:
-    """The state that patches lead to; None where a draft cannot take them, such as dates, which are texts in JSON.
+    """Apply patches to a state; return None if a draft cannot take them (a date, say, is a string in a patch).
 
-    That the draft came out as recorded is told by its own patch, which must be the same.
+    To check the result, the patch that the draft has made must equal the recorded one.
     """
     token = set_frame(NOWHERE)
     try:

@@ -1,4 +1,15 @@
-"""Counterfactual replay: a fork takes what another run recorded, for as long as it asks for the same."""
+"""Reuse: a fork takes the recorded outcomes of its source while it makes the same requests.
+
+This answers "what would have happened if ...": only what follows from the edit costs calls. For each request of a step,
+`RecordedStep` looks up the same step of the source:
+
+    the source has the call with an outcome         take the outcome, and write it in the fork as reused
+    it has no outcome, in its unfinished step       make the call live; other calls of the step are reused all the same
+    neither                                         make the call live, and end reuse: all later requests are live too
+
+The fork writes a `live_from` event at the first live call and at the end of reuse (`Tell`). Child runs and candidates
+reuse the outcomes of the child at the same place in the source (`Reuse.child`).
+"""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -18,16 +29,19 @@ from ..state.digest import value_digest
 from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
 
 Tell = Callable[[int, str, str, bytes, str, bool], None]
-"""Writes what is live: step, phase, what was asked for, its arguments as JSON, why, and whether all after it is."""
+"""Writes that a request is live: step, phase, effect name, arguments as JSON, why, and whether this ends reuse."""
 _NOT_ASKED = "it was not asked for there"
 
 
 def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-    """Tells nobody."""
+    """Write nothing."""
 
 
 def link_to(source: Trace | None, run_id: str, step: int, home: Path | None) -> dict[str, Any]:
-    """State `step` of a run, as the header of a trace at `home` names it: with its file, where it is not near."""
+    """Return the link to state `step` of a run, for the header of a trace at `home`.
+
+    The link names the run's file only if it is not in the family's folder of `home`.
+    """
     link: dict[str, Any] = {"run": run_id, "step": step}
     if source is not None and source.path is not None:
         folder = branches_folder(source.path.resolve()).parent
@@ -37,9 +51,9 @@ def link_to(source: Trace | None, run_id: str, step: int, home: Path | None) -> 
 
 
 def linked(link: Mapping[str, Any], near: Trace) -> Trace:
-    """The trace that a header links to: looked for among the relatives of `near`, then where it was.
+    """Load the trace of a header's link: from the relatives of `near`, otherwise from the file in the link.
 
-    Raises TraceNotFoundError where it is neither here nor there.
+    Raises TraceNotFoundError if neither has it.
     """
     run = link["run"]
     try:
@@ -54,9 +68,9 @@ def linked(link: Mapping[str, Any], near: Trace) -> Trace:
 class Reuse:
     """The recorded outcomes and answers of `source` from step `at` on.
 
-    The first request that is not as recorded ends it: from there the run is live, and `tell` is told so. What the
-    source's last step had asked for without an end is made live too, but ends nothing, as what else is recorded there
-    went on beside it; a call that was waiting for an answer is entered again, and takes what is recorded inside it.
+    The first request without a record ends reuse: from there the run is live, and `tell` is called. A call of the
+    source's unfinished step that has no outcome runs live too, but does not end reuse, because the other calls of that
+    step ran beside it. A call that was waiting for an answer is entered again, and reuses the outcomes inside it.
     """
 
     def __init__(
@@ -68,7 +82,10 @@ class Reuse:
         settled: Settled | None = None,
         missing: str = "",
     ) -> None:
-        """Takes from `source`; None where its trace cannot be had, as `missing` says: then every request is new."""
+        """Reuse outcomes of `source`; if its trace is not available (None), `missing` says why, and nothing is reused.
+
+        `settled` holds the answers and decisions given for the source's unfinished step.
+        """
         self.run_id = run_id
         self.at = at
         self.source = source
@@ -79,13 +96,13 @@ class Reuse:
         self._recorded = RecordedStep("", None, Settled(), lambda value: value)
         self._lock = threading.RLock()
         self.live_from: dict[str, Any] | None = None
-        """What was live first: `step`, `phase`, `name`, `why`."""
+        """The first live request: `step`, `phase`, `name`, `why`."""
         self.live = False
-        """Whether it has ended."""
+        """Whether reuse has ended."""
 
     @classmethod
     def of(cls, trace: Trace, tell: Tell = _untold) -> "Reuse | None":
-        """What a run takes from another as its header says it, up to where its trace has come."""
+        """Return the reuse of a recorded fork, as far as its trace has come; None if its header asks for none."""
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
             return None
@@ -98,11 +115,11 @@ class Reuse:
         return reuse
 
     def link(self, home: Path | None) -> dict[str, Any]:
-        """What the header of a trace at `home` says of it."""
+        """Return the link to the source for the header of a trace at `home`."""
         return link_to(self.source, self.run_id, self.at, home)
 
     def take(self, step: int, request: Request, learn: Callable[[str, str], None]) -> tuple[Entry, Recorded] | None:
-        """The recorded call that is this request, and its outcome; None where the request is to be made."""
+        """Return the recorded call for a request, with its outcome; None if the call is to be made live."""
         with self._lock:
             if self.live:
                 return None
@@ -116,7 +133,7 @@ class Reuse:
             return found
 
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
-        """The recorded answer to a wait decision that asked the same."""
+        """Return the recorded answer to an equal wait decision, in a tuple; None if there is none."""
         with self._lock:
             if self.live:
                 return None
@@ -129,16 +146,16 @@ class Reuse:
             return found
 
     def answers(self, step: int) -> dict[str, Any]:
-        """What was answered in a step, by request, those of child runs included."""
+        """Return the source's answers in a step, by request, those of child runs included."""
         with self._lock, suppress(TraceError):
             self._enter(step)
             return {name: answer for name, (_, answer) in self._recorded.answers.items()}
         return {}
 
     def child(self, run_id: str, answers: dict[str, Any], tell: Tell) -> "Reuse":
-        """What a child run takes: the recorded outcomes of the child that explored the same place there.
+        """Return the reuse for a child run, from the source's child `run_id` at the same place.
 
-        `answers` are those that the run which explores was given.
+        `answers` are the answers that the source recorded on behalf of its child.
         """
         if self.source is None:
             return Reuse(None, run_id, 0, tell, missing=self._missing)
@@ -148,7 +165,7 @@ class Reuse:
             return Reuse(None, run_id, 0, tell, missing=f"this candidate was not explored there: {error}")
 
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
-        """From here on the run is live; said once."""
+        """End reuse at this request, and report it once."""
         with self._lock:
             if not self.live:
                 self._say(step, phase, name, args, why, True)
@@ -162,7 +179,7 @@ class Reuse:
     def _found(
         self, step: int, request: Request, learn: Callable[[str, str], None]
     ) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
-        """What is recorded of a request; why there is nothing to take, if so, and whether that ends it."""
+        """Return the recorded call and outcome of a request; why the call is live, if so; whether that ends reuse."""
         self._enter(step)
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)
@@ -175,7 +192,7 @@ class Reuse:
         return None, recorded.open[entry.effect.seq] or (NOT_ENDED if recorded.committed else ""), recorded.committed
 
     def _other_state(self, request: Request) -> str:
-        """Says which part of the state was another one, where the same was asked but for that."""
+        """Return which part of the state differs, if the request differs from a recorded one only by that part."""
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
         args = orjson.loads(request.asked.data)

@@ -1,4 +1,12 @@
-"""What a trace waits for: answers to what it asked, and the fates of calls that a crash left without an outcome."""
+"""The open requests of a trace's unfinished step: recorded requests, and one for each unknown effect.
+
+An unknown effect is a call that a crash left without an outcome. A person says what happened to it, with one of three
+answers, and the engine writes what follows from it:
+
+    {"ran": result}     the call happened: an `outcome` record with this result
+    {"failed": text}    the call failed: an `outcome` record with an error of type "Failed"
+    {"retry": true}     nothing happened, or it may happen twice: the call runs again
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
 NOTHING_SAID = ...
 UNKNOWN_EFFECT = "unknown_effect"
-"""The kind of a request that asks after a call's fate."""
+"""The kind of a request about an unknown effect."""
 FATE_SCHEMA: dict[str, Any] = {
     "oneOf": [
         {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
@@ -41,11 +49,11 @@ FATE_SCHEMA: dict[str, Any] = {
         },
     ]
 }
-"""What answers the question after a call's fate."""
+"""The JSON Schema of answers about an unknown effect."""
 
 
 class Answers:
-    """The open questions of a trace's unfinished step; `write(kind, members)` puts down what is learnt."""
+    """The requests and answers of a trace's unfinished step; `write(kind, members)` writes new records."""
 
     def __init__(
         self,
@@ -61,12 +69,15 @@ class Answers:
         self._redactor = redactor
         self._now = now
         self.requests: list[WaitRequest] = []
-        """What was asked in the step; the fates of its own calls aside, those of its children's included."""
+        """The requests of the step, including unknown effects of children but not of the run itself."""
         self.answers: dict[str, Any] = {}
-        """What was answered in the step, by request."""
+        """The answers of the step, by request."""
 
     def take(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
-        """Takes what is given as answers; gives the intents to run again, and the fates still to be told."""
+        """Take and write the given answers; return the intents to run again, and requests about unknown effects left.
+
+        Raises WaitAnsweredError for an answer to no open request, or one that does not fit, and then writes nothing.
+        """
         step = self.trace.unfinished
         effects = step.effects if step is not None else ()
         answers = self.answers = _answers_so_far(step)
@@ -101,11 +112,11 @@ class Answers:
         return cleaned
 
     def check(self, request: WaitRequest, answer: Any) -> None:
-        """Raises WaitAnsweredError for an answer that `take` would refuse."""
+        """Raise WaitAnsweredError for an answer that `take` would refuse."""
         self._checked(request, self._clean({request.id: answer})[request.id])
 
     def _checked(self, request: WaitRequest, answer: Any) -> Any:
-        """The answer as it is recorded; raises WaitAnsweredError for one that does not fit, or comes too late."""
+        """Return the answer to record; raises WaitAnsweredError if it does not fit or comes too late."""
         if request.kind == UNKNOWN_EFFECT:
             return self._checked_fate(request, answer)
         if request.deadline is not None and request.deadline <= self._now:
@@ -116,7 +127,10 @@ class Answers:
         return answer
 
     def _checked_fate(self, request: WaitRequest, answer: Any) -> Any:
-        """The fate with the result as the tool records it; refuses what tells none, or what it could not have given."""
+        """Return an answer about an unknown effect, with the result in the form that the tool would record.
+
+        Raises WaitAnsweredError for any other answer, and for a result that the tool could not have returned.
+        """
         keys = set(answer) if isinstance(answer, Mapping) else set()
         fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
         if not fits and not (keys == {"retry"} and answer["retry"] is True):
@@ -171,13 +185,13 @@ class Answers:
 
 
 def fate_id(run_id: str, step: int, effect: Effect) -> str:
-    """The id of the question what became of a call."""
+    """Return the id of the request about an unknown effect."""
     place = f"{run_id}|{step}|{UNKNOWN_EFFECT}|{effect.seq}|{effect.key}"
     return blake2b(place.encode(), digest_size=8).hexdigest()
 
 
 def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
-    """The answers in `value`, by request; raises WaitAnsweredError for what nobody asked or what does not fit."""
+    """Return the answers in `value` by request; raises WaitAnsweredError if they match no open request."""
     if value is NOTHING_SAID:
         return {}
     if not open_now:
@@ -226,5 +240,5 @@ def _asked(step: Step | None) -> list[WaitRequest]:
 
 
 def _is_own_fate(request: WaitRequest) -> bool:
-    """Whether it is after a call of the trace itself, and not of a child run: those are known from the calls."""
+    """Return whether a request is about a call of this run, not of a child; the calls themselves list these."""
     return request.kind == UNKNOWN_EFFECT and "run" not in request.details

@@ -1,4 +1,18 @@
-"""Runs a trace's hooks again with recorded outcomes, and tells where they do something else."""
+"""Verifies a trace: runs its hooks again with recorded outcomes, and reports each divergence.
+
+The loop is the same as in a live run (`fold`); only its supplier differs:
+
+    the loop wants   live                          here
+    Check            stop criteria                 None: the recorded steps say where the run ended
+    Decide           `decide`                      `decide`, with served effects; compared with the `decide` record
+    Choose           the strategy                  the recorded choice; only a candidate's `decide` runs again
+    Act, Wait        tools, `act`, a person        the recorded observation
+    Commit           write the patch               compared with the recorded patch
+
+`init_state` is called and compared too, except in forks and candidates' runs, whose first state comes from another run.
+A state with another schema version than the module's is not verified. After a divergence, verification continues from
+the recorded state, so that each step is judged by itself.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -27,16 +41,17 @@ from .recorded_host import ServedRun, UnrecordedEffectError
 
 
 def _untold(name: str, value: str) -> None:
-    """Learns no secret."""
+    """Ignore a secret."""
 
 
 async def verify(trace: Trace, module: AgentModule[Any], learn: Learn = _untold) -> list[Divergence]:
-    """Runs `init_state`, `decide` and `reduce` of every step again, served from the trace; `act` is left alone.
+    """Run `init_state`, `decide` and `reduce` of every step again with recorded outcomes; `act` is not run.
 
-    Gives each place where they do not do what was recorded, [] when all is as it was. After a divergence it goes on
-    from what was recorded. `learn` is told the secrets that the hooks are seen to use, each with its name.
+    Returns the places where the code differs from the trace, [] if there are none. After a divergence, verification
+    continues from the recorded state. `learn` receives the name and value of each secret that the hooks use and that
+    the trace shows as a mark.
 
-    Raises TraceCorruptError for a trace that was damaged.
+    Raises TraceCorruptError for a damaged trace.
     """
     trace.check()
     verification = _Verification(trace, module, learn)
@@ -51,7 +66,7 @@ async def verify(trace: Trace, module: AgentModule[Any], learn: Learn = _untold)
 
 
 class _StateLost(Exception):
-    """The module's state class no longer takes a recorded state: nothing after it can be run again."""
+    """The module's state class refuses a recorded state, so that nothing after it can run again."""
 
     def __init__(self, divergence: Divergence) -> None:
         super().__init__(str(divergence))
@@ -59,7 +74,7 @@ class _StateLost(Exception):
 
 
 class _Verification:
-    """One pass over one trace: the supplier of the loop that serves what was recorded."""
+    """One pass over one trace: the supplier of the loop that serves recorded values."""
 
     def __init__(self, trace: Trace, module: AgentModule[Any], learn: Learn) -> None:
         self.trace = trace
@@ -70,7 +85,7 @@ class _Verification:
         self.version = module.state_class.model_fields["schema_version"].default
 
     async def run(self) -> None:
-        """Goes through the trace once, noting in `found` where it differs."""
+        """Go through the trace once, and collect divergences in `found`."""
         if self.trace.first_state is None:
             return
         if self.parent is None or "call" in self.parent:
@@ -94,7 +109,7 @@ class _Verification:
                 await self._decide(unfinished, state)
 
     def _load(self, k: int) -> StateSchema | None:
-        """State k as the module's class; None where it was written under another schema version."""
+        """Return state k as an instance of the module's class; None if it has another schema version."""
         document = self.trace.shared_state(k)
         if document.get("schema_version", 1) != self.version:
             return None
@@ -119,7 +134,7 @@ class _Verification:
         await self._compare(0, "init", recorded, init)
 
     async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
-        """Runs one step again; gives the state after it, None where the recorded one has to be taken."""
+        """Run one step again; return the state after it, or None if the next step needs the recorded one."""
         machine = fold(self.module, Held(state))
         reply: Any = None
         chosen = iter(step.branches)
@@ -146,7 +161,7 @@ class _Verification:
     async def _decide(self, step: Step, state: StateSchema) -> Decision:
         self._enter(step, state)
         recorded = step.decided
-        if recorded is None:  # a child run begins with a candidate of its parent's
+        if recorded is None:  # the first decision of a candidate's run comes from its parent
             if step.decision is None:
                 raise TraceError(f"step {step.index} was committed, and the trace has no decision of it")
             return Decision.from_dict(next(r["decision"] for r in step.records if r.kind == "decide"))
@@ -168,7 +183,7 @@ class _Verification:
     async def _choose(
         self, step: Step, want: Choose, nest: int, chosen: Iterator[Any], decided: Iterator[Record]
     ) -> Decision | Adopted:
-        """What was chosen: nothing is explored, and no score is asked, again."""
+        """Return the recorded choice; no candidate is explored, and no score computed."""
         if isinstance(want.decision.candidates, int):
             recorded = next(decided)
             last = not any(r.kind == "decide" and "asked" in r and r.seq > recorded.seq for r in step.records)
@@ -178,7 +193,7 @@ class _Verification:
         return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
 
     async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
-        """Asks `decide` for each candidate again; `last` says that it is asked nothing more in this step."""
+        """Ask `decide` for each candidate again; `last` says that `decide` is not called later in this step."""
         for number, expected in enumerate(recorded):
 
             async def decide(number: int = number) -> Any:
@@ -210,7 +225,10 @@ class _Verification:
         *,
         last: bool = True,
     ) -> None:
-        """Runs one hook again and notes where its result, or what it asked for, is not as recorded."""
+        """Run one hook again, and note a divergence if its result or its requests differ from the recorded ones.
+
+        Recorded calls without a request are reported only if `last` is set: a later call of the hook may make them.
+        """
         token = set_frame(Frame(self.host, step, phase, None, prefix))
         try:
             actual = await work()
