@@ -1,6 +1,7 @@
-"""Runs inside runs: candidates of a branch, and the runs that a hook or tool starts.
+"""Child runs: the runs of a branch's candidates, and the runs that a hook or tool starts.
 
-Each is a run with a trace of its own, beside its parent's, and draws on its parent's budget. `exploration` grows the
-candidates that a strategy asks for, in `environments` of their own; `run_child` and `start_child` begin runs that calls
-wait for, or that go on beside the steps (`background`). `parent` says how a child is found again, after a crash too.
+Each child has its own trace beside its parent's, and spends from its parent's budget. `exploration` runs the candidates
+that a strategy asks for (`candidates`), each in its own environment (`environments`). `run_child` starts a child and
+waits for it; `start_child` starts a background child (`background`). Both use `child_run`. A child's id depends only on
+its place in the parent, so that a resumed parent finds its children again (`parent`).
 """

@@ -1,7 +1,7 @@
-"""Child runs that go on beside the steps of their run: begun by one call, looked at and waited for by others.
+"""Background children: started by one call, inspected and awaited by later ones, while the run takes steps.
 
-They are settled when the run ends: one that is to end by itself waits for them, within its budget, and asks what they
-wait for; one that failed or was cancelled cancels them. A run that is resumed takes up those that had not ended.
+A run that ends normally waits for its background children, within its budget, and forwards their requests. A run that
+fails or is cancelled cancels them. A resumed run resumes those that had not ended.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Beside:
-    """One child run that goes on beside the steps."""
+    """One background child."""
 
     def __init__(self, inner: InnerRun) -> None:
         self.inner = inner
@@ -48,11 +48,11 @@ class Beside:
         return Job(told, self.inner.run.context.copy())
 
     async def paused(self) -> None:
-        """Waits until it has ended, or waits itself."""
+        """Wait until the child has ended, or waits for an answer."""
         await self._job.wait()
 
     async def ended(self) -> RunResult:
-        """Waits for its end; asks what it waits for."""
+        """Wait for the end of the child, and forward its requests."""
         async with self._turn:
             while True:
                 await self._job.wait()
@@ -63,7 +63,7 @@ class Beside:
                 self._job = self._begin(self.inner.go_on(answers))
 
     def standing(self, read: Reads) -> ChildResult:
-        """How it stands now."""
+        """Return the present status of the child; its result, if it has ended."""
         if self._job.over:
             return ChildResult.of(self._job.result(), read)
         trace = self.trace
@@ -73,7 +73,7 @@ class Beside:
 
     @property
     def trace(self) -> Trace | None:
-        """Its trace; None before it has one."""
+        """The child's trace; None before it has one."""
         try:
             trace = self.inner.run.writer.trace().relative(self.inner.run_id)
         except TraceError:
@@ -82,13 +82,13 @@ class Beside:
 
     @property
     def used(self) -> RunUsage:
-        """What it has used, where it is not at work."""
+        """The usage of the child, from its result or its trace."""
         if self._job.result_or_none is not None:
             return self._job.result_or_none.usage
         return used_so_far(self.trace) if self.trace is not None else RunUsage()
 
     async def begun(self) -> None:
-        """Waits until it has a trace; raises what keeps it from having one."""
+        """Wait until the child has a trace; raise the error that keeps it from starting."""
         async with anyio.create_task_group() as group:
 
             async def first(wait: Callable[[], Awaitable[Any]]) -> None:
@@ -101,12 +101,12 @@ class Beside:
             self._job.result()
 
     async def stop(self) -> None:
-        """Cancels it, with its books closed."""
+        """Cancel the child, and wait until its end is written."""
         await self._job.stop()
 
 
 class Besides:
-    """All those of one run, by their ids."""
+    """The background children of one run, by id."""
 
     def __init__(self, run: "LiveRun") -> None:
         self._run = run
@@ -114,20 +114,21 @@ class Besides:
         self._left: dict[str, RunUsage] = {}
 
     def begin(self, inner: InnerRun) -> "Beside":
-        """Begins one, or takes it up."""
+        """Start or resume a child; return the one at work if there is one."""
         if inner.run_id not in self._of:
             self._of[inner.run_id] = Beside(inner)
         return self._of[inner.run_id]
 
     def standing(self, label: str, read: Reads) -> ChildResult:
-        """How one stands; raises EngineUsageError where the run has begun none of that label."""
+        """Return the status of a child; raises EngineUsageError if the run has started none with this label."""
         known = self._of.get(child_id(self._run.run_id, label))
         return known.standing(read) if known is not None else self._elsewhere(label)
 
     async def ended(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
-        """Waits for the end of one, for so many seconds at most; gives how it then stands.
+        """Wait for the end of a child, for at most `seconds`; return its status then.
 
-        What it waits for is asked where there is no limit: else it would be asked anew by each who waits a moment.
+        Its requests are forwarded only if there is no limit: otherwise each short wait would ask them anew. Raises
+        EngineUsageError if the run has started no child with this label.
         """
         known = self._of.get(child_id(self._run.run_id, label))
         if known is None:
@@ -147,7 +148,7 @@ class Besides:
         return known.standing(read)
 
     def _elsewhere(self, label: str) -> ChildResult:
-        """How one stands that this run does not have at work: it was left, or is that of a run which this one forks."""
+        """Return the status of a child that is not at work here: an abandoned one, or one of a fork's source."""
         near: Trace | None = self._run.writer.trace()
         while near is not None:
             try:
@@ -160,7 +161,7 @@ class Besides:
     # with the run
 
     async def settle(self) -> None:
-        """Waits for all of them: the run has come to its end by itself."""
+        """Wait for all background children; called when the run ends normally."""
         for each in list(self._of.values()):
             each.inner.awaited_by = None
         for child in self._run.children:
@@ -169,23 +170,26 @@ class Besides:
         await several([partial(_settled, each) for each in self._of.values()], max(1, len(self._of)))
 
     async def stop(self) -> None:
-        """Cancels those that are at work, and waits until they have closed their books."""
+        """Cancel the children at work, and wait until their ends are written."""
         for each in list(self._of.values()):
             await each.stop()
 
     def usage(self) -> dict[str, Any]:
-        """What each has used so far, for a commit to tell: it is part of what the run has."""
+        """Return the usage of each child so far, for the commit; the run's own usage includes it."""
         at_work = {child.run_id: child.account.to_dict() for child in self._run.children}
         found = {run_id: at_work.get(run_id) or _counted(each.used) for run_id, each in self._of.items()}
         return found | {run_id: _counted(used) for run_id, used in self._left.items()}
 
     def take_up(self, module: AgentModule[Any], trace: Trace) -> None:
-        """Takes up those that an earlier attempt has begun; where the module knows one no more, it is left and told."""
+        """Resume the children of earlier attempts.
+
+        If the module's `child_module` returns None for a child, the child is abandoned, and an event says so.
+        """
         for run_id in started_in(trace):
             try:
                 child = trace.relative(run_id)
             except TraceNotFoundError:
-                continue  # the call that begins it was cut off, and is made again
+                continue  # the starting call was cut off before the child had a trace, and is made again
             if not len(child.records):
                 continue
             link, task = child.header["parent"], Task.from_dict(child.header["task"])
@@ -202,14 +206,14 @@ class Besides:
 
 
 def taken_up(run: "LiveRun", module: AgentModule[Any]) -> Besides:
-    """Those that earlier attempts at a run have begun, at work again."""
+    """Return the background children of a resumed run, at work again."""
     found = Besides(run)
     found.take_up(module, run.writer.trace())
     return found
 
 
 def _forked(trace: Trace) -> Trace | None:
-    """The run that one was forked from."""
+    """Return the trace of a fork's source; None if the run is no fork, or the trace is missing."""
     link = trace.header["parent"] or {}
     if "run" not in link or "call" in link or "candidate" in link:
         return None
@@ -220,12 +224,12 @@ def _forked(trace: Trace) -> Trace | None:
 
 
 def _intent(trace: Trace, run_id: str) -> Record:
-    """The intent that began a child."""
+    """Return the intent that has started a child."""
     return next(record for record in begun_children(trace, STARTED) if record["child"] == run_id)
 
 
 def _counted(used: RunUsage) -> dict[str, Any]:
-    """Usage as an account counts it."""
+    """Return the usage in the form in which an account counts it, without steps and seconds."""
     return {name: value for name, value in used.to_dict().items() if name not in ("steps", "seconds")}
 
 

@@ -1,7 +1,7 @@
-"""Child runs: each carries out a candidate, from a state of another run, and has a trace of its own.
+"""The child runs of candidates: each carries out one candidate from a state of another run, in its own trace.
 
-The trace begins with that state by reference, and the child with the state itself: nothing is copied. What a child is
-called depends on its place in the tree alone, so that a run that is resumed finds the children it had.
+The child's trace starts with a reference to that state, and the child with the state object itself, so nothing is
+copied. A child's id depends only on its place in the tree, so a resumed run finds the children that it had.
 """
 
 from collections.abc import Callable
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Explores(Protocol):
-    """Decides the branches of one run."""
+    """The explorer of one run, as far as its parent knows it."""
 
     def stop(self, why: EndedFromAbove) -> None:
-        """Ends the run, and the child runs that it explores."""
+        """End the run, and the child runs that it explores."""
 
 
 ExplorerOf = Callable[["Engine", Runner, Environment | None], Explores]
@@ -41,7 +41,7 @@ _BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReas
 
 
 class ChildRuns:
-    """Brings the child runs of one run to their ends."""
+    """The candidates' runs of one run: starts or resumes each, and returns its end."""
 
     def __init__(self, engine: "Engine", runner: Runner, earlier: Earlier, explorer: ExplorerOf) -> None:
         self._engine = engine
@@ -55,7 +55,7 @@ class ChildRuns:
         self._live: dict[str, Explores] = {}
 
     async def bring(self, birth: Birth) -> ChildEnd:
-        """Runs a child as far as it shall go; one that is there goes on from where it is."""
+        """Run a child up to its limit and return its end; one with a trace is resumed, or not run again if it ended."""
         waits = self._run.waits
         waits.busy += 1
         try:
@@ -73,7 +73,7 @@ class ChildRuns:
             self._live.pop(birth.run_id, None)
 
     def stop(self, why: EndedFromAbove) -> None:
-        """Ends those that are at work, and theirs."""
+        """End the children at work, and their children."""
         for child in self._live.values():
             child.stop(why)
 
@@ -84,16 +84,16 @@ class ChildRuns:
         return None if path is None else branches_folder(path) / f"{run_id}{SUFFIX}"
 
     def _begun(self, birth: Birth) -> Trace | None:
-        """The child's trace, if an earlier attempt has begun one; what holds no whole record was not begun.
+        """Return the child's trace, if an earlier attempt has started one with at least one whole record.
 
-        Where the run's own trace has lost its end, there may be children that it knows nothing of: one that began as
-        this one is to begin is this one, another is set aside.
+        A crash may have lost the end of the run's own trace, so that a child's file exists without a record of its
+        start. Such a file belongs to this child if it starts in the same way; otherwise it is renamed.
         """
         known, path = birth.run_id in self._earlier.opened, self._path(birth.run_id)
         if not known if path is None else not path.exists():
             return None
         if self._trace is None:
-            self._trace = self._run.writer.trace()  # kept: what its relatives begin with is folded once
+            self._trace = self._run.writer.trace()  # kept, so that the first state of its relatives is computed once
         try:
             found = self._trace.relative(birth.run_id)
         except TraceNotFoundError:
@@ -111,9 +111,10 @@ class ChildRuns:
         return found
 
     def _ended(self, trace: Trace, birth: Birth) -> ChildEnd | None:
-        """Where a child of an earlier attempt has come to, if it is done.
+        """Return the end of an earlier attempt's child, or None if the child is to be resumed.
 
-        One that failed is done too, unless that failed the run: then, as with any run that failed, it is tried again.
+        A child stopped by a budget is resumed, as the budget may be larger now. A failed child has ended, unless the
+        run has failed with it: like any failed run, it is then tried again.
         """
         status = trace.status
         again = status == RunStatus.failed and (self._earlier.failed or trace.first_state is None)
@@ -175,7 +176,7 @@ class ChildRuns:
         return Runner(self._engine.module, self._task, child, self._engine.stop, None)
 
     async def _drive(self, runner: Runner, birth: Birth) -> ChildEnd:
-        """Runs the child to its end, which is written; a cancellation is raised on."""
+        """Run the child until its end is written; raise a cancellation, or a failed write, again."""
         child, stand = runner.run, birth.stand
         if runner.held.state is None:
             child.write("snapshot", 0, {"base": {"run": stand.run_id, "step": stand.step}})
@@ -196,7 +197,7 @@ class ChildRuns:
 
 
 def _end_of(runner: Runner, reason: StopReason, result: RunResult) -> ChildEnd:
-    """Where a child at work has come to."""
+    """Return the end of a child that has just run."""
     run, error, cut = runner.run, None, None
     if result.status is RunStatus.failed:
         error = str(result.error or reason)
@@ -208,7 +209,7 @@ def _end_of(runner: Runner, reason: StopReason, result: RunResult) -> ChildEnd:
 
 
 def end_in(trace: Trace, engine: "Engine", before: Stand) -> ChildEnd:
-    """Where a child's trace ends; `before` is what the child began with."""
+    """Return the end of a child from its trace; the child started from `before`."""
     step = trace.unfinished
     decision = step.decision if step is not None else None
     several = decision.get("candidates") if decision is not None and decision["mode"] == "branch" else None

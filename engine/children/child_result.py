@@ -1,4 +1,4 @@
-"""What a run is given back of a child run, as the outcome of its call carries it."""
+"""The result of a child run, in the form that the outcome of its call carries."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from ..result import RunResult
 
 Reads = Callable[[Any], Any] | None
-"""What makes a JSON value of a child's last state."""
+"""A function that makes a JSON value of a child's last state."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """How a child run ended, or stands: the same when it is replayed.
+    """The result or status of a child run; a replay returns the same.
 
-    `status` is None while it is at work. `value` is what the `value` of `run_child` made of its last state. `hash` is
-    that of the last record of its trace, None while it can go on; `waiting` are the questions that it waits with. Its
-    trace is `trace.relative(run_id)` of the run that it belongs to.
+    `status` is None while the child is at work. `value` is the value that the `value` function of `run_child` made of
+    its last state. `hash` is the hash of its last record, None before its end. `waiting` holds the prompts of its open
+    requests. The child's trace is `trace.relative(run_id)` of its parent's trace.
     """
 
     run_id: str
@@ -41,17 +41,17 @@ class ChildResult:
 
     @property
     def ended(self) -> bool:
-        """Whether it goes on no more."""
+        """Whether the child has ended."""
         return self.hash is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         own = {name: getattr(self, name) for name in self.__slots__}
         return {**own, "usage": self.usage.to_dict(), "waiting": list(self.waiting)}
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "ChildResult":
-        """The result of a JSON form."""
+        """Read a result from its JSON form."""
         reason = doc["stop_reason"]
         read = {
             "status": None if doc["status"] is None else RunStatus(doc["status"]),
@@ -63,7 +63,7 @@ class ChildResult:
 
     @classmethod
     def of_trace(cls, trace: "Trace", used: RunUsage) -> "ChildResult":
-        """What a run's trace says, which has used so much."""
+        """Make the result from a child's trace and its usage."""
         end, ended = trace.end, trace.ending.record is not None and trace.status != RunStatus.waiting
         error = RunError.from_dict(end["error"]) if end.get("error") else None
         return cls(
@@ -80,7 +80,7 @@ class ChildResult:
 
     @classmethod
     def of(cls, result: "RunResult", read: Reads = None) -> "ChildResult":
-        """What a run's own result says, and what `read` makes of its state."""
+        """Make the result from a run's own result; `read` makes `value` of its last state, once it has ended."""
         over = result.status is not RunStatus.waiting
         value = None
         if read is not None and over and result.state is not None:

@@ -1,7 +1,8 @@
-"""One child run that a call of another run has begun: a run of its own, in the family and on the account of that one.
+"""A child run that a call of its parent has started; it has its own trace and spends from the parent's budget.
 
-What it is called depends on its call alone, so that a run that is resumed finds the children it had. A child that had
-ended is not run again, one that was at work goes on from its own trace, and what it waits for its parent waits for.
+The child's id depends only on the call (`Place`), so a resumed parent finds its children again. A child that had ended
+is not run again, and an unfinished child resumes from its own trace. While the child waits for an answer, its parent
+waits too, and shows the child's requests as its own (`on_behalf`).
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ _BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReas
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run has begun a child: the call that did."""
+    """The call that starts a child: its step, phase, match and idempotency key."""
 
     step: int
     phase: str
@@ -53,17 +54,23 @@ class Place:
 
     @classmethod
     def of(cls, call: Call) -> "Place":
-        """The place of a call."""
+        """Return the place of a call."""
         return cls(call.frame.step, call.frame.phase, *call.match, call.key)
 
     def label(self, name: str, step: int | None = None) -> str:
-        """What a child is called beside its run's id, the same in any run: `2.name-`, and a digest of the place."""
+        """Return the child's label, such as `2.helper-1f3a9c2b04`: step, name, and a digest of the place.
+
+        The label does not depend on the parent's id, so that it is the same in a fork. `step` replaces the place's own.
+        """
         place = f"{self.phase}|{self.digest}|{self.n}".encode()
         return f"{self.step if step is None else step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
 
 
 class InnerRun:
-    """Brings one child run of `run` to its end; `awaited_by` are the calls of that one which wait for it."""
+    """One child run of `run`; `awaited_by` holds the calls of `run` that wait for the child.
+
+    Raises EngineUsageError outside of the event loop of `run`.
+    """
 
     def __init__(
         self,
@@ -90,11 +97,11 @@ class InnerRun:
         self.run_id = child_id(run.run_id, self.label)
         self.awaited_by: list[Call] | None = []
         self.begun = anyio.Event()
-        """Set once it has a trace."""
+        """Set once the child has a trace."""
         self._state_hash = run.state_hash
 
     async def bring(self, call: Call) -> RunResult:
-        """Runs the child to its end, for a call that waits for it. Raises ChildRunError where that cannot be."""
+        """Run the child to its end for a waiting call. Raises ChildRunError if it cannot be started or resumed."""
         self.awaited_by = [call]
         with told_as_its_own(self.run_id):
             result = await self.advance()
@@ -103,7 +110,7 @@ class InnerRun:
             return result
 
     async def advance(self) -> RunResult:
-        """Runs the child until it ends, or waits; one that is there goes on from where it is."""
+        """Run the child until it ends or waits; a child with a trace is resumed, or not run again if it has ended."""
         with self._busy():
             trace = self._begun()
             if trace is None:
@@ -112,7 +119,7 @@ class InnerRun:
             return self._ended(trace) or await self._go_on({})
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
-        """Runs a child that waited with the answers that there are, until it ends or waits again."""
+        """Resume a waiting child with `answers`, until it ends or waits again."""
         with self._busy():
             return await self._go_on(answers)
 
@@ -127,7 +134,7 @@ class InnerRun:
             waits.changed()
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
-        """The answers to what the child waits for, asked on its behalf; what it cannot take is asked again."""
+        """Return answers to the child's requests, asked on its behalf; ask again if the child refuses an answer."""
         refused: dict[str, Any] = {}
         for again in count():
             ids = {each.id if not again else _again(each.id, again): each.id for each in requests}
@@ -142,7 +149,7 @@ class InnerRun:
         raise AssertionError("it is asked for ever")
 
     def _problem(self, answers: dict[str, Any]) -> str | None:
-        """Why the child cannot take these answers: its tools may be others than those of the run that was told."""
+        """Return why the child refuses these answers, or None; only the child's own tools can check a result."""
         trace = self.run.writer.trace().relative(self.run_id)
         redactor, module, now = self.run.redactor, self.engine.module, self.engine.clock.time()
         try:
@@ -155,15 +162,15 @@ class InnerRun:
 
     @property
     def path(self) -> Path | None:
-        """Where its trace is."""
+        """The file of the child's trace; None if the parent's trace is in memory."""
         path = self.run.writer.path
         return None if path is None else branches_folder(path) / f"{self.run_id}{SUFFIX}"
 
     def _begun(self) -> Trace | None:
-        """Its trace, if an earlier attempt has begun one.
+        """Return the child's trace, if an earlier attempt has started one with at least one whole record.
 
-        Where the run's own trace has lost its end, there may be one that it knows nothing of: that is this child's if
-        it began with the same task as this one is to begin with, and else is set aside.
+        A crash may have lost the end of the parent's trace, so that a child's file exists without a record of its
+        start. Such a file belongs to this child if it has the same call and task; otherwise it is renamed.
         """
         path = self.path
         if path is not None and not path.exists():
@@ -188,7 +195,7 @@ class InnerRun:
         return link.get("call") == self.place.key and trace.header["task"] == self.task.to_dict()
 
     def _ended(self, trace: Trace) -> RunResult | None:
-        """Its result, if an earlier attempt has brought it to its end; a budget that ended it may be another now."""
+        """Return the child's result if it has ended; None if a budget has stopped it, which may be larger now."""
         if trace.status not in _OVER:
             return None
         if trace.status == RunStatus.stopped and trace.stop_reason in _BUDGETS:
@@ -215,12 +222,12 @@ class InnerRun:
 
     @property
     def fork_path(self) -> str:
-        """What its randomness depends on, beside the seed."""
+        """The child's fork path, on which its randomness depends beside the seed."""
         place = self.place
         return f"{self.run.path}/{self.run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
 
     def _model(self, run_id: str, step: int) -> str:
-        """The child that another run began by the same call."""
+        """Return the id of the child that the same call has started in a fork's source."""
         return child_id(run_id, self.place.label(self.name, step))
 
     async def _go_on(self, answers: dict[str, Any]) -> RunResult:
@@ -274,7 +281,10 @@ class InnerRun:
 
 @contextmanager
 def told_as_its_own(run_id: str) -> "Iterator[None]":
-    """Raises what keeps the engine from running a child as an error of the run, which no tool keeps back."""
+    """Turn an error that keeps a child from running into ChildRunError, which fails the run.
+
+    As an ordinary error it would become the result of the tool that has started the child.
+    """
     try:
         yield
     except DivergenceError as error:
@@ -291,7 +301,7 @@ def _again(request: str, number: int) -> str:
 def _engine_for(
     own: "Engine", module: AgentModule[Any], budget: RuntimeBudget, stop: Sequence[StopCriteria], seed: int
 ) -> "Engine":
-    """An engine for a child, which is as that of its parent but for what it runs."""
+    """Return an engine for a child: its parent's settings with the child's module, budget and stop criteria."""
     made: Engine = AgentModule.make_engine(
         module,
         budget=budget,

@@ -1,4 +1,4 @@
-"""The environments of an exploration: each child works in a fork of its own, and the chosen one's files are adopted."""
+"""The environments of an exploration: one fork for each candidate; the chosen one's files replace the parent's."""
 
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -9,7 +9,10 @@ from ..errors import EngineUsageError
 
 
 class Worlds:
-    """Environments by place, the run's own at ""; forks are closed when the exploration is over."""
+    """The environments by place, with the run's own at `""`; forks are closed when the exploration is over.
+
+    With `shared`, all children use the run's own.
+    """
 
     def __init__(self, own: Environment | None, *, shared: bool) -> None:
         self._at: dict[str, Environment | None] = {"": own}
@@ -17,7 +20,7 @@ class Worlds:
         self._forks = AsyncExitStack()
 
     def check(self) -> None:
-        """Raises EngineUsageError where children would write over each other's files."""
+        """Raise EngineUsageError if children would overwrite each other's files."""
         own = self._at[""]
         if own is not None and not self._shared and "fork" not in own.capabilities:
             raise EngineUsageError(
@@ -26,7 +29,7 @@ class Worlds:
             )
 
     async def fork(self, place: str, child: str) -> Environment | None:
-        """The environment for a child that starts at a place, and has its own place."""
+        """Return the environment for the child at place `child`, forked from the one at `place`."""
         environment = self._at[place]
         if environment is not None and not self._shared:
             environment = await environment.fork()
@@ -35,7 +38,7 @@ class Worlds:
         return environment
 
     async def adopt(self, place: str) -> None:
-        """Takes over the files of a place into the run's own environment."""
+        """Replace the files of the run's own environment by those at `place`."""
         own, environment = self._at[""], self._at[place]
         if own is not None and environment is not None and environment is not own:
             await own.adopt(environment)

@@ -1,7 +1,17 @@
-"""How a branch is decided in a live run: candidates are weighed, or run as child runs, and the choice is written down.
+"""The exploration of one branch in a live run: the tree of nodes with which a strategy works.
 
-The strategy chooses; this is the tree that it works with. A budget that ends while it explores is handled here: the
-children are ended, and the best of those that had finished is taken.
+A node is a state that the exploration has reached. Its place is the path of candidate numbers that leads there:
+
+    ""      the state of the run itself, with the candidates of its branch decision
+    "1"     the end of the child run that carries out candidate 1
+    "1.0"   the end of a child of "1", if "1" has stopped at a branch decision itself
+
+The strategy calls `weigh` (score candidates without running them), `grow` (run candidates as child runs) and `rate`
+(score nodes). It returns the number of a candidate, which the run then carries out itself, or a node, whose state and
+files the run adopts. The choice is written as a `branch` record.
+
+If a budget ends during the exploration, the children are ended and the strategy is abandoned (`_cut_off`). The best
+child that had finished is adopted; the run then ends at its next check.
 """
 
 from collections.abc import Iterable
@@ -39,9 +49,9 @@ if TYPE_CHECKING:
     from .explorer import Explorer
 
 _GOES_ON = frozenset((StopReason.max_steps, StopReason.budget_steps))
-"""The ends of a child whose state can still go on: it had done its number of steps."""
+"""The stop reasons of a child that could have continued: it had taken its number of steps."""
 _LAST_SECONDS = 1.0
-"""How long the children that had finished may still be rated once the budget is used up."""
+"""How many seconds the rating of finished children may take once the budget is used up."""
 
 
 class _Cut(Exception):
@@ -49,7 +59,7 @@ class _Cut(Exception):
 
 
 class Exploration:
-    """One branch being decided: the `Branch` that a strategy works with."""
+    """One branch under exploration: the `Branch` that a strategy receives."""
 
     def __init__(
         self,
@@ -82,7 +92,7 @@ class Exploration:
         self._chosen = False
 
     async def decide(self, strategy: BranchStrategy) -> int | Adopted:
-        """Lets the strategy choose, writes its choice and gives it."""
+        """Call the strategy, write its choice, and return the candidate's number or the state to adopt."""
         run = self._run
         chosen: Any = None
         cancel_work, run.cancel_work = run.cancel_work, lambda: run.waits.in_loop(self._cut_off)
@@ -94,9 +104,9 @@ class Exploration:
                 if not isawaitable(choosing):
                     raise DecisionError(f"{type(strategy).__name__}.choose must be a coroutine: async def choose(…)")
                 chosen = await choosing
-                if run.stopping is not None:  # a score may have kept to itself that the budget has ended
+                if run.stopping is not None:  # a score may have swallowed the error of a used up budget
                     self._cut_off()
-        except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised on
+        except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised again
             error = the_one_of([raised])
             if isinstance(error, BudgetExceeded) and not isinstance(error, EndedFromAbove):
                 run.stopping = error
@@ -145,11 +155,11 @@ class Exploration:
                 await self._grow(list(fresh.values()), Limit(steps, to_next_branch))
         finally:
             for place in fresh:
-                self._growing[place].set()  # also where none was begun: nobody shall wait for it
+                self._growing[place].set()  # also if no child was started: other callers must not wait for it
         places = [_below(node, number) for node, number in wanted]
         for place in places:
             if place not in self._nodes:
-                await self._growing[place].wait()  # somebody else grows it
+                await self._growing[place].wait()  # another task grows this node
             if place not in self._nodes:
                 raise DecisionError(f"candidate {place} was left before it had come to its end")
         return [self._nodes[place] for place in places]
@@ -199,7 +209,7 @@ class Exploration:
             raise _Cut
 
     def _birth(self, node: Node, number: int, limit: Limit) -> Birth:
-        """What a child of a node is to be."""
+        """Return the description of a node's child before it starts."""
         stand = self._stands[node.place]
         nest = self._nest if node is self.root else ""
         run_id = child_id(stand.run_id, f"{stand.step}{nest}.{number}")
@@ -210,7 +220,7 @@ class Exploration:
         return Birth(run_id, stand, node.candidates[number], number, path, limit, None, model)
 
     def _follow(self, place: str, birth: Birth) -> None:
-        """Goes on live, with all that comes after, where a child that took another's outcomes did."""
+        """End this run's reuse if the child has gone live: all that follows depends on the child."""
         run, stand = self._run, self._stands.get(place)
         went = stand.reuse.live_from if stand is not None and stand.reuse is not None else None
         if run.reuse is not None and went is not None:
@@ -218,7 +228,7 @@ class Exploration:
             run.reuse.end(run.step, "branch", birth.run_id, dumps(args), went["why"])
 
     async def _bring(self, node: Node, birth: Birth) -> None:
-        """Runs one child and puts its end into the tree."""
+        """Run one child and add its end to the tree."""
         try:
             async with self._room:
                 if self._cut is not None:
@@ -250,7 +260,11 @@ class Exploration:
     # a budget that ends
 
     def _cut_off(self) -> None:
-        """Ends the exploration for a budget: the children are ended, and the strategy is left."""
+        """End the exploration for a budget: end the children, and cancel the strategy.
+
+        Called in place of `LiveRun.cancel_work` while the strategy chooses, so that the run itself can still adopt a
+        finished child.
+        """
         run = self._run
         if self._scope is None or isinstance(run.stopping, EndedFromAbove):
             return
@@ -260,7 +274,10 @@ class Exploration:
         self._scope.cancel()
 
     async def _best_finished(self, strategy: BranchStrategy) -> Node:
-        """The best of the children that had finished when the budget ended the exploration, the first of equals."""
+        """Return the best child that had finished when the budget ended the exploration, the first among equals.
+
+        Raises BudgetExceeded if none had finished.
+        """
         assert self._cut is not None
         finished = [node for node in in_order(self._nodes.values()) if node is not self.root and node.lost is None]
         score = getattr(strategy, "score", None)
@@ -278,7 +295,7 @@ class Exploration:
     # the choice
 
     async def _carried_out(self, strategy: BranchStrategy, chosen: Any) -> int | Adopted:
-        """Writes the choice, and carries it out."""
+        """Check and write the choice; return the candidate's number, or adopt the chosen node and return its state."""
         choice = checked_choice(strategy, chosen, self._nodes)
         members = verdict(strategy, choice, self._nodes.values(), self._weights, self._cut)
         if waited := self._run.waits.waited():
@@ -296,10 +313,10 @@ class Exploration:
 
 
 def _below(node: Node, number: int) -> str:
-    """The place of what a node's candidate leads to."""
+    """Return the place of the child that carries out a node's candidate."""
     return f"{node.place}.{number}" if node.place else str(number)
 
 
 def adopted(state: StateSchema, reason: str | None) -> Adopted:
-    """The state to adopt: one that ended its run ends the run that adopts it, for the same reason."""
+    """Return the state to adopt; if it has ended its child, it ends the adopting run for the same `reason`."""
     return Adopted(state if reason is None else with_reason(state, StopReason(reason)))

@@ -1,4 +1,4 @@
-"""What decides the branches of one live run, by its engine's strategy."""
+"""Resolves the branches of one live run with its engine's strategy."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Explorer:
-    """Decides the branches of one live run."""
+    """The resolver of one live run's branches; it registers itself with the runner."""
 
     def __init__(self, engine: "Engine", runner: Runner, environment: Environment | None) -> None:
         self.engine = engine
@@ -29,10 +29,10 @@ class Explorer:
         runner.take_up = taken_up
 
     async def choose(self, state: StateSchema, decision: Decision, nest: int, again: bool) -> int | Adopted:
-        """Decides one branch: gives the number of the candidate to go on with, or the state to adopt.
+        """Resolve one branch: return the chosen candidate's number, or the state to adopt.
 
-        `nest` counts the branches of this step that were decided before; `again` says that the step was begun by an
-        earlier attempt, whose children may be there.
+        `nest` counts the branches that this step has resolved before. `again` says that an earlier attempt has started
+        the step, so that children may exist already.
         """
         async with Worlds(self.environment, shared=self.engine.shared_env) as worlds:
             self.exploration = Exploration(self, state, decision, nest, again, worlds)
@@ -42,12 +42,12 @@ class Explorer:
                 self.exploration = None
 
     def stop(self, why: EndedFromAbove) -> None:
-        """Ends the run, and the child runs that it explores, for the budget of the run that explores it."""
+        """End the run and the child runs that it explores, for the budget of its parent."""
         if self.exploration is not None:
             self.exploration.children.stop(why)
         self.runner.run.stop(why)
 
     async def adopt_recorded(self, chosen: Mapping[str, Any]) -> Adopted:
-        """What an earlier attempt chose, before it could commit it."""
+        """Return the state that an earlier attempt has chosen but not committed."""
         trace = self.runner.run.writer.trace().relative(chosen["run"])
         return adopted(self.engine.module.state_class.from_dict(trace.state(-1)), chosen["stop_reason"])

@@ -1,4 +1,4 @@
-"""Asks what a child run waits for on its behalf: its questions are those of the run that it belongs to."""
+"""Forwards a child's open requests to its parent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 async def answers_for(
     run: "LiveRun", requests: Sequence[WaitRequest], shown: Mapping[str, Any], calls: "Sequence[Call]" = ()
 ) -> dict[str, Any]:
-    """The answers to what a child of `run` waits for, by request; those whose time has passed have none.
+    """Return the answers to the requests of a child of `run`, by request; without those whose time has passed.
 
-    `shown` is what the questions show beside their own details, above all whose they are. `calls` are those of the run
-    that wait for the child, where not all of it does.
+    `shown` is added to the details of each request, above all the child's id. `calls` are the calls of `run` that wait
+    for the child; empty if the whole run waits.
     """
     given = dict[str, Any]()
 
     async def ask(request: WaitRequest) -> None:
         asked = replace(request, details={**request.details, **shown})
-        value = await run.waits.answer(asked, handled=False, calls=calls)  # the child has asked whom it could
+        value = await run.waits.answer(asked, handled=False, calls=calls)  # the child has tried its handlers already
         if request.deadline is None or request.deadline > run.clock.time():
             given[request.id] = value
 

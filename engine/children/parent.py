@@ -1,4 +1,4 @@
-"""Where child runs begin and where they have come to: the facts that pass between an exploration and its children."""
+"""The starts and ends of candidates' runs: the data that an exploration and its children exchange."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -21,26 +21,26 @@ _LONGEST_ID = 160
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A state that a run has come to, as child runs begin with it."""
+    """A state that a run has reached, from which child runs can start."""
 
     run_id: str
     step: int
-    """How many steps of that run led to it."""
+    """How many steps of the run led to the state."""
     state: StateSchema
     hash: str | None
-    """The hash of the record that it came with."""
+    """The hash of the record that determines the state."""
     path: str
-    """The run's fork path, which randomness depends on."""
+    """The run's fork path, on which randomness depends."""
     weight: int
-    """How many bytes of traces lead to it."""
+    """How many bytes of traces a reader of the state has to read."""
     redactor: Redactor | None
     reuse: Reuse | None
-    """What the run took from another on its way there."""
+    """The outcomes that the run reuses from another run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """A child run that is to be: what it begins with, the candidate it carries out, and how far it goes."""
+    """The description of a child run before it starts: its first state, candidate and limit."""
 
     run_id: str
     stand: Stand
@@ -50,17 +50,17 @@ class Birth:
     limit: Limit
     environment: Environment | None
     model: str | None
-    """The child of another run whose outcomes it takes while it asks for the same."""
+    """The id of the child, in a fork's source, whose outcomes this child reuses."""
 
     @property
     def link(self) -> dict[str, Any]:
-        """Where it comes from, as its header says it."""
+        """The link to the parent, for the child's header."""
         stand = self.stand
         link = {"run": stand.run_id, "step": stand.step, "candidate": self.number, "hash": stand.hash}
         return {**link, "path": self.path}
 
     def is_of(self, trace: Trace, origin: Trace) -> bool:
-        """Whether a trace is of this child: it has this candidate, and begins with what `origin`, that run, has."""
+        """Return whether `trace` belongs to this child: same candidate, and it starts from a record of `origin`."""
         link = trace.header.get("parent") or {}
         first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
         wanted = orjson.loads(dump(self.candidate.with_ids(0).to_dict()))
@@ -70,28 +70,28 @@ class Birth:
 
 @dataclass(frozen=True, slots=True)
 class ChildEnd:
-    """Where a child run has come to."""
+    """The end of a child run."""
 
     stand: Stand
     candidates: tuple[Decision, ...]
-    """What the branch offers that it stopped at."""
+    """The candidates of the branch decision at which the child stopped."""
     reason: StopReason
     error: str | None = None
     cut: StopReason | None = None
-    """Why the family's budget ended it, if it did."""
+    """The budget, shared with the parent, that ended the child, if one did."""
     waiting: tuple[WaitRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What earlier attempts at a step have left: the children they opened, and whether the run had failed."""
+    """Facts about earlier attempts at a step: the children they started, and whether the run had failed."""
 
     opened: frozenset[str] = frozenset()
     failed: bool = False
 
     @classmethod
     def of(cls, trace: Trace) -> "Earlier":
-        """What a trace has of the step under way."""
+        """Read the unfinished step of a trace."""
         step = trace.unfinished
         records = step.records if step is not None else ()
         opened = [r["opened"]["children"] for r in records if r.kind == "branch" and "opened" in r]
@@ -100,7 +100,10 @@ class Earlier:
 
 
 def child_id(parent: str, place: str) -> str:
-    """The id of the child of a run at a place, such as `run~3.0`; one that grows too long is cut to a digest."""
+    """Return the id of a run's child at a place, such as `run~3.0`; a digest replaces the end of a long id.
+
+    An id names the trace's file, and most file systems allow names of at most 255 bytes.
+    """
     name = f"{parent}~{place}"
     if len(name) <= _LONGEST_ID:
         return name

@@ -1,4 +1,4 @@
-"""`run_child`: a run inside a run, as one effect of it."""
+"""`run_child`: runs a child as one effect of its parent."""
 
 import re
 from collections.abc import Sequence
@@ -37,27 +37,26 @@ async def run_child(
     stop: Sequence[StopCriteria] = (),
     value: Reads = None,
 ) -> ChildResult:
-    """Runs a module's task as a child of this run, to its end; called in `init_state`, `decide`, `act` or a tool.
+    """Run a module's task as a child of this run, to its end. Call it in `init_state`, `decide`, `act` or a tool.
 
-    It is an effect of the run: when that is replayed, verified or resumed, a child that had ended is not run again, and
-    one that was cut off goes on from its own trace, which stands in the family's folder. The child has the run's seed
-    (and a fork path of its own), clock, handler for waits, secrets and environment; it spends from the run's budget, by
-    its deadline, and is cancelled with it. What it waits for, the run waits for.
+    The child is an effect of the run: when the run is replayed, verified or resumed, a child that had ended is not run
+    again, and an unfinished child resumes from its own trace, which is in the family's folder. The child has the run's
+    seed (with its own fork path), clock, `on_wait`, secrets and environment. It spends from the run's budget, ends by
+    the run's deadline, and is cancelled with the run. While the child waits for an answer, the run waits too. A child
+    that fails, or is stopped by a budget, returns a result that says so. Outside of any run, the module just runs.
 
     Args:
-        module: what runs.
-        task: what for; its own budget holds as well, and its success criteria are evaluated.
-        name: what the child is called, in its id and in questions; by default as the module's class.
-        budget: the most of the run's budget that it may have; its steps are its own, 20 if nothing is said.
+        module: the child's module.
+        task: the child's task; its own budget applies too, and its success criteria are evaluated.
+        name: a name for the child's id and requests, by default the module's class.
+        budget: the largest part of the run's budget for the child. Its steps are its own, 20 by default.
         stop: further stop criteria.
         value: makes a JSON value of the child's last state, for `ChildResult.value`.
 
-    A child that fails, or is stopped by a budget, gives a result that says so. With no run in context it just runs.
-
     Raises:
-        EngineUsageError: `module` is none.
-        ChildRunError: the child's trace cannot be written or gone on with; the run fails, and can be resumed.
-        EffectError: `value` failed, or gave what is no JSON.
+        EngineUsageError: `module` is not an AgentModule instance.
+        ChildRunError: the child's trace cannot be written or resumed; the run fails, and can be resumed.
+        EffectError: `value` failed, or returned a value without a JSON form.
     """
     task, limits = checked(module, task, budget)
     frame = frame_or_none()
@@ -81,7 +80,7 @@ async def run_child(
 
 
 async def made(call: Call, work: Any) -> Any:
-    """What a call gives that is made now."""
+    """Run a new call with `work`, and return its result as JSON values."""
     if call.order is not None:
         await call.order.all()
     if not started(call, (), {}):
@@ -90,7 +89,7 @@ async def made(call: Call, work: Any) -> Any:
 
 
 async def given(call: Call) -> Any:
-    """What a call gave that is recorded."""
+    """Return the recorded result of a call as JSON values."""
     await call.frame.host.turn(call)
     return orjson.loads(replayed(call)[1])
 
@@ -98,7 +97,7 @@ async def given(call: Call) -> Any:
 def checked(
     module: AgentModule[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
 ) -> tuple[Task, RuntimeBudget]:
-    """A child's task, and what it may have; raises EngineUsageError for what is no module."""
+    """Return a child's task and budget; raises EngineUsageError if `module` is not an AgentModule instance."""
     if not isinstance(cast(object, module), AgentModule):
         raise EngineUsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
     task = as_task(task)
@@ -107,18 +106,18 @@ def checked(
 
 
 def named(name: str, task: Task) -> dict[str, Any]:
-    """The arguments by name, as the intent carries them: what makes it the same child when it is asked for again."""
+    """Return the arguments for the intent; they identify the child when the call is made again."""
     return {"name": name, "task": task.to_dict()}
 
 
 def name_of(name: str | None, module: AgentModule[Any]) -> str:
-    """A child's name in the form that ids have."""
+    """Return a child's name as used in ids: lower-case letters, digits and hyphens."""
     plain = _NAME.sub("-", (name if name is not None else type(module).__name__).lower()).strip("-")
     return plain[:_LONGEST_NAME].strip("-") or "child"
 
 
 def without_secrets(task: Task, frame: Frame) -> Task:
-    """The task as it may be written."""
+    """Return the task with secrets removed."""
     run = frame.host
     redactor = run.redactor if isinstance(run, LiveRun) else None
     return task if redactor is None else redacted_task(task, redactor)

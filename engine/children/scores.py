@@ -1,4 +1,4 @@
-"""Asks a strategy's score, in a place of its own, so that what it performs is found again in any order."""
+"""Calls a strategy's score function, each time in its own frame, so that its effects replay in any order."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ async def ask_scores(
     take: Callable[[str, float], None],
     at_once: int,
 ) -> None:
-    """Asks `score(*args)` for each (place, args) of a branch, and gives `take` each place's number as it comes.
+    """Call `score(*args)` for each (place, args) of a branch, and pass each place and its number to `take`.
 
-    Async scores are asked several at a time, others one after another. Raises DecisionError for what is no finite
-    number.
+    Up to `at_once` async scores run at a time; sync ones run one after another. Raises DecisionError for a score that
+    is not a finite number.
     """
 
     async def ask(place: str, args: tuple[Any, ...]) -> None:

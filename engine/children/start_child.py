@@ -1,4 +1,4 @@
-"""`start_child`, `child_state`, `wait_child`: child runs that go on while their run takes further steps."""
+"""`start_child`, `child_state`, `wait_child`: start, inspect and await background children."""
 
 from typing import Any, cast
 
@@ -30,13 +30,13 @@ async def start_child(
     name: str | None = None,
     budget: RuntimeBudget | TaskBudget | None = None,
 ) -> str:
-    """Begins a child run that goes on beside the steps of this run; gives a label to know it by. See `run_child`.
+    """Start a background child, and return its label. See `run_child` for the arguments.
 
-    The label, such as `2.helper-1f3a9c2b04`, is the same whenever the run is replayed, resumed or forked. Before the
-    run ends it waits for the child, within its budget; where the run fails or is cancelled, so is the child.
-    When the run is resumed, `AgentModule.child_module` is asked what such a child runs.
+    The label, such as `2.helper-1f3a9c2b04`, stays the same when the run is replayed, resumed or forked. Before the run
+    ends, it waits for the child, within its budget. If the run fails or is cancelled, the child is cancelled. A resumed
+    run calls `AgentModule.child_module` for the module of such a child.
 
-    Raises NoRunError outside of a run, and what `run_child` raises.
+    Raises NoRunError outside of a run, and the errors of `run_child`.
     """
     task, limits = checked(module, task, budget)
     frame = _frame("start_child")
@@ -58,9 +58,11 @@ async def start_child(
 
 
 async def child_state(label: str, *, value: Reads = None) -> ChildResult:
-    """How a child that `start_child` has begun stands now; its result, once it has ended.
+    """Return the status of a background child now; its result, once it has ended.
 
-    Raises NoRunError outside of a run; EngineUsageError, as an EffectError, for a child that the run does not have.
+    `value` makes a JSON value of the child's last state, for `ChildResult.value`.
+
+    Raises NoRunError outside of a run, and EffectError (of type EngineUsageError) if the run has no child `label`.
     """
     frame = _frame("child_state")
     call = frame.host.begin(frame, _STATE, {"child": label})
@@ -74,10 +76,10 @@ async def child_state(label: str, *, value: Reads = None) -> ChildResult:
 
 
 async def wait_child(label: str, *, seconds: float | None = None, value: Reads = None) -> ChildResult:
-    """Waits for a child that `start_child` has begun, for so many seconds at most; gives how it then stands.
+    """Wait for the end of a background child, for at most `seconds`; return its status then.
 
-    What the child waits for, the run now waits for too, unless `seconds` are given: then it stands as waiting. Raises
-    as `child_state` does.
+    Without `seconds`, the run shows the child's requests as its own and waits for their answers. With `seconds`, a
+    child that waits for an answer is returned with the status "waiting". Raises as `child_state` does.
     """
     frame = _frame("wait_child")
     arguments = {"child": label} | ({} if seconds is None else {"seconds": seconds})

@@ -5,9 +5,9 @@ Arguments take two forms:
     form    (`json_form`)   plain JSON values, but frozen parts of a state stay as they are; its digest is recorded
     shown   (`shown_form`)  what the intent carries; a part of the committed state becomes a pointer
 
-An agent passes its whole conversation to the model in every step. The digest is taken from the value, and frozen values
-keep theirs, so that hashing costs little; the pointer keeps the conversation from being written once a step. Four keys
-have a meaning in the shown form:
+An agent passes its whole conversation to the model in every step. The digest is taken from the value, and long frozen
+lists and models keep theirs, so that hashing costs little. The pointer keeps the conversation from being written once a
+step. Four keys have a meaning in the shown form:
 
     {"$state": "/messages"}   the part of the step's state at this JSON Pointer
     {"$blob": ...}            a value stored beside the trace

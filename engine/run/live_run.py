@@ -57,7 +57,7 @@ Observer = Callable[[Record], Any]
 log = logging.getLogger("refold")
 
 INLINE_ARGS = 2 * 1024
-"""Arguments of at least this many bytes (2 KiB) are stored as blobs: repeated calls often have equal arguments."""
+"""Arguments of at least this many bytes (2 KiB) are stored as blobs, by content hash: equal ones are stored once."""
 STATES = frozenset(("commit", "snapshot", "resume"))
 """The kinds of records that determine a state."""
 

@@ -4,7 +4,7 @@
 
     1. reopen the trace: take its lock, cut off a torn last line
     2. if the run has ended (and no larger budget was given): return its result
-    3. verify: fold the recorded steps with the present code; raise DivergenceError if a step differs
+    3. verify: fold the recorded steps with the present code; raise DivergenceError if a step differs (unless ignored)
     4. take the given answer, and look for unknown effects; ask `on_wait` about these
     5. if unknown effects remain, or the run waits and there is nothing new: return a "waiting" result
     6. otherwise write the `resume` record

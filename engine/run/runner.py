@@ -68,7 +68,7 @@ _BREATH_SECONDS = 0.005
 BEAT_SECONDS = 5.0
 """After how long without a record a run at work writes a beat: a killed run's time is known to within one beat."""
 _TIMER_SECONDS = 0.002
-"""How many seconds too early a timer may fire: loop clocks have a resolution of a millisecond or worse."""
+"""How many seconds too early a timer may fire, by the resolution of the event loop's clock."""
 
 
 @dataclass(frozen=True, slots=True)
