@@ -17,7 +17,7 @@ from ...traces import TraceWriter, is_blob
 from ..errors import CallClosed, EffectError, RunClosed, StateValueError
 from ..state.model import StateModel, dump, json_value
 from ..state.serialization import SHALLOW, check_depth
-from .context import Frame, Span
+from .context import Frame, OpenCall, Span
 from .json_values import json_result
 from .redaction import Redactor
 from .spec import EffectSpec, usage_of
@@ -155,7 +155,7 @@ class Call:
         self.reserved = 0
         """Tokens reserved from the budget."""
         self.over = False
-        self.open: set[Call] | None = None
+        self.open: set[OpenCall] | None = None
         self.when_left: Callable[[], Any] | None = None
         """Stops the work on this call; called if the enclosing hook or call ends first."""
         self.waited: Callable[[], float] | None = None

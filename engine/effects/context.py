@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from ...traces import TraceWriter
-    from .call import Call
     from .spec import EffectSpec
     from .tool_arguments import Signature
 
@@ -62,11 +61,21 @@ class Host(Protocol):
         """Seconds since the epoch."""
 
 
+class OpenCall(Protocol):
+    """A call that has started and has no outcome yet, as its hook or call ends it (see `call.leave`)."""
+
+    run: Any
+    when_left: "Callable[[], Any] | None"
+
+    def cancelled(self, why: str) -> None:
+        """Record that the call was cancelled."""
+
+
 class Span(Protocol):
     """The lifetime of a hook (its frame) or of a call: calls made in it end with it, and are refused afterwards."""
 
     over: bool
-    open: "set[Call] | None"
+    open: "set[OpenCall] | None"
     """The calls made in the span that have not ended; None before the first."""
 
 
@@ -104,7 +113,7 @@ class Frame(Lane):
         self.prefix = prefix
         self.call = call
         self.over = False
-        self.open: set[Call] | None = None
+        self.open: set[OpenCall] | None = None
         self.within = span
         """The span, or None if it is the frame itself: a reference to itself would need the garbage collector."""
         self._rngs: dict[tuple[str, str], Random] | None = None

@@ -17,13 +17,10 @@ name each task at creation, `named_lanes` installs a task factory (asyncio) or a
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..purity import frame_variable
-
-if TYPE_CHECKING:
-    from .context import Frame
 
 
 class Lane:
@@ -34,7 +31,7 @@ class Lane:
 
     __slots__ = ("counts", "frame", "name", "started")
 
-    def __init__(self, frame: "Frame | None", name: str = "") -> None:
+    def __init__(self, frame: "Lane | None", name: str = "") -> None:
         self.frame = frame
         self.name = name
         self.counts: dict[str, int] = {}
@@ -54,7 +51,7 @@ class Lane:
         """Set the number of the next request `what`."""
         self.counts[what] = _count(n)
 
-    def child(self, frame: "Frame") -> "Lane":
+    def child(self, frame: "Lane") -> "Lane":
         """Return the lane of the next task or thread started in this lane, in `frame`."""
         number, self.started = self.started, self.started + 1
         return Lane(frame, f"{started_in(self.name)}{number}")
@@ -79,16 +76,16 @@ def lane_name(n: int | str) -> str:
     return "" if isinstance(n, int) else n.rpartition("/")[0]
 
 
-def frame_here() -> "Frame | None":
+def frame_here() -> "Lane | None":
     """Return the running frame, or None outside of hooks and calls."""
     frame = frame_variable.get()
-    return cast("Frame", frame) if isinstance(frame, Lane) else None
+    return frame if isinstance(frame, Lane) else None
 
 
 _lane: ContextVar[Lane | None] = ContextVar("refold_lane", default=None)
 
 
-def lane_in(frame: "Frame") -> Lane:
+def lane_in(frame: "Lane") -> Lane:
     """Return the running lane of `frame`."""
     lane = _lane.get()  # may be left over from an outer frame: each call's function runs in a frame of its own
     return lane if lane is not None and lane.frame is frame else frame

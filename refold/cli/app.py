@@ -106,7 +106,8 @@ def resume(
     traceback: o.Traceback = False,
 ) -> int:
     """Go on with a run from the last record of its trace; what has happened is not done again."""
-    from .commands.resume import NOTHING_SAID, Resume, resume_trace
+    from .commands.continuation import NOTHING_SAID, Resume
+    from .commands.resume import resume_trace
     from .commands.run import Manner
     from .input.values import read_json
 
@@ -157,7 +158,8 @@ def fork(
     traceback: o.Traceback = False,
 ) -> int:
     """Run on from a state of another run, with something changed; that run stays as it is."""
-    from .commands.fork import Fork, fork_trace, read_edits
+    from .commands.continuation import Fork
+    from .commands.fork import fork_trace, read_edits
     from .commands.run import Manner
 
     wanted = Fork(

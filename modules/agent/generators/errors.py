@@ -137,17 +137,6 @@ def generator_error(error: EffectError) -> GeneratorError:
 _FIELDS = ("status", "retry_after", "provider_error", "seconds")
 
 
-def classified(error: Exception) -> GeneratorError:
-    """Any exception of a generator as a GeneratorError.
-
-    A generator of one's own may raise these classes, or give its exceptions a `transient = True` and a `retry_after`.
-    What SDKs raise is known too, by status, headers and the names of classes: what may pass is waited out.
-    """
-    from .provider_errors import provider_error_of
-
-    return error if isinstance(error, GeneratorError) else provider_error_of(error)
-
-
 def sounds_like_no_tools(message: str) -> bool:
     """Whether an error's message says that the model, or its server, takes no native tools."""
     return _TOOLS.search(message) is not None and _REFUSING.search(message) is not None

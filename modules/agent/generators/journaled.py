@@ -14,11 +14,12 @@ from ..chat.messages import Message
 from ..chat.usage import Usage as AgentUsage
 from .backoff import Backoff as Backoff
 from .backoff import OnRetry, with_backoff
-from .errors import FatalGeneratorError, TransientGeneratorError, classified, generator_error
+from .errors import FatalGeneratorError, TransientGeneratorError, generator_error
 from .estimate import estimate_tokens, tokens_to_reserve
 from .generation import Delta, Generation
 from .params import GenerateParams
 from .protocol import Generator, StreamingGenerator
+from .provider_errors import classified
 from .request_context import Listener, listener, numbered
 from .usage_scope import spent
 

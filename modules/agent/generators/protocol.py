@@ -13,8 +13,8 @@ from .params import GenerateParams
 class Generator(Protocol):
     """Answers messages. `model` names it in traces and events.
 
-    `generate` raises the classes of `errors`, or any exception (see `classified`). It never makes text of an error. It
-    must not change what it is passed, and keeps no run's state: one generator serves many runs at once.
+    `generate` raises the classes of `errors`, or any exception (see `provider_errors.classified`). It never makes text
+    of an error. It must not change what it is passed, and keeps no run's state: one generator serves many runs at once.
     """
 
     model: str

@@ -43,6 +43,15 @@ _LOGIN = re.compile(r"(://)[^/\s@]*@")
 _PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
 
 
+def classified(error: Exception) -> GeneratorError:
+    """Any exception of a generator as a GeneratorError.
+
+    A generator of one's own may raise these classes, or give its exceptions a `transient = True` and a `retry_after`.
+    What SDKs raise is known too, by status, headers and the names of classes: what may pass is waited out.
+    """
+    return error if isinstance(error, GeneratorError) else provider_error_of(error)
+
+
 def provider_error_of(error: Exception, secret: str | None = None, api_base: str | None = None) -> GeneratorError:
     """The error in one of this package's classes, without the key, which some providers repeat in their messages."""
     own = next((cause for cause in _causes(error) if isinstance(cause, GeneratorError)), None)

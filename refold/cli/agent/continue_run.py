@@ -7,8 +7,7 @@ from typing import Any
 from ...engine import RuntimeBudget
 from ...modules.agent import Agent, Trajectory
 from ...traces import Trace
-from ..commands.fork import Fork
-from ..commands.resume import NOTHING_SAID, Resume
+from ..commands.continuation import NOTHING_SAID, Fork, Resume
 from ..commands.run import Manner, hushed
 from ..errors import INTERRUPTED
 from ..render.output import console

@@ -1,35 +1,20 @@
 """What `refold fork` does: runs on from a state of another run, with something set, beside that run's trace."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...engine import AgentModule, Engine, RunResult
-from ...traces import SUFFIX, Durability, Record, Trace, branches_folder
+from ...traces import SUFFIX, Record, Trace, branches_folder
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
 from ..input.finding import RUNS, find_trace
 from ..input.values import strict_json
 from ..render.output import write_json
-from .resume import Going, Resume, budget_over, runner_of
+from .continuation import Fork, Going, Resume, budget_over
+from .resume import runner_of
 from .run import Manner, folder, hushed, tell, watched
-
-
-@dataclass(frozen=True)
-class Fork:
-    """From which state a run is forked, what is set there, and where the trace of the fork goes."""
-
-    at: int | None = None
-    edit: dict[str, Any] = field(default_factory=dict)
-    reuse_effects: bool = False
-    budget: dict[str, Any] = field(default_factory=dict)
-    traces: Path | None = None
-    durability: Durability = "process"
-    workspace: Path | None = None
-    trust: Sequence[Path] = ()
-    yes: bool = False
-    module: str | None = None
 
 
 def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> int:

@@ -48,8 +48,7 @@ from refold.modules.agent.generators import (
     get_generator,
     get_identifier,
 )
-from refold.modules.agent.generators.errors import classified
-from refold.modules.agent.generators.provider_errors import provider_error_of
+from refold.modules.agent.generators.provider_errors import classified, provider_error_of
 
 pytestmark = [
     pytest.mark.anyio,

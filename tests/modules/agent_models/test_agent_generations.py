@@ -25,13 +25,13 @@ from refold.modules.agent.generators.errors import (
     RateLimitedError,
     ScriptExhaustedError,
     TransientGeneratorError,
-    classified,
     generator_error,
 )
 from refold.modules.agent.generators.estimate import estimate_tokens, tokens_to_reserve
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
+from refold.modules.agent.generators.provider_errors import classified
 from refold.modules.agent.generators.scripted import ScriptedGenerator
 from refold.testing import assert_replays
 

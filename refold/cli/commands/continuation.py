@@ -1,0 +1,103 @@
+"""What `resume` and `fork` share: what is wanted, and going on with a trace for as long as somebody answers."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ...engine import AgentModule, Engine, RunResult, RuntimeBudget, WaitAnsweredError
+from ...traces import Durability, Record, Trace
+from ..errors import InputError, one_line
+from ..input.questions import ask_person
+from ..render.output import can_ask
+from ..render.summary import Summary
+from .run import Manner, watched
+
+NOTHING_SAID: Any = ...
+
+
+@dataclass(frozen=True)
+class Resume:
+    """How a run is to go on: with which answer to which request, and with which limits in the place of its own."""
+
+    value: Any = NOTHING_SAID
+    request: str | None = None
+    budget: dict[str, Any] = field(default_factory=dict)
+    on_divergence: Literal["fail", "fork", "ignore"] = "fail"
+    durability: Durability = "process"
+    workspace: Path | None = None
+    trust: Sequence[Path] = ()
+    yes: bool = False
+    module: str | None = None
+
+
+@dataclass(frozen=True)
+class Fork:
+    """From which state a run is forked, what is set there, and where the trace of the fork goes."""
+
+    at: int | None = None
+    edit: dict[str, Any] = field(default_factory=dict)
+    reuse_effects: bool = False
+    budget: dict[str, Any] = field(default_factory=dict)
+    traces: Path | None = None
+    durability: Durability = "process"
+    workspace: Path | None = None
+    trust: Sequence[Path] = ()
+    yes: bool = False
+    module: str | None = None
+
+
+@dataclass
+class Going:
+    """One trace that is gone on with, as often as there are answers."""
+
+    path: Path
+    module: AgentModule[Any]
+    wanted: Resume
+    manner: Manner
+    budget: RuntimeBudget | None
+
+    def on(self, answer: Any, request: str | None = None) -> Summary:
+        """Resumes it with an answer, or a mapping of several; where its code has changed, that may be a fork of it."""
+        wanted, path = self.wanted, self.path
+
+        def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
+            engine = Engine(self.module, observers=observers, durability=wanted.durability, workspace=wanted.workspace)
+            return engine.resume(path, answer, request=request, budget=self.budget, on_divergence=wanted.on_divergence)
+
+        summary = watched(work, self.manner, Trace.load(path).records).under(wanted.module)
+        self.path = summary.trace or path
+        return summary
+
+    def while_a_person_answers(self, summary: Summary) -> Summary:
+        """Asks the person at the terminal, and goes on, until nothing is open but what they have left so."""
+        left: set[str] = set()
+        only = self.wanted.request
+        if self.wanted.value is NOTHING_SAID and only is not None and summary.waiting:
+            left = {str(each["id"]) for each in summary.waiting} - {only}
+            if len(left) == len(summary.waiting):
+                raise InputError(f"no request {only!r} is open in this run; open: {', '.join(sorted(left))}")
+        while self.wanted.value is NOTHING_SAID:
+            asked = [each for each in summary.waiting if each["id"] not in left]
+            if not asked or self.manner.mute or not can_ask():
+                break
+            answers = ask_person(asked)
+            left.update(each["id"] for each in asked if each["id"] not in answers)
+            if answers:
+                try:
+                    summary = self.on(answers)
+                except WaitAnsweredError as error:
+                    print(f"refold: {one_line(str(error))}", file=sys.stderr)
+                    summary = self.on(NOTHING_SAID)
+        return summary
+
+
+def budget_over(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:
+    """The budget that the run had, with the given limits in the place of its own; None if none is given."""
+    if not given:
+        return None
+    try:
+        return replace(RuntimeBudget(**trace.budget), **given)
+    except ValueError as error:
+        raise InputError(str(error)) from None
