@@ -77,7 +77,7 @@ class ChildRuns:
         for child in self._live.values():
             child.stop(why)
 
-    # where a child stands
+    # the trace of an earlier attempt
 
     def _path(self, run_id: str) -> Path | None:
         path = self._run.writer.path
@@ -182,7 +182,7 @@ class ChildRuns:
             child.write("snapshot", 0, {"base": {"run": stand.run_id, "step": stand.step}})
             runner.held.state = stand.state
         runner.snapshot_bytes = max(runner.snapshot_bytes, stand.weight)
-        if child.step == 0 and runner.recorded_decision is None:
+        if child.step == 0 and runner.recorded_decision is None:  # otherwise the trace has the candidate already
             runner.candidate = (birth.candidate, birth.number)
         runner.limit = birth.limit
         self._live[birth.run_id] = self._explorer(self._engine, runner, birth.environment)

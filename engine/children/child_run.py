@@ -158,7 +158,7 @@ class InnerRun:
             return str(error)
         return None
 
-    # where it stands
+    # the trace of an earlier attempt
 
     @property
     def path(self) -> Path | None:
@@ -202,7 +202,7 @@ class InnerRun:
             return None
         return result_of(trace, self.engine.module)
 
-    # at work
+    # a child at work
 
     async def _begin(self) -> RunResult:
         run, engine, place = self.run, self.engine, self.place

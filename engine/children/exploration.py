@@ -95,6 +95,7 @@ class Exploration:
         """Call the strategy, write its choice, and return the candidate's number or the state to adopt."""
         run = self._run
         chosen: Any = None
+        # a used up budget ends the exploration and not the work, so that a finished child can be adopted
         cancel_work, run.cancel_work = run.cancel_work, lambda: run.waits.in_loop(self._cut_off)
         frame = Frame(run, run.step, "branch", None, f"{self._name}|".encode())
         token = set_frame(frame)

@@ -46,7 +46,7 @@ class Host(Protocol):
         """The writer of the run's trace; None if the host serves a trace."""
 
     def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
-        """Prepare a call: look up its recorded outcome, or else the intent to write when it starts."""
+        """Prepare a call: look up its recorded outcome, otherwise prepare the intent to write when the call starts."""
 
     async def turn(self, call: Any) -> None:
         """Wait for the turn of a recorded outcome, so that outcomes arrive in their recorded order."""
@@ -58,7 +58,7 @@ class Host(Protocol):
         """Write an event."""
 
     def wall_time(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
 
 
 class OpenCall(Protocol):

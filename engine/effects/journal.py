@@ -315,7 +315,7 @@ class Journal:
         not started again count: the code that ran there may now run here.
         """
         group = self._groups.get((request.phase, request.within))
-        if group is None or not group.left:
+        if group is None or not group.left:  # no recorded call is missing, so none has moved
             return None
         names = group.lanes if self._complete else group.unstarted(request.lane)
         digests = (request.asked.digest, request.asked.clear)

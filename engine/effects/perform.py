@@ -238,7 +238,7 @@ async def carry_out(
     finally:
         reset_frame(token)
         if own_task and cancel_requests() > before and not is_cancelled():
-            await withdraw(before)
+            await withdraw(before)  # the call has cancelled its own task, which the run still needs
     return call.finish(value)
 
 

@@ -99,7 +99,7 @@ class RecordedOrder:
     async def turn(self, call: Ended) -> None:
         """Wait until all calls that ended before `call` are over."""
         while (moves := self._moves_until_ready(call, None)) is not None:
-            event = anyio.Event()
+            event = anyio.Event()  # made only now: most calls are not early
             if self._moves_until_ready(call, _waker(event)) is None:
                 return
             with anyio.move_on_after(QUIET_SECONDS):

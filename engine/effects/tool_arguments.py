@@ -89,7 +89,7 @@ _signatures: WeakKeyDictionary[Any, Signature] = WeakKeyDictionary()
 
 
 def signature_of(name: str, fn: Callable[..., Any]) -> Signature:
-    """Return the signature of a tool; those of plain functions are cached."""
+    """Return the signature of a tool; signatures of plain functions are cached."""
     if not inspect.isfunction(fn):
         return Signature(name, fn)
     known = _signatures.get(fn)

@@ -128,7 +128,7 @@ class LiveRun:
         self._began = clock.monotonic()
         self._refs = StateRefs(Held())
 
-    # the meter that stop criteria read
+    # the `Meter` that stop criteria read
 
     @property
     def steps(self) -> int:
@@ -159,7 +159,7 @@ class LiveRun:
     # writing
 
     def wall_time(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
         return self.clock.time()
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
@@ -206,7 +206,7 @@ class LiveRun:
             match = asked.digest, lane.number(asked.digest)
             call = Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
             if asked.clear != asked.digest:
-                lane.number(asked.clear)
+                lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
             found = None
         else:
             call, found = self._looked_up(frame, spec, asked, action)

@@ -162,6 +162,8 @@ async def prepare_resume(
 
 
 class _Preparation:
+    """One attempt to resume a run: the steps that the head of this file lists."""
+
     def __init__(
         self,
         module: AgentModule[Any],
@@ -178,12 +180,12 @@ class _Preparation:
         self.trace = trace
         self.task = Task.from_dict(trace.header["task"])
         self.budget = budget or RuntimeBudget.from_dict(trace.budget)
-        self.raised = budget is not None
+        self.raised = budget is not None  # a run that was stopped may go on with another budget
         self.clock = clock
         self.redactor = redactor
         self.steps = len(trace.steps)
-        self.said = False
-        self.waited = 0.0
+        self.said = False  # whether the `resume` record is written
+        self.waited = 0.0  # seconds in `on_wait`, until a record reports them
         self.secrets: list[tuple[str, str]] = []
         self.written: list[Record] = []
 
@@ -206,6 +208,7 @@ class _Preparation:
         if fates:
             self._show(fates)
             return self._wait([*fates, *waiting])
+        # a run that was killed while it waited is resumed: other work of its step may be left
         suspended = status == RunStatus.waiting and trace.ending.record is not None
         late = any(r.deadline is not None and r.deadline <= now for r in waiting)
         if suspended and waiting and not (self.said or late or self.on_wait is not None):

@@ -141,7 +141,7 @@ class Runner:
         run = self.run
         forget_deadline: Callable[[], Any] = _nothing
         stop_beating: Callable[[], Any] = _nothing
-        run.context, run.loop = copy_context(), current_loop()
+        run.context, run.loop = copy_context(), current_loop()  # before any hook could set a variable
         ended: list[Outcome] = []
         raised: list[BaseException] = []
         before, from_outside = cancel_requests(), None
@@ -353,6 +353,7 @@ class Runner:
         self._snapshot(data)
 
     def _check(self, state: StateSchema) -> StopReason | None:
+        """Return why the run ends at this state: a final result first, then limits, then the stop criteria."""
         run = self.run
         token = set_frame(NOWHERE)
         try:
@@ -455,6 +456,7 @@ class Runner:
             ) from None
 
     async def _wait(self, decision: Decision) -> Observation:
+        """Wait for the answer to a wait decision, or for its seconds; in a fork, reuse the source's answer."""
         run = self.run
         run.phase = "wait"
         form = {
@@ -476,6 +478,7 @@ class Runner:
         return Observation((), await run.waits.answer(request, timer=timer))
 
     async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
+        """Resolve a branch, or repeat the choice that an earlier attempt has recorded."""
         run = self.run
         run.phase = "branch"
         recorded, self.recorded_choice = self.recorded_choice, None
@@ -493,6 +496,7 @@ class Runner:
         return self._write_decision(candidates[chosen], candidate=chosen)
 
     def _commit(self, want: Commit) -> None:
+        """Write the commit of a step and move to the next; write a snapshot if patches outweigh the last one."""
         run = self.run
         members: dict[str, Any] = {"patch": want.patch}
         observation = want.observation

@@ -176,6 +176,10 @@ class Waits:
         handlers: tuple[OnWait | None, ...],
         refusal: Refusal | None,
     ) -> Any:
+        """Ask the handlers, then park the request until its deadline; return the answer, or None at the deadline.
+
+        A parked request is never answered here: the run is suspended, and cancelled, or goes on until the deadline.
+        """
         left = None if request.deadline is None else max(0.0, request.deadline - self._run.clock.time())
         if left != 0.0:
             with anyio.move_on_after(left):
@@ -199,6 +203,7 @@ class Waits:
         return None if value is ... else self._accept(request, value, refusal)
 
     def _accept(self, request: WaitRequest, value: Any, refusal: Refusal | None) -> tuple[Any] | None:
+        """Write a handler's answer and return it in a tuple; None if it does not fit."""
         redactor = self._run.redactor
         try:
             exact = json_result(value, None, "the answer")
@@ -231,12 +236,12 @@ class Waits:
     def changed(self) -> None:
         """Report that a call was opened or closed, or a child started or ended; callable from any thread."""
         if self._asking or self._blocked_children:
-            now = self._run.clock.monotonic()
+            now = self._run.clock.monotonic()  # read here, as the loop may be busy until the check
             self.in_loop(lambda: self._recheck(now))
 
     def _recheck(self, since: float | None = None) -> None:
         """Determine again whether the run is blocked; `since` is the moment at which this may have changed."""
-        self._version += 1
+        self._version += 1  # calls off a suspension that `_settle` may be counting down to
         now = self._run.clock.monotonic() if since is None else since
         blocked = self._is_blocked()
         if blocked and self._blocked_at is None:
@@ -251,6 +256,7 @@ class Waits:
             self._settle(self._version, _SETTLING_ROUNDS)
 
     def _tell_parent(self, *, blocked: bool) -> None:
+        """Add this run to, or remove it from, the blocked children of its parent."""
         if self.parent is not None:
             change = self.parent._blocked_children.add if blocked else self.parent._blocked_children.discard
             change(self)
@@ -273,6 +279,7 @@ class Waits:
         return all(id(call) in waiting for call in list(self._run.open_calls.values()))
 
     def _settle(self, version: int, rounds: int) -> None:
+        """Suspend the run after so many rounds of the event loop, unless something changes before."""
         if version != self._version:
             return
         if rounds:
