@@ -1,5 +1,11 @@
-"""What the engine needs of event loops, threads, signals and processes; it knows nothing of runs.
+"""Helpers around event loops, threads, signals and processes, for asyncio and trio alike; they know nothing of runs.
 
-Both asyncio and trio are driven. `threads` runs sync code where a deadline can leave it behind, `cancellation` tells a
-cancelled run from a task that something else has cancelled, `processes` ends what such code waits for.
+threads         run sync code in threads that a deadline can abandon
+processes       kill the processes for which abandoned code waits
+cancellation    tell the cancellation of a run from that of a task inside it
+jobs            one piece of work in a task of its own
+several         many pieces of work, up to a limit at a time
+scheduler       call a function soon, or later, in an event loop
+signals         run async work from sync code, with Ctrl-C and SIGTERM as cancellation
+forks           end a process that user code has forked where its function ends
 """

@@ -1,8 +1,8 @@
-"""Who is cancelled: the run, or only the task that a hook or a tool happens to run in.
+"""Tells the cancellation of a run from a cancellation inside a hook or a tool.
 
-A run is cancelled by a cancel scope around its work, which asks again at each await. Whatever else cancels a task (a
-tool that cancels its own task or its siblings, a library that raises CancelledError) is that hook's or tool's own
-doing: it never ends the run in silence, and never takes a result with it.
+The engine cancels a run by a cancel scope around its work, which cancels again at every await. A stray cancellation is
+any other: a tool cancels its own task or its siblings, or a library raises CancelledError. It is an error of the hook
+or tool. It must not end the run in silence, and must not lose a result.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ def is_cancelled() -> bool:
 
 
 def cancel_requests() -> int:
-    """Return how many cancellations of the running asyncio task nobody has taken back; 0 on trio, which has none."""
+    """Return the number of pending cancellations of the running asyncio task; 0 on trio, which does not count them."""
     task = own_task()
     return 0 if task is None else task.cancelling()
 
 
 def own_task() -> "asyncio.Task[Any] | None":
-    """Return the running asyncio task; None on trio, and outside of a loop."""
+    """Return the running asyncio task; None on trio, and outside an event loop."""
     loop = events._get_running_loop()
     return None if loop is None else asyncio.current_task(loop)
 
 
 async def withdraw(before: int = 0) -> None:
-    """Take back the cancellations of the running task beyond the first `before`, those not yet raised included."""
+    """Withdraw the cancellations of the running asyncio task beyond the first `before`, raised or not."""
     if cancel_requests() <= before:
         return
     task = asyncio.current_task()
@@ -40,10 +40,10 @@ async def withdraw(before: int = 0) -> None:
     while task.cancelling() > before:
         task.uncancel()
     with suppress(asyncio.CancelledError):
-        await asyncio.sleep(0)  # until 3.13, asyncio raises a pending one at the next await even so
+        await asyncio.sleep(0)  # before 3.13, asyncio raises a withdrawn cancellation at the next await all the same
 
 
 def stray(what: str, error: BaseException | None = None) -> RuntimeError:
-    """Return the error to tell in place of a cancellation that is not the run's."""
+    """Return the error to raise in place of a stray cancellation; `what` names the hook or tool."""
     why = f": {error}" if error is not None and str(error) else ""
     return RuntimeError(f"{what} was cancelled by something other than its run, or awaited what was cancelled{why}")

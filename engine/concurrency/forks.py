@@ -1,4 +1,8 @@
-"""A child that a hook or tool has forked: it ends where the function ends that forked it, and is no second run."""
+"""Ends processes that a hook or tool has forked, before they continue as a second copy of the run.
+
+A function that calls `os.fork` returns twice, once in each process. In the child, refold must not go on to write the
+trace. So code that calls hooks and tools compares `forks()` before and after, and ends the child with `end_child`.
+"""
 
 import os
 import sys
@@ -10,7 +14,7 @@ _forks = 0
 
 
 def forks() -> int:
-    """Return how many forks lead to this process from the one that has imported this."""
+    """Return the number of forks between the process that imported this module and this process."""
     return _forks
 
 
@@ -24,9 +28,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def end_child(error: BaseException | None) -> NoReturn:
-    """End this process as its function ended, and without the cleaning up that is its parent's.
+    """End this forked process, as its function ended with `error` or, if None, returned.
 
-    The exit code is that of a SystemExit, 0 where the function returned, and else 1 with the traceback told.
+    The exit code is that of a SystemExit, 0 after a return, and otherwise 1, after printing the traceback. Nothing is
+    cleaned up (`os._exit`), since files and sockets still belong to the parent.
     """
     code = 0
     if isinstance(error, SystemExit):

@@ -1,4 +1,4 @@
-"""Work in a task and a context of its own: it goes on while others come and go, and is over once it is stopped."""
+"""A piece of work in a task and context of its own, independent of the task that starts it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,10 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """One piece of work, begun when it is made; `context` is where its context variables are looked up."""
+    """One piece of work, which starts when the Job is made.
+
+    The work sees the context variables of `context`. Several tasks may wait for it, and it continues if they end.
+    """
 
     def __init__(self, work: Callable[[], Awaitable[T]], context: Context) -> None:
         self._work = work
@@ -30,20 +33,20 @@ class Job(Generic[T]):
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Return whether the work has ended."""
         return self._over.is_set()
 
     @property
     def result_or_none(self) -> T | None:
-        """What it gave; None where it gave nothing, or has not ended."""
+        """Return the result of the work; None if it has not ended, or raised."""
         return self._result[0] if self._result else None
 
     async def wait(self) -> None:
-        """Waits until it has ended, however."""
+        """Wait until the work has ended, with a result or an error."""
         await self._over.wait()
 
     async def run(self) -> T:
-        """Its result, or what it raised; whoever is cancelled while he waits stops it."""
+        """Wait for the work, and return its result or raise its error; if the waiter is cancelled, cancel the work."""
         try:
             await self._over.wait()
         except BaseException:
@@ -52,17 +55,17 @@ class Job(Generic[T]):
         return self.result()
 
     def cancel(self) -> None:
-        """Cancels it, and does not wait."""
+        """Cancel the work, and return at once."""
         self._cancel()
 
     async def stop(self) -> None:
-        """Cancels it, and waits until it has cleaned up."""
+        """Cancel the work, and wait until it has cleaned up."""
         self._cancel()
         with anyio.CancelScope(shield=True):
             await self._over.wait()
 
     def result(self) -> T:
-        """What it gave, once it has ended; raises what it raised, and RuntimeError where it was cancelled."""
+        """Return the result of work that has ended; raise its error, or RuntimeError if it was cancelled."""
         if self._result:
             return self._result[0]
         if self._error is None or isinstance(self._error, anyio.get_cancelled_exc_class()):
@@ -71,7 +74,7 @@ class Job(Generic[T]):
 
 
 def _begun(work: Callable[[], Awaitable[None]], over: Callable[[], Any], context: Context) -> Callable[[], Any]:
-    """Starts a task in the event loop that runs here; gives what cancels it. `over` is called when it has ended."""
+    """Start a task in the running event loop, and return a function that cancels it; call `over` when it has ended."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

@@ -1,8 +1,8 @@
-"""Finds the processes that a run's open calls have started, and ends them with their children.
+"""Finds the processes that a run's open calls have started, and kills them with their children.
 
-A deadline cancels a coroutine and leaves a thread, but neither ends a process that it waits for. Such a process is
-found where it is held: in the local variables of the frames that are running for the run (`subprocess.Popen`,
-anyio's, asyncio's and trio's processes all have a `pid`, and a `returncode` that is None while they live).
+A deadline cancels a coroutine and abandons a thread, but neither ends a process for which the code waits. Such a
+process is found through the local variables of the frames that are running for the run: the process objects of
+subprocess, anyio, asyncio and trio all have a `pid`, and a `returncode` that is None while the process lives.
 """
 
 import sys
@@ -14,7 +14,7 @@ import psutil
 
 
 def processes_of_thread(ident: int) -> Iterator[int]:
-    """Process ids held in the frames of a thread."""
+    """Yield the ids of processes held in the frames of a thread."""
     frame = sys._current_frames().get(ident)
     while frame is not None:
         yield from _held(frame)
@@ -22,7 +22,7 @@ def processes_of_thread(ident: int) -> Iterator[int]:
 
 
 def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
-    """Process ids held in the frames of a suspended coroutine and of what it awaits."""
+    """Yield the ids of processes held in the frames of a suspended coroutine, and of those that it awaits."""
     while coroutine is not None:
         frame = (
             getattr(coroutine, "cr_frame", None)
@@ -46,11 +46,11 @@ def _held(frame: FrameType) -> Iterator[int]:
 
 
 def kill_trees(pids: Iterable[int]) -> None:
-    """Kills each process with all its descendants; one that has ended meanwhile is passed over."""
+    """Kill each process with all its descendants; skip processes that have ended in the meantime."""
     for pid in set(pids):
         try:
             root = psutil.Process(pid)
-            root.suspend()
+            root.suspend()  # so that it starts no further children while they are listed
             family = [root, *root.children(recursive=True)]
         except psutil.NoSuchProcess:
             continue

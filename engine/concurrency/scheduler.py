@@ -1,4 +1,4 @@
-"""Calls a function soon in the running event loop, from any thread, on asyncio as on trio."""
+"""Schedules calls and tasks in the running event loop, on asyncio and on trio."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def soon() -> Callable[[Callable[[], Any]], Any]:
-    """Gives what schedules a call in the event loop that runs now; to be used from any thread."""
+    """Return a function that schedules a call in the loop running now; it may be called from any thread."""
     try:
         return asyncio.get_running_loop().call_soon_threadsafe
     except RuntimeError:
@@ -16,7 +16,7 @@ def soon() -> Callable[[Callable[[], Any]], Any]:
 
 
 def current_loop() -> Any:
-    """What tells the event loop that runs here from others."""
+    """Return an object that identifies the running event loop."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -26,7 +26,7 @@ def current_loop() -> Any:
 
 
 def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
-    """Calls a function in the running event loop after `seconds`; gives what takes that back."""
+    """Schedule a call in the running event loop after `seconds`; return a function that cancels it."""
     try:
         return asyncio.get_running_loop().call_later(seconds, call).cancel
     except RuntimeError:
@@ -44,7 +44,7 @@ def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def spawn(work: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Any]:
-    """Starts a task of its own in the running event loop; gives what cancels it. It must raise nothing."""
+    """Start a task in the running event loop; return a function that cancels it. `work` must raise nothing."""
     try:
         return asyncio.get_running_loop().create_task(work()).cancel
     except RuntimeError:

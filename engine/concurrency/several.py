@@ -1,4 +1,4 @@
-"""Several jobs at a time: in their order, no more than a limit, and an error is raised as it was."""
+"""Runs jobs concurrently, up to a limit, and raises the first error unwrapped."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
@@ -9,9 +9,10 @@ from .cancellation import is_cancelled, stray
 
 
 async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -> None:
-    """Does the jobs, at most `at_once` at a time; where one raises, the others are cancelled and it is raised on.
+    """Run the jobs, started in their order, at most `at_once` at a time.
 
-    When it returns, each job has ended by itself: one that was cancelled alone counts as an error.
+    If a job raises, the others are cancelled and its error is raised, not inside an ExceptionGroup. If this returns,
+    every job has returned: a job that something cancelled on its own counts as an error.
     """
     if len(jobs) == 1:
         await jobs[0]()
@@ -24,7 +25,7 @@ async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -
         for job in work:
             try:
                 await job()
-            except BaseException as raised:  # noqa: BLE001 - raised on below: Ctrl-C through a task would end the loop
+            except BaseException as raised:  # noqa: BLE001 - raised below: a Ctrl-C that leaves a task ends the loop
                 if not isinstance(raised, cancelled):
                     errors.append(raised)
                 elif not is_cancelled():
@@ -42,7 +43,10 @@ async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -
 
 
 def the_one_of(errors: Iterable[BaseException]) -> BaseException:
-    """The error to raise for several: what is more than an Exception before others, else the first."""
+    """Return the one error to raise for several, groups unpacked.
+
+    Cancellations come last, and errors that are no Exception (such as KeyboardInterrupt) first; of equals, the first.
+    """
     found = [leaf for error in errors for leaf in _leaves(error)]
     cancelled = anyio.get_cancelled_exc_class()
     told = [each for each in found if not isinstance(each, cancelled)] or found

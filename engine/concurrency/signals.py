@@ -1,4 +1,4 @@
-"""Runs async work from sync code, so that Ctrl-C and SIGTERM end it as a cancellation does."""
+"""Runs async work from sync code; Ctrl-C and SIGTERM cancel the work, so that it can clean up."""
 
 import asyncio
 import signal
@@ -13,13 +13,14 @@ R = TypeVar("R")
 
 
 def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
-    """`anyio.run(work)`; Ctrl-C, and a SIGTERM that nobody else handles, cancel it.
+    """Run `work` as `anyio.run` does, and cancel it on Ctrl-C, and on SIGTERM if nobody else handles that.
 
-    They end as KeyboardInterrupt and SystemExit(143), with `.result`. Further ones while it ends change nothing, but
-    for a Ctrl-C where the event loop is held up by code that never waits: that code is interrupted.
+    After the cancellation, raises KeyboardInterrupt or SystemExit(143), with the cancellation's `result` attribute.
+    After a first Ctrl-C, another one has an effect only if the event loop has had no turn in between: then code that
+    never awaits blocks the loop, and KeyboardInterrupt is raised in it.
     """
     taken: list[int] = []
-    """The signals that came."""
+    """The signals received so far."""
 
     async def main() -> R:
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
@@ -29,7 +30,7 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
         terminable = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         before = signal.getsignal(signal.SIGINT)
         turns: list[int] = []
-        """How many signals the event loop has had a turn after."""
+        """One item for each Ctrl-C after which the event loop has had a turn."""
 
         def on_term() -> None:
             taken.append(signal.SIGTERM)
@@ -56,8 +57,10 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
                 loop.remove_signal_handler(signal.SIGTERM)
 
     cancelled: BaseException | None = None
-    results: list[R] = []  # not what the task returns: asyncio.run makes the repr of that, twice, and states are long
-    failed: list[BaseException] = []  # nor what it raises: a KeyboardInterrupt in a task is told with its traceback
+    # The task neither returns nor raises: asyncio.run makes the repr of its result twice, which takes long for a state,
+    # and it logs a KeyboardInterrupt raised in a task with its traceback. So both go through these lists.
+    results: list[R] = []
+    failed: list[BaseException] = []
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     async def keep_result() -> None:

@@ -1,7 +1,16 @@
-"""Runs sync hooks, tools and effects in daemon threads that a deadline can leave behind.
+"""Runs sync hooks, tools and effects in daemon threads that a deadline can abandon.
 
-At most `MOST` are at work at a time, in all runs of the process; what comes then waits its turn. A thread that was left
-behind, or that waits for a person's answer, does not count.
+Python cannot stop a thread. So when a deadline passes, nobody waits for the thread any longer: it is abandoned, its
+result is dropped, and as a daemon it does not keep the process alive.
+
+On asyncio, `_Pool` keeps idle threads for the next job. At most `MOST` jobs are at work at a time, in all runs of the
+process; further jobs queue. Some jobs do not count towards `MOST`, since counting them could block all others for good:
+
+    an abandoned job               nobody knows when it will end
+    a job whose thread waits       see `waits_in_thread`; it may wait for a person's answer
+    a job inside another job       the outer one runs a loop of its own, and has a place for both
+
+On trio, anyio's threads do the work, with a semaphore of `MOST`.
 """
 
 import asyncio
@@ -23,15 +32,15 @@ from .forks import end_child, forks
 
 try:
     from sniffio import current_async_library_cvar as _loop_name
-except ImportError:  # then anyio looks for a running loop instead
+except ImportError:  # without sniffio, anyio looks for a running loop, and a worker thread has none
     _loop_name = None  # type: ignore[assignment]
 
 RUNNING: dict[int, Context] = {}
-"""The context of the job that each worker thread is doing, by the thread's ident."""
+"""The context of the job in each worker thread that is at work, by the thread's ident."""
 MOST = 500
-"""How many jobs are at work at a time: each is a thread, and some thousand are more than many systems give."""
+"""The highest number of jobs at work at a time: each takes a thread, and many systems refuse some thousand threads."""
 _AGAIN_SECONDS = 0.01
-"""How long a job waits for a thread, on trio, before it tries again to start one."""
+"""How long a job on trio waits before it tries again to start a thread."""
 
 
 _IDLE_SECONDS = 20.0
@@ -39,7 +48,11 @@ _IDLE_SECONDS = 20.0
 
 
 class _Job:
-    """One call handed to a worker, and the future that waits for it."""
+    """One call for a worker, and the future of its result.
+
+    `counts`: it counts towards MOST while at work. `queued`: it waits for room. `left`: nobody waits for it any longer.
+    `over`: the call has ended.
+    """
 
     __slots__ = ("context", "counts", "fn", "future", "kwargs", "left", "loop", "over", "queued")
 
@@ -66,7 +79,7 @@ class _Job:
 
 
 class _Worker(threading.Thread):
-    """A daemon thread that does one job after another and goes back to the idle ones in between."""
+    """A daemon thread that does one job after another, and is in the pool's idle workers in between."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="refold worker")
@@ -80,15 +93,16 @@ class _Worker(threading.Thread):
             except Empty:
                 if _pool.retired(self):
                     return
-                continue  # somebody has just taken this worker: its job is on the way
+                continue  # the pool has just taken this worker for a job, which is on its way
             done, (value, error) = job, _done(job)
-            job = _pool.next(done, self)  # before the loop hears of it: then this thread has nothing more to do
-            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            job = _pool.next(done, self)  # before the result is delivered: the loop may then reuse this idle worker
+            with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
                 done.loop.call_soon_threadsafe(done.deliver, value, error)
-            del done, value, error
+            del done, value, error  # an idle worker must not keep a result alive
 
 
 def _done(job: _Job) -> tuple[Any, BaseException | None]:
+    """Do a job, and return its value and its error; a process forked in it ends here."""
     value, error, began, ident = None, None, forks(), threading.get_ident()
     RUNNING[ident] = job.context
     try:
@@ -108,14 +122,17 @@ class _Pool:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all: a forked child has none of the threads."""
+        """Forget all workers and jobs: a forked child has none of its parent's threads."""
         self._lock = threading.Lock()
         self._idle: deque[_Worker] = deque()
         self._waiting: deque[_Job] = deque()
         self._at_work = 0
 
     def give(self, job: _Job) -> None:
-        """Have a job done, now or once there is room. Raises NoThreadError where there never will be."""
+        """Start a job, now or once there is room.
+
+        Raises NoThreadError if no thread can be started, and no job is at work whose thread could become free.
+        """
         with self._lock:
             if job.counts:
                 if self._at_work >= MOST:
@@ -133,6 +150,7 @@ class _Pool:
         worker.jobs.put(job)
 
     def _put_off(self, job: _Job, error: RuntimeError) -> None:
+        """Queue a job for which no thread can be started; it takes the place of the next job to end."""
         with self._lock:
             if job.counts:
                 self._at_work -= 1
@@ -146,7 +164,7 @@ class _Pool:
         self._waiting.append(job)
 
     def next(self, done: _Job, worker: _Worker) -> _Job | None:
-        """The job that a worker does after another; with none, it is idle."""
+        """Return the worker's next job after `done`; None if there is none, and the worker is idle."""
         with self._lock:
             done.over = True
             if done.counts and not done.left:
@@ -157,6 +175,7 @@ class _Pool:
             return found
 
     def _taken(self) -> _Job | None:
+        """Return the first queued job that is still wanted, counted as at work; None without one, or without room."""
         while self._waiting and self._at_work < MOST:
             job = self._waiting.popleft()
             job.queued = False
@@ -166,7 +185,7 @@ class _Pool:
         return None
 
     def leave(self, job: _Job) -> None:
-        """Nobody waits for a job any more: it counts no longer, and is not begun where it was not."""
+        """Abandon a job: it does not count any longer, and is not started if it is still queued."""
         with self._lock:
             if job.left or job.over:
                 return
@@ -176,16 +195,17 @@ class _Pool:
         self._make_room()
 
     def _make_room(self) -> None:
+        """Stop counting one job at work, and start a queued one in its place."""
         with self._lock:
             self._at_work -= 1
             job = self._taken()
             if job is None:
                 return
-            self._at_work -= 1  # it is counted when it is given
+            self._at_work -= 1  # `_taken` has counted it, and `give` counts it again
         self.give(job)
 
     def retired(self, worker: _Worker) -> bool:
-        """Whether an idle worker was taken off; not where it was given a job meanwhile."""
+        """Remove an idle worker; return False if it has been given a job in the meantime."""
         with self._lock:
             try:
                 self._idle.remove(worker)
@@ -195,7 +215,10 @@ class _Pool:
 
     @contextmanager
     def waits(self) -> "Iterator[None]":
-        """The thread that runs this waits for somebody else: others may be at work in its place."""
+        """Let another job work in this thread's place while the thread waits inside the block.
+
+        Outside a worker that is doing a job, this does nothing.
+        """
         if threading.get_ident() not in RUNNING or not _is_worker():
             yield
             return
@@ -218,14 +241,14 @@ if hasattr(os, "register_at_fork"):
 
 
 async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Runs `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, leaves the thread to itself.
+    """Run `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, abandon the thread.
 
-    Raises NoThreadError where the process can start no thread, and has none that it could wait for.
+    Raises NoThreadError if the process can start no thread, and has none at work that could become free.
     """
     if events._get_running_loop() is None:
         return await _in_thread_of_trio(fn, kwargs)
     job = _Job(fn, kwargs, _context(), asyncio.get_running_loop())
-    job.counts = not _is_worker()  # a worker that waits for this one has its place
+    job.counts = not _is_worker()  # a loop in a worker thread: the worker's own job counts for both
     _pool.give(job)
     try:
         return await job.future
@@ -235,7 +258,7 @@ async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _context() -> Context:
-    """A copy of the context for a thread: no event loop runs there, so that one can be started."""
+    """Return a copy of the context for a thread, where no event loop runs: so the job may start one of its own."""
     context = copy_context()
     if _loop_name is not None:
         context.run(_loop_name.set, None)
@@ -246,9 +269,10 @@ _room: RunVar[anyio.Semaphore] = RunVar("refold_room")
 
 
 async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Run a job in one of anyio's threads; try again, every _AGAIN_SECONDS, while no thread can be started."""
     context, began = _context(), list[bool]()
 
-    def work() -> tuple[Any]:  # in a tuple, since trio refuses a bare coroutine
+    def work() -> tuple[Any]:  # in a tuple, since trio refuses a thread's result that is a coroutine
         began.append(True)
         return (_tracked(context, fn, kwargs),)
 
@@ -271,6 +295,7 @@ async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any]) -> 
 
 
 def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Call `fn` in `context`, with the thread in RUNNING; a process forked in it ends here."""
     ident, before = threading.get_ident(), forks()
     RUNNING[ident] = context
     try:
