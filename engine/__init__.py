@@ -1,4 +1,4 @@
-"""The state machine: state, decisions, the loop, the shell that runs it, effects, budgets, verifying, resuming."""
+"""The engine: state, decisions, the loop and its runner, effects, budgets, replay and resuming."""
 
 from .children.child_result import ChildResult
 from .children.run_child import run_child

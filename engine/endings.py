@@ -1,4 +1,4 @@
-"""Why a run ended and how: one table of reasons, statuses and exit codes."""
+"""The ways in which a run can end: one table of stop reasons, statuses and exit codes."""
 
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 
 class _Named(EnumType):
-    """Enums whose errors say which name is meant."""
+    """The metaclass of enums whose AttributeError suggests the right name."""
 
-    if not TYPE_CHECKING:  # type checkers know the names, and would take any other for one
+    if not TYPE_CHECKING:  # with a __getattr__, type checkers would accept any name
 
         def __getattr__(cls, name):
-            """Raises AttributeError; of a name in capitals, with the one to write."""
+            """Raise AttributeError; for a name in capitals, suggest the name in small letters."""
             hint = f"; write {cls.__name__}.{name.lower()}" if name.lower() in cls.__members__ else ""
             raise AttributeError(f"{cls.__name__} has no {name!r}{hint}")
 
 
 class RunStatus(StrEnum, metaclass=_Named):
-    """How a run stands. `interrupted` is said of a trace without an end."""
+    """The status of a run; `interrupted` is the status of a trace without an end record."""
 
     completed = "completed"
     stopped = "stopped"
@@ -28,7 +28,7 @@ class RunStatus(StrEnum, metaclass=_Named):
 
 
 class StopReason(StrEnum, metaclass=_Named):
-    """Why a run ended."""
+    """The reason why a run ended; ENDINGS has the meaning of each."""
 
     success = "success"
     final = "final"
@@ -50,7 +50,7 @@ class StopReason(StrEnum, metaclass=_Named):
 
     @classmethod
     def of(cls, reason: "StopReason | str") -> "StopReason":
-        """The reason of that name; raises ValueError that lists the names for any other."""
+        """Return the reason of this name; raise ValueError, with a list of all names, for any other."""
         try:
             return cls(reason)
         except ValueError:
@@ -58,7 +58,7 @@ class StopReason(StrEnum, metaclass=_Named):
 
     @classmethod
     def _missing_(cls, value: object) -> "StopReason | None":
-        """Names in capitals, as other libraries write them, are not reasons of their own: the error says which is."""
+        """Raise ValueError with the right name for a name in capitals, as other libraries write it."""
         if isinstance(value, str) and value != value.lower() and value.lower() in cls.__members__:
             raise ValueError(f"{value!r} is not a stop reason; write {value.lower()!r}, or StopReason.{value.lower()}")
         return None
@@ -66,7 +66,7 @@ class StopReason(StrEnum, metaclass=_Named):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a stop reason means: the run's status, and the exit code of the command line."""
+    """The meaning of a stop reason: the run's status, and the exit code of the command line."""
 
     status: RunStatus
     exit_code: int
@@ -96,5 +96,5 @@ ENDINGS: dict[StopReason, Ending] = {
 
 
 def status_of(reason: StopReason) -> RunStatus:
-    """The status of a run that ended for this reason."""
+    """Return the status of a run that ended for this reason."""
     return ENDINGS[reason].status

@@ -1,4 +1,4 @@
-"""The engine: what users hold. It prepares a run, hands it to the runner, and gives back the result."""
+"""The Engine class: it prepares each run, lets a Runner carry it out, and returns the result."""
 
 import asyncio
 import logging
@@ -59,25 +59,26 @@ log = logging.getLogger("refold.runs")
 
 
 class Engine(Generic[S]):
-    """Runs one module's tasks; one engine runs many at once.
+    """Runs the tasks of one module; one engine can run many at once.
 
     Args:
-        module: what decides, acts and reduces.
-        budget: what each run may use; each field that a task's budget sets takes its place.
-        stop: further stop criteria, beside the one that always holds.
-        branch: how branch decisions are decided (see `BranchStrategy`); by default as the module says, which is to
-            take the first candidate.
-        on_wait: answers a WaitRequest, sync or async, so that the run goes on at once; what it answers with `...`
-            stays open. Without it a run that waits is suspended, and `resume` takes it up again.
-        traces: a folder that gets a file a run; None keeps each trace in memory.
-        observers: called with each record as it is written; one that raises is reported once and dropped.
+        module: the module, or an Agent that makes one.
+        budget: the limits of each run; a field set in a task's budget takes precedence.
+        stop: further stop criteria, beside `FinalResultCriteria`, which every run has.
+        branch: the strategy for branch decisions; by default the module's, which usually is `SelectFirst`.
+        on_wait: a function, sync or async, that answers a WaitRequest, so that the run continues at once. A request
+            that it answers with `...` stays open. Without an answer, the run is suspended until `resume`.
+        traces: a folder that gets one file for each run; None keeps each trace in memory.
+        observers: functions that are called with each record when it is written. An observer that raises is reported
+            once, and not called again.
         durability: "process", "power" or "none"; see `TraceWriter`.
-        redact: True replaces the secrets in the environment; a list or mapping adds further values; False is none.
-        clock: where time comes from; the system's if None.
-        seed: of all randomness; one is drawn, and recorded, if None.
-        workspace: the folder that a task's relative paths start from; the current one if None.
-        max_children: how many child runs of one branch are at work at a time.
-        shared_env: lets child runs work in their parent's environment, where it cannot be forked.
+        redact: True replaces secrets from environment variables; a list or mapping adds further values; False replaces
+            nothing.
+        clock: the source of time; the system's clock if None.
+        seed: the seed of all random numbers; if None, each run draws one and records it.
+        workspace: the folder to which a task's relative paths refer; the current folder if None.
+        max_children: how many child runs of one branch may be at work at a time.
+        shared_env: if the environment cannot be forked, child runs work in their parent's environment.
     """
 
     def __init__(
@@ -128,26 +129,26 @@ class Engine(Generic[S]):
     # running
 
     def run(self, task: Task | str) -> RunResult[S]:
-        """Runs a task to its end. Inside a running event loop use `await arun(task)`."""
+        """Run a task to its end. Inside a running event loop, use `await arun(task)`."""
         return self._sync(lambda: self.arun(task), "arun")
 
     async def arun(self, task: Task | str) -> RunResult[S]:
-        """Runs a task to its end, on asyncio or trio.
+        """Run a task to its end, on asyncio or trio.
 
-        A run that fails returns a result that says so. Cancellation and Ctrl-C write the end and are raised on, with
-        `.result` on the exception.
+        A failed run returns a result, too: its `status` and `error` say so. A cancellation or Ctrl-C ends the run, is
+        recorded in the trace, and is raised again with the result as its attribute `result`.
         """
         return await self._start(as_task(task), self.observers, self.traces)
 
     @asynccontextmanager
     async def stream(self, task: Task | str) -> AsyncIterator[RunStream]:
-        """Runs a task and gives its records as they are written.
+        """Run a task, and yield its records when they are written.
 
             async with engine.stream(task) as run:
                 async for record in run: ...
             run.result
 
-        Leaving the block early cancels the run. `run.result` is there once the records have ended, also then.
+        Leaving the block early cancels the run. `run.result` is available after the last record, also in that case.
         """
         stream = RunStream()
         async with anyio.create_task_group() as group:
@@ -155,7 +156,7 @@ class Engine(Generic[S]):
             async def work() -> None:
                 try:
                     stream.result_or_none = await self._start(as_task(task), (*self.observers, stream.put), self.traces)
-                except Exception as error:  # noqa: BLE001 - raised on below, outside of the task group
+                except Exception as error:  # noqa: BLE001 - raised below, outside the task group, which would wrap it
                     stream.error = error
                 except BaseException as cancelled:
                     stream.result_or_none = getattr(cancelled, "result", None)
@@ -180,7 +181,7 @@ class Engine(Generic[S]):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> RunResult[S]:
-        """Goes on with a run from its last whole record; see `aresume`."""
+        """Resume a run from its last whole record; see `aresume`."""
         return self._sync(
             lambda: self.aresume(trace, value, request=request, budget=budget, on_divergence=on_divergence), "aresume"
         )
@@ -194,21 +195,31 @@ class Engine(Generic[S]):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> RunResult[S]:
-        """Goes on with a run from its last whole record: no effect that ended runs again.
+        """Resume a run from its last whole record; effects that have ended do not run again.
 
-        What is there is verified first. It goes on under the budget it had, or under `budget` in its place. A run
-        that is completed, or that its budget (if no other is given) or a stop criterion ended, gives its result
-        again. `value` answers the one request that is open (`result.waiting`), or the one named by `request`; a mapping
-        of request ids to values answers several. Where the fate of a call is not known, `on_wait` is asked, else the
-        result waits, for one of `{"ran": result}`, `{"failed": text}`, `{"retry": True}`; `result` is what the tool
-        would have returned. Without a new answer a suspended run waits on, unless a request's time has passed.
+        The engine first verifies the recorded steps. A run that has completed, or that a stop criterion or its budget
+        ended (and no other is given), returns its result again. A suspended run without a new answer stays suspended,
+        unless the time of a request has passed.
+
+        If a call has no outcome, nobody knows whether it happened: an unknown effect. The engine asks `on_wait`, and
+        without an answer suspends the run. The answer is one of `{"ran": result}`, with the result that the tool would
+        have returned, `{"failed": text}` and `{"retry": True}`.
+
+        Args:
+            trace: the trace, the path of its file, or the run's id in the folder `traces`.
+            value: the answer to the one open request (`result.waiting`), or to the one named by `request`. A mapping
+                of request ids to values answers several.
+            request: the id of the request that `value` answers.
+            budget: replaces the run's own budget.
+            on_divergence: what to do if the code no longer does what the trace recorded. "fail" raises
+                DivergenceError. "ignore" resumes the run nevertheless. "fork" leaves the run unchanged and returns the
+                result of a fork, from the state before the first step that differs. The fork reuses the later
+                outcomes, and `value`, as long as the new code makes the same requests. Its trace is in the folder
+                `traces`, otherwise beside the run's.
 
         Raises:
-            DivergenceError: the code no longer does what the trace recorded, or asks in the step that was cut off for
-                something else than was recorded there. `on_divergence="ignore"` goes on with it
-                nevertheless; "fork" leaves it as it is and gives the result of a fork, beside it or in `traces`, from
-                the state before the first step that differs: it takes what was recorded after that, and `value`, for
-                as long as the new code asks for the same.
+            DivergenceError: the code no longer does what the trace recorded, or makes other requests in the
+                unfinished step than were recorded there.
             WaitAnsweredError: no open request takes this answer.
             TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
         """
@@ -232,14 +243,17 @@ class Engine(Generic[S]):
             if on_divergence != "fork":
                 raise
             first = error.divergences[0]
-            if error.result is not None:  # the answers are in the trace by now
+            if error.result is not None:  # found only while the run continued: its trace has the answers by now
                 value, request = ..., None
             return await self._leave(source, None if first.run else first.step, value, request, budget)
 
     async def _leave(
         self, source: Trace | Path, at: int | None, value: Any, request: str | None, budget: RuntimeBudget | None
     ) -> RunResult[S]:
-        """Forks a run that the code no longer goes along with, beside it; what is told of its last step goes along."""
+        """Fork a run whose code has diverged, from its state `at`, and run the fork to its end.
+
+        Answers given for the run's unfinished step carry over to the fork; the run itself is not changed.
+        """
         writer, trace = TraceWriter.reopen(source)
         writer.close()
         settled = Settled()
@@ -260,7 +274,7 @@ class Engine(Generic[S]):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
     ) -> RunResult[S]:
-        """Runs on from a state of another run; see `afork`."""
+        """Start a run from a state of another run; see `afork`."""
         return self._sync(lambda: self.afork(trace, at, edit, reuse_effects=reuse_effects, budget=budget), "afork")
 
     async def afork(
@@ -272,19 +286,21 @@ class Engine(Generic[S]):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
     ) -> RunResult[S]:
-        """A new run whose first state is state `at` of a run, edited; what happened before is not done again.
+        """Start a new run from state `at` of another run, edited; earlier steps do not run again.
 
         Args:
             trace: the run to fork; its trace is not changed.
-            at: which of its states, from 0 to its number of steps; by default the last. Negative ones count back.
-            edit: changes the state's draft, as `reduce` does, or values by JSON Pointer, set in their order ("/notes/-"
-                adds to a list). None changes nothing.
-            reuse_effects: takes the outcomes and answers that the run recorded, while the requests are the same, and
-                runs live from the first that is not (`result.live_from`).
-            budget: in place of the run's; tokens, money and time are counted anew, steps go on.
+            at: the number of the state, from 0 to the number of steps; by default the last. Negative numbers count from
+                the end.
+            edit: a function that changes the state's draft, as `reduce` does. Or a mapping of JSON Pointers to values,
+                set in this order; "/notes/-" appends to a list. None changes nothing.
+            reuse_effects: take the recorded outcomes and answers as long as the fork makes the same requests, and run
+                live from the first request that differs (`result.live_from`).
+            budget: replaces the run's own budget. The fork counts its steps on from the state's; tokens, money and time
+                start at 0.
 
-        The fork has the run's seed, so that two forks with the same edit and the same answers are equal. Files that
-        the run wrote are not rewound. Its trace is kept as `run` keeps one.
+        The fork has the run's seed, so two forks with the same edit and the same answers are equal. Files that the run
+        has written are not rewound. The fork's trace goes where `run` puts traces.
 
         Raises:
             EngineUsageError: there is no such state, or it cannot be edited so.
@@ -298,17 +314,18 @@ class Engine(Generic[S]):
         return await self._start(origin.task, self.observers, self.traces, origin)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
-        """Runs the hooks of a trace again, with its outcomes served; gives where they differ, [] if nowhere."""
+        """Run the hooks of a trace again with its recorded outcomes; return the divergences, [] if there are none."""
         return self._sync(lambda: self.averify(trace), "averify")
 
     async def averify(self, trace: TraceLike) -> list[Divergence]:
-        """`verify`, inside an event loop."""
+        """As `verify`, inside an event loop."""
         source = self._trace_source(trace)
         return await verify_trace(source if isinstance(source, Trace) else Trace.load(source), self.module)
 
     # how a run is made
 
     def _trace_source(self, trace: TraceLike) -> Trace | Path:
+        """Return a trace in memory, or the path of a trace's file, which may be given as a run's id."""
         if isinstance(trace, Trace):
             return trace if trace.path is None else trace.path
         if not isinstance(cast(object, trace), Path | str):
@@ -324,6 +341,7 @@ class Engine(Generic[S]):
     def _live(
         self, run_id: str, seed: int, writer: TraceWriter, budget: RuntimeBudget, observers: Sequence[Observer]
     ) -> LiveRun:
+        """Return a LiveRun with an account of its own, and a copy of the redactor, which learns the run's secrets."""
         redactor = self._redactor.copy() if self._redactor is not None else None
         account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
         run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers, self.on_wait)
@@ -333,6 +351,7 @@ class Engine(Generic[S]):
     async def _start(
         self, task: Task, observers: Sequence[Observer], folder: Path | None, origin: Origin | None = None
     ) -> RunResult[S]:
+        """Start a run of `task`, or of a fork from `origin`, with its trace in `folder`; return its result."""
         refuse_while_importing()
         if self._redactor is not None:
             task = redacted_task(task, self._redactor)
@@ -356,6 +375,7 @@ class Engine(Generic[S]):
         return self.seed if self.seed is not None else new_seed()
 
     async def _continue(self, resumption: Resumption) -> RunResult[S]:
+        """Carry out a resumption, and return the run's result; raise a divergence found on the way, with the result."""
         with resumption.writer as writer:
             run = self._live(resumption.run_id, resumption.seed, writer, resumption.budget, self.observers)
             for record in resumption.written:
@@ -372,7 +392,11 @@ class Engine(Generic[S]):
             return result
 
     async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult[S]:
-        """Preflight, environment, loop and end; opening and closing of the environment always pair."""
+        """Check the task, open its environment, run the loop, and write the end; return the result.
+
+        An environment that was opened is always closed. Every failure here is the run's end, and is written to the
+        trace. `fresh` is false for a resumed run and a fork, whose environment is not rewound to their state.
+        """
         run = runner.run
         result: RunResult[S] | None = None
         before = cancel_requests()
@@ -380,7 +404,7 @@ class Engine(Generic[S]):
             try:
                 outcome = await self._preflight(task, begun=runner.held.state is not None)
                 if outcome is None:
-                    tools = tuple(check_dict(self.module.tools))  # a module may have been given others since
+                    tools = tuple(check_dict(self.module.tools))  # they may have changed since __init__ checked them
                     async with AsyncExitStack() as stack:
                         environment = await stack.enter_async_context(
                             open_environment(task, self.workspace, tools=tools, resume=not fresh)
@@ -396,23 +420,26 @@ class Engine(Generic[S]):
             except EnvironmentMismatchError as error:
                 failure = RunError.of_issues(type(error).__name__, error.issues, "environment")
                 outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
-            except Exception as error:  # noqa: BLE001 - what fails around the run is its end too, and told in the result
+            except Exception as error:  # noqa: BLE001 - a failure around the run ends it, too, and is in its result
                 failure = RunError.of(error, run.step, "environment")
                 outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, failure)
-            except BaseException as raised:  # noqa: BLE001 - the end is written, then it is raised on
+            except BaseException as raised:  # noqa: BLE001 - raised again below, after the end is written
                 outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step), raised)
             if result is None:
                 result = await finish(run, task, runner.held.state, outcome, None)
         to_raise = outcome.raised
         if to_raise is None and cancel_requests() > before:
-            to_raise = asyncio.CancelledError()  # told once, to an evaluator or environment that kept it back
+            to_raise = asyncio.CancelledError()  # an evaluator or environment has suppressed a cancellation
         if to_raise is not None:
             to_raise.result = result  # type: ignore[attr-defined]
             raise to_raise
         return result
 
     async def _preflight(self, task: Task, *, begun: bool) -> Outcome | None:
-        """What is wrong with the task; of its inputs only while `init_state` is still to take them."""
+        """Return a failed outcome if something is wrong with the task, otherwise None.
+
+        Inputs are checked only if the run has not `begun`: afterwards, `init_state` does not need them any more.
+        """
         issues = check_task(task) if not task.resources else await self._check_resources(task)
         if not begun:
             issues = [*issues, *input_issues(self.module, task)]
@@ -422,12 +449,12 @@ class Engine(Generic[S]):
         return Outcome(StopReason.task_validation_failed, RunStatus.failed, error)
 
     async def _check_resources(self, task: Task) -> list[TaskValidationIssue]:
-        """In a thread: it looks at files."""
+        """Check a task with resources in a thread, since the check looks at files."""
         found: list[TaskValidationIssue] = await in_thread(check_task, {"task": task, "workspace": self.workspace})
         return found
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
-        """Runs async work from sync code, with SIGTERM turned into a clean end where nobody else handles it."""
+        """Run async work from sync code; raise EngineUsageError, naming the async method `twin`, inside a loop."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -438,9 +465,9 @@ class Engine(Generic[S]):
 
 
 def logged(result: RunResult[S]) -> RunResult[S]:
-    """The result; one warning on the logger `refold.runs` where the run has failed, or waits for a call's fate.
+    """Return the result; log a warning on `refold.runs` if the run has failed, or waits for an unknown effect.
 
-    Nothing is raised then, and nothing else says so.
+    Neither raises an error, so without the warning a caller who drops the result would not notice.
     """
     fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
     if result.status is RunStatus.failed:
@@ -457,12 +484,14 @@ def logged(result: RunResult[S]) -> RunResult[S]:
 
 
 def _folder(name: str, given: Any) -> Path | None:
+    """Return the path of a folder, or None; raise EngineUsageError, naming the parameter, for anything else."""
     if given is None or isinstance(given, Path | str):
         return None if given is None else Path(given)
     raise EngineUsageError(f"{name} must be the path of a folder, got {given!r:.80}")
 
 
 def _several(name: str, given: Any) -> tuple[Any, ...]:
+    """Return the items of a list; raise EngineUsageError, naming the parameter, for anything else."""
     if isinstance(given, Iterable) and not isinstance(given, str):
         return tuple(given)
     raise EngineUsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")

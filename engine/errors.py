@@ -1,4 +1,4 @@
-"""The errors of the engine; each says what came, what was expected, and what to do instead."""
+"""The errors of the engine. Each message says what was given, what was expected, and what to do instead."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class StateValueError(RefoldError, ValueError):
         self.path = path
 
     def under(self, token: object) -> "StateValueError":
-        """The same error, seen from one level further up."""
+        """Return this error, with `token` (a key, index or field) added in front of its path."""
         self.path = f"/{str(token).replace('~', '~0').replace('/', '~1')}{self.path}"
         return self
 
@@ -35,9 +35,9 @@ class StateValueError(RefoldError, ValueError):
 
 
 class CircularValueError(StateValueError):
-    """A value that contains itself; `path` leads to the place where it does so for the first time.
+    """A value that contains itself; `path` leads to the first place where it does.
 
-    `beyond` counts the levels that were entered below that place; they add nothing to the path.
+    `beyond` is the number of levels entered below this place, which add nothing to the path.
     """
 
     def __init__(self, beyond: int) -> None:
@@ -45,7 +45,7 @@ class CircularValueError(StateValueError):
         self.beyond = beyond
 
     def under(self, token: object) -> "StateValueError":
-        """The same error, seen from one level further up."""
+        """Return this error, with `token` added in front of its path unless the level is beyond the cycle's place."""
         if self.beyond > 0:
             self.beyond -= 1
             return self
@@ -53,7 +53,7 @@ class CircularValueError(StateValueError):
 
 
 class FrozenStateError(RefoldError, TypeError):
-    """Somebody tried to change a value that is committed, or was made and is frozen from then on; `field` names it."""
+    """An attempt to change a frozen value: a committed one, or a new one outside a draft; `field` names it."""
 
     def __init__(self, field: str, attempt: str) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class FrozenStateError(RefoldError, TypeError):
 
 
 class DraftExpiredError(RefoldError, RuntimeError):
-    """A draft was used after the reduce() that it was made for."""
+    """A draft was used after its reduce() had ended; `field` names the draft."""
 
     def __init__(self, field: str) -> None:
         super().__init__(
@@ -75,7 +75,7 @@ class DraftExpiredError(RefoldError, RuntimeError):
 
 
 class EngineOwnedFieldError(RefoldError, AttributeError):
-    """A reducer wrote a field that the engine alone writes."""
+    """A reduce() or an edit wrote a field that the engine alone writes."""
 
     def __init__(self, field: str) -> None:
         super().__init__(f"{field} is written by the engine alone; to end the run use set_stop(reason, final_result)")
@@ -83,7 +83,7 @@ class EngineOwnedFieldError(RefoldError, AttributeError):
 
 
 class StateMigrationError(RefoldError, ValueError):
-    """A document of another schema version that no registered migrations lead to this class's version."""
+    """A state's document has another schema version, and no registered migrations lead to its class's version."""
 
 
 class DecisionError(RefoldError, ValueError):
@@ -91,21 +91,22 @@ class DecisionError(RefoldError, ValueError):
 
 
 class ModuleDefinitionError(RefoldError, TypeError):
-    """An AgentModule whose hooks or tools are not what the engine calls."""
+    """An AgentModule with hooks or tools that the engine cannot call, or with results of another type."""
 
 
 class ReduceError(RefoldError, RuntimeError):
-    """reduce() broke its contract: it returned no state, or changed the draft and returned another."""
+    """reduce() broke its contract: it returned no state, or changed the draft and returned another state."""
 
 
 class EffectNotAllowed(RefoldError, RuntimeError):
-    """An effect was performed where none may be: inside reduce() or a stop criterion."""
+    """An effect was performed where none is allowed: inside reduce() or a stop criterion."""
 
 
 class EffectError(RefoldError):
-    """An effect failed; the same on replay. The original exception is `__cause__`, in the live run only.
+    """An effect failed; a replay raises the same error.
 
-    `error_type` is the class name of the original, `message` its text, `data` its JSON payload or None.
+    `error_type` is the class name of the original exception, `message` its text, `data` its JSON payload or None. The
+    original exception is the `__cause__`, in the live run only.
     """
 
     def __init__(self, error_type: str, message: str, data: Any = None) -> None:
@@ -116,30 +117,30 @@ class EffectError(RefoldError):
 
 
 class NoRunError(RefoldError, RuntimeError):
-    """An effect was performed from a thread that lost its run while runs are live; `bind(fn)` carries the run along."""
+    """An effect was performed in a thread without a run, while runs are live; `bind(fn)` gives the thread its run."""
 
 
 class RunClosed(RefoldError, RuntimeError):
-    """The run this effect belongs to has ended; nothing more is journaled or started for it."""
+    """The run of this effect has ended; refold records and starts nothing more for it."""
 
 
 class CallClosed(RefoldError, RuntimeError):
-    """The hook or call that this effect belongs to is over; what it has left behind journals and starts nothing more.
+    """The hook or call of this effect is over; refold records and starts nothing more for it.
 
-    A thread that a timeout has left, or a task that nobody awaited, meets it.
+    Raised in a thread that a timeout has abandoned, and in a task that nobody awaited.
     """
 
 
 class ChildRunError(RunClosed):
-    """A child run could neither be begun nor gone on with; the run fails, and its resume takes the child up again."""
+    """A child run could neither start nor resume. Its parent fails; resuming the parent tries the child again."""
 
 
 class NoThreadError(RunClosed):
-    """The process can start no thread, and has none at work that could be waited for; the run fails, and is resumed."""
+    """The process can start no thread, and none at work could become free; the run fails, and can be resumed."""
 
 
 class BudgetExceeded(RefoldError, RuntimeError):
-    """A budget stopped the run; `reason` is the StopReason."""
+    """The budget stopped the run; `reason` is the StopReason."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -147,13 +148,13 @@ class BudgetExceeded(RefoldError, RuntimeError):
 
 
 class WaitAnsweredError(RefoldError, ValueError):
-    """An answer that no open request is waiting for, or that does not fit the request's schema."""
+    """An answer without an open request, or one that does not fit its request's schema."""
 
 
 class DivergenceError(RefoldError, RuntimeError):
-    """The code no longer does what its trace recorded; `divergences` says where, the first one first.
+    """The code no longer does what its trace recorded; `divergences` are the places, in their order.
 
-    `result` is that of the resumed run, where it was found only when the step that was cut off was run again.
+    `result` is the resumed run's result if the divergence was found only while the run continued, otherwise None.
     """
 
     result: Any = None
@@ -165,7 +166,7 @@ class DivergenceError(RefoldError, RuntimeError):
 
 
 class ExplorationError(RefoldError, RuntimeError):
-    """Every candidate of a branch failed; `lost` says why for each, by its place."""
+    """Every candidate of a branch failed; `lost` has the reason for each, by its place in the tree."""
 
     def __init__(self, lost: dict[str, str]) -> None:
         why = "; ".join(f"candidate {place}: {reason:.300}" for place, reason in lost.items())
@@ -174,7 +175,7 @@ class ExplorationError(RefoldError, RuntimeError):
 
 
 class RunNotCompletedError(RefoldError, RuntimeError):
-    """A run that was expected to complete did not: `result` says how it ended. Raised by `raise_for_status`."""
+    """A run has not completed; `result` says how it ended. Raised by `raise_for_status`."""
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
@@ -182,11 +183,11 @@ class RunNotCompletedError(RefoldError, RuntimeError):
 
 
 class EngineUsageError(RefoldError, RuntimeError):
-    """The engine was called in a way it cannot serve; the message says which call fits."""
+    """The engine was called in a wrong way; the message names the right call."""
 
 
 def message_of(error: BaseException) -> str:
-    """An exception's message as text that can be written, whatever its class makes of it."""
+    """Return an exception's message as text that can be written as UTF-8, even if its own `__str__` fails."""
     try:
         return str(error).encode("utf-8", "replace").decode()
     except Exception as failed:  # noqa: BLE001 - a stranger's __str__

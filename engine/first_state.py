@@ -1,4 +1,4 @@
-"""How a run's first state comes to be, live and when verified: what init_state gives, with the engine's own fields."""
+"""Makes a run's first state, live and in verification: init_state's, with the engine's own fields."""
 
 import inspect
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from .state.model import StateSchema, assemble
 
 
 async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Calls a hook: async ones on the loop, sync ones in a worker thread."""
+    """Call a hook and return its result: an async hook in the event loop, a sync one in a worker thread."""
     value = hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)
     return await value if inspect.isawaitable(value) else value
 
 
 def input_issues(module: AgentModule[Any], task: Task) -> list[TaskValidationIssue]:
-    """What is wrong with the task's inputs for this module: those init_state does not take, and those it misses."""
+    """Return the issues of a task's inputs: inputs that init_state does not take, and those it lacks."""
     takes_all, known, required = _parameters(type(module).init_state)
     where = f"{type(module).__name__}.init_state"
     issues = []
@@ -38,7 +38,7 @@ def input_issues(module: AgentModule[Any], task: Task) -> list[TaskValidationIss
 
 @lru_cache(maxsize=256)
 def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
-    """Whether init_state takes any input, which it names, and which of those it needs."""
+    """Return whether init_state takes any input, the inputs that it names, and those of them that it requires."""
     parameters = [p for p in inspect.signature(init_state).parameters.values() if p.name not in ("self", "task")]
     named = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -46,10 +46,11 @@ def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], 
 
 
 async def first_state(module: AgentModule[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
-    """The state that a run of this task begins with.
+    """Return the first state of a run of this task.
 
-    The engine writes `task`, `current_step`, `max_steps`, and under `metadata` the task's metadata and constraints.
-    Raises ModuleDefinitionError where init_state returns no state.
+    The engine sets `task`, `current_step` and `max_steps`, and adds the task's metadata and constraints to `metadata`.
+    For a key in both, init_state's metadata wins over the task's. Raises ModuleDefinitionError if init_state returns no
+    state of the module's class.
     """
     state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})
     if not isinstance(state, module.state_class):

@@ -1,4 +1,4 @@
-"""What a user writes: a module whose hooks decide, act and reduce, and the checks made when its class is defined."""
+"""AgentModule, the base class of a user's module, and the checks of its hooks when the class is defined."""
 
 import inspect
 import sys
@@ -31,24 +31,28 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 
 
 class AgentModule(Generic[S]):
-    """The loop of one kind of agent: subclass it as `AgentModule[YourState]` and write its hooks.
+    """One kind of agent: subclass it as `AgentModule[YourState]` and write its hooks.
 
-    `init_state(task, **inputs)` gives the first state, `decide(state)` a Decision (for `Decision.branch(3)` it is asked
-    for three candidates: then it takes `candidate=None` too, and gets their numbers), `act(state, decision)` an
-    Observation (the one given runs the decision's actions through `tools`), `reduce(state, decision, observation)`
-    changes the draft it is passed, or returns the next state. All but `reduce` may be async; sync ones run in worker
-    threads. Hooks are called by keyword. A module keeps no run state on itself: one instance serves many runs at
-    once.
+        init_state(task, **inputs)              returns the first state
+        decide(state)                           returns a Decision
+        act(state, decision)                    returns an Observation; by default it runs the actions through `tools`
+        reduce(state, decision, observation)    changes the draft `state`, or returns the next state
 
-    Raises ModuleDefinitionError when a subclass's hooks could not be called.
+    For `Decision.branch(3)` the engine calls `decide` three more times, for the candidates. If `decide` also has a
+    parameter `candidate=None`, it gets their numbers.
+
+    The engine calls hooks by keyword. All but `reduce` may be async; sync ones run in worker threads (`reduce` runs in
+    the event loop's). A module keeps no state of a run on itself, since one instance serves many runs at once.
+
+    Raises ModuleDefinitionError, when a subclass is defined, if the engine could not call one of its hooks.
     """
 
     tools: Mapping[str, Callable[..., Any]] = {}
     branch: BranchStrategy = SelectFirst()
-    """How its branch decisions are decided, where the engine is not told otherwise."""
+    """The strategy for branch decisions, unless the engine has one of its own."""
     state_class: ClassVar[type[StateSchema]] = StateSchema
     make_engine: ClassVar[Callable[..., Any]]
-    """The Engine; filled by `engine`, so that modules need not know it."""
+    """The class Engine; `engine` sets it, so that this file need not import that one."""
     _hook_names: ClassVar[dict[str, tuple[str, ...]]] = _HOOKS
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -69,60 +73,61 @@ class AgentModule(Generic[S]):
     else:
 
         def init_state(self, task, **inputs):
-            """The first state of a run; `task` is the objective, `inputs` are the task's inputs."""
+            """Return the first state of a run; `task` is the task's objective, `inputs` are its inputs."""
             raise ModuleDefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
 
     def decide(self, state: S) -> Decision | Awaitable[Decision]:
-        """What to do next. The state is frozen; effects are allowed."""
+        """Return the next decision. The state is frozen; effects are allowed."""
         raise ModuleDefinitionError(f"{type(self).__name__} has no decide(self, state)")
 
     def act(self, state: S, decision: Decision) -> Any:
-        """Carries out an act decision: runs its actions through `tools`.
+        """Carry out an act decision: run its actions through `tools`.
 
-        Awaitable, also as `await super().act(state, decision)`. One of your own gives an Observation or a JSON value.
+        The result is awaitable, also in an override: `await super().act(state, decision)`. An override returns an
+        Observation or a JSON value.
         """
         return run_actions(self.tools, decision)
 
     def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
-        """Changes the draft `state` by what happened; returns None for the draft, or another state."""
+        """Change the draft `state` according to the observation and return None, or return another state."""
         raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
     def child_module(self, name: str, task: "Task") -> "AgentModule[Any] | None":
-        """The module of a child run that `start_child` has begun under this name, when the run is resumed.
+        """Return the module of the background child `name`, so that resuming the run can resume the child.
 
-        None, which is what this one gives, leaves such a child where it stood.
+        For None, the default, the child is not resumed.
         """
         return None
 
     def told_result(self, name: str, result: Any) -> Any:
-        """The recorded form of a result that a person gives for a call of a tool, as `{"ran": result}`.
+        """Return the form in which to record a result that a person reports for a call of a tool: `{"ran": result}`.
 
-        The result itself, unless the module's tools wrap what they return. Raises ValueError, with what is wrong, for a
-        result that the tool could not have given.
+        This is the result itself, unless the module's tools wrap what they return. An override raises ValueError, with
+        the reason, for a result that the tool could not have returned.
         """
         return result
 
     def run(self, task: "Task | str", **engine_options: Any) -> "RunResult[S]":
-        """`Engine(self, **engine_options).run(task)`."""
+        """Run a task: `Engine(self, **engine_options).run(task)`."""
         result: RunResult[S] = self.make_engine(self, **engine_options).run(task)
         return result
 
     async def arun(self, task: "Task | str", **engine_options: Any) -> "RunResult[S]":
-        """`await Engine(self, **engine_options).arun(task)`."""
+        """Run a task: `await Engine(self, **engine_options).arun(task)`."""
         result: RunResult[S] = await self.make_engine(self, **engine_options).arun(task)
         return result
 
 
 class MakesModule(Protocol[MadeS]):
-    """What is run by a module that it makes, as an Agent is."""
+    """An object that makes the module that runs it, as an Agent does."""
 
     def module(self) -> AgentModule[MadeS]:
-        """The module."""
+        """Return the module."""
         ...
 
 
 def module_of(given: "AgentModule[S] | MakesModule[S]") -> AgentModule[S]:
-    """The module itself, or the one that an Agent makes; raises EngineUsageError for anything else."""
+    """Return a module as it is, or the one that an Agent makes; raise EngineUsageError for anything else."""
     make = None if isinstance(given, type | AgentModule) else getattr(given, "module", None)
     found: Any = make() if callable(make) else given
     if isinstance(found, AgentModule):
@@ -132,6 +137,7 @@ def module_of(given: "AgentModule[S] | MakesModule[S]") -> AgentModule[S]:
 
 
 def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:
+    """Return a module's state class: from `AgentModule[State]`, the return annotation of init_state, or the base."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, AgentModule):
@@ -155,7 +161,7 @@ def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:
 
 
 def _refuse_dataclasses(state: type[StateModel], seen: frozenset[type] = frozenset()) -> None:
-    """Raises StateDefinitionError where @dataclass has replaced the `__init__` of a state, or of a model in it."""
+    """Raise StateDefinitionError if @dataclass has replaced the `__init__` of a state, or of a model inside it."""
     for cls in state.__mro__:
         if "__dataclass_fields__" in vars(cls):
             raise StateDefinitionError(
@@ -170,13 +176,17 @@ def _refuse_dataclasses(state: type[StateModel], seen: frozenset[type] = frozens
 
 
 def _models_in(annotation: Any) -> list[type[StateModel]]:
+    """Return the state models in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, StateModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
 def _accepted(cls: type[AgentModule[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Which of the names that the engine passes a hook takes; raises for a parameter that nobody fills."""
+    """Return the names, of those that the engine passes, that a hook takes.
+
+    Raises ModuleDefinitionError for a parameter that nobody fills, and one that cannot be passed by keyword.
+    """
     signature = inspect.signature(getattr(cls, hook))
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -195,13 +205,16 @@ def _accepted(cls: type[AgentModule[Any]], hook: str, names: tuple[str, ...]) ->
 
 
 def import_path(thing: type) -> str:
-    """Where a class is imported from, as `package.module:Class`; a class of a script by the script's name."""
+    """Return the import path of a class, `package.module:Class`; for a class in a script, with the script's name."""
     name = _script_name() if thing.__module__ == "__main__" else thing.__module__
     return f"{name}:{thing.__qualname__}"
 
 
 def _script_name() -> str:
-    """What another process imports the running script as; `__main__` where nothing can, as in a notebook."""
+    """Return the name under which another process can import the running script.
+
+    `__main__` if there is none, as in a notebook.
+    """
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     if spec is not None:

@@ -1,15 +1,18 @@
-"""Importing a module for the sake of a trace starts no run: a script without a `__main__` guard says so instead."""
+"""Refuses to start a run while refold imports a module only to read a trace.
+
+A script without a `__main__` guard would otherwise start its run again whenever one of its traces is looked at.
+"""
 
 from contextvars import ContextVar
 
 from .errors import EngineUsageError
 
 importing: ContextVar[str | None] = ContextVar("refold_importing", default=None)
-"""The module that is being imported for the sake of a trace."""
+"""The name of the module that is being imported for a trace, otherwise None."""
 
 
 def refuse_while_importing() -> None:
-    """Raises EngineUsageError where a run would start because its module is imported."""
+    """Raise EngineUsageError if a run would start while its module is being imported for a trace."""
     if (script := importing.get()) is not None:
         raise EngineUsageError(
             f'{script} starts a run while it is imported; put what starts it under `if __name__ == "__main__":`'

@@ -1,15 +1,18 @@
-"""Where the running hook or call is found, and the places that must be pure: an effect in one of them is an error."""
+"""The context variable with the running hook or call, and the mark of places that must be pure.
+
+An effect looks up its hook or call here. If it finds NOWHERE instead, it is inside a pure place, and raises an error.
+"""
 
 from contextvars import ContextVar
 from typing import Any
 
 
 class _Nowhere:
-    """Stands for the inside of reduce() and of stop criteria, where no effect is allowed."""
+    """The class of NOWHERE, the frame inside reduce() and stop criteria, where no effect is allowed."""
 
 
 NOWHERE = _Nowhere()
 frame_variable: ContextVar[Any] = ContextVar("refold_frame", default=None)
-"""The frame of the hook or call that runs now (see `effects.context`), or what stands for a place without one."""
+"""The frame of the running hook or call, or NOWHERE in a pure place; `effects.context` lists all values."""
 set_frame = frame_variable.set
 reset_frame = frame_variable.reset

@@ -1,4 +1,4 @@
-"""What a run gives back."""
+"""The result of a run, and its parts: the error and the open requests."""
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +16,10 @@ from .errors import RunNotCompletedError, message_of
 
 @dataclass(frozen=True, slots=True)
 class WaitRequest:
-    """A question that a run waits for: `kind` is "unknown_effect" where a call's fate must be told.
+    """An open question of a run.
 
-    `schema` is a JSON Schema of the answer, `deadline` seconds since the epoch or None.
+    `kind` is "unknown_effect" if the question is whether a call happened. `schema` is a JSON Schema of the answer.
+    `deadline` is in seconds since the epoch, or None.
     """
 
     id: str
@@ -29,18 +30,18 @@ class WaitRequest:
     details: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as a wait record carries it."""
+        """Return the JSON form, as in a wait record."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, doc: dict[str, Any]) -> "WaitRequest":
-        """The request of a JSON form."""
+        """Return the request of a JSON form."""
         return cls(**{name: doc[name] for name in cls.__slots__ if name in doc})
 
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why a run failed: the class of the exception, its message, its traceback as text, and where it was raised."""
+    """The reason why a run failed: the exception's class, message and traceback as text, and its step and phase."""
 
     type: str
     message: str
@@ -48,30 +49,30 @@ class RunError:
     step: int | None = None
     phase: str | None = None
     issues: tuple[dict[str, Any], ...] = ()
-    """What is wrong with the task or its environment: each with `code`, `message`, `field` and `details`."""
+    """The problems of the task or its environment: each with `code`, `message`, `field` and `details`."""
 
     def __str__(self) -> str:
         place = f" (step {self.step}, {self.phase})" if self.phase else ""
         return f"{self.type}: {self.message}{place}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as an end record carries it."""
+        """Return the JSON form, as in an end record."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "RunError":
-        """The error of a JSON form."""
+        """Return the error of a JSON form."""
         return cls(**{**doc, "issues": tuple(doc.get("issues", ()))})
 
     @classmethod
     def of_issues(cls, type_: str, issues: Sequence[TaskValidationIssue], phase: str) -> "RunError":
-        """The error of a task that is not as it must be: all its issues at once, each with its code."""
+        """Return one error for all issues of a task or its environment, each with its code."""
         message = "; ".join(f"{issue.code}: {issue.place}{issue.message}" for issue in issues)
         return cls(type_, message, "", 0, phase, tuple(issue.model_dump(mode="json") for issue in issues))
 
     @classmethod
     def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunError":
-        """The error of an exception; a group of one is unwrapped."""
+        """Return the error for an exception; from a group of one, for the exception inside."""
         text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
@@ -83,10 +84,10 @@ S = TypeVar("S", default=Any)
 
 @dataclass(frozen=True, slots=True)
 class RunResult(Generic[S]):
-    """How a run ended, and all that can be read of it.
+    """The result of a run: how it ended, its last state, its usage and its trace.
 
-    `state` is None if `init_state` never gave one; `steps` counts committed steps. `waiting` holds the open requests of
-    a run that waits. `trace` reads the run back.
+    `state` is None if `init_state` returned none. `steps` is the number of committed steps. `waiting` has the open
+    requests of a suspended run.
     """
 
     status: RunStatus
@@ -102,7 +103,7 @@ class RunResult(Generic[S]):
 
     @property
     def run_id(self) -> str:
-        """The run's id."""
+        """Return the run's id."""
         return self.trace.run_id
 
     def raise_for_status(self) -> Self:
@@ -116,7 +117,7 @@ class RunResult(Generic[S]):
         return self
 
     def told(self) -> str:
-        """How the run ended, in a line."""
+        """Return one line about the end of the run, for messages."""
         why = str(self.error) if self.error is not None else str(self.stop_reason)
         if self.error is None and self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
@@ -125,9 +126,10 @@ class RunResult(Generic[S]):
 
     @property
     def live_from(self) -> dict[str, Any] | None:
-        """Where a fork with `reuse_effects` went on by itself; None where it did not, or took nothing from another run.
+        """Return the point at which a fork with `reuse_effects` went live; None if it did not, and for other runs.
 
-        `step`, `phase`, `name` and `args` are those of the first request that was not as recorded; `why` says so.
+        `step`, `phase`, `name` and `args` are those of the first request that differs from the recorded ones; `why` is
+        the reason.
         """
         return live_from(self.trace)
 
@@ -139,7 +141,10 @@ def live_from(trace: Trace) -> dict[str, Any] | None:
 
 
 def told_live(trace: Trace) -> Iterator[Record]:
-    """The events that say so; in the last of them `reused` is true where all that follows is live, too."""
+    """Yield the `live_from` events of a fork with `reuse_effects`, from its trace.
+
+    In the last of them, `reused` is true if all that follows is live, too.
+    """
     if "reuse_effects" in (trace.header.get("parent") or {}):
         for record in trace.records:
             if record.kind == "event" and record["name"] == "live_from" and "reused" in record:
