@@ -14,7 +14,6 @@ from ...traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter, branches_f
 from ..effects.budget import Account, EndedFromAbove
 from ..endings import RunStatus, StopReason
 from ..loop.decision import Decision
-from ..replay.refolded import refolded
 from ..replay.reuse import Reuse
 from ..result import RunError, RunResult, WaitRequest
 from ..run.finish import finish
@@ -218,9 +217,7 @@ def end_in(trace: Trace, engine: "Engine", before: Stand) -> ChildEnd:
         told = trace.end.get("error")
         error = str(RunError.from_dict(told) if told else trace.stop_reason)
     records = [r for r in trace.records if r.kind in STATES]
-    state = refolded(before.state, [r["patch"] for r in records if r.get("patch")])
-    if state is None:
-        state = engine.module.state_class.from_dict(trace.state(-1))
+    state = engine.module.state_class.from_dict(trace.state(-1))
     weight, path, reuse = before.weight + trace.size, trace.header["parent"]["path"], Reuse.of(trace)
     last = records[-1].hash if records else None
     return ChildEnd(
