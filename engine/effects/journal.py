@@ -45,7 +45,7 @@ Match = tuple[str, Number]
 Key = tuple[str, str, Number]
 """What identifies a call inside its step: phase, digest, number."""
 ASK = "refold.ask"
-"""Effect name of `ask`; no function can have this name."""
+"""Effect name of `ask`; names that start with `refold.` are reserved for the engine."""
 CHILD = "refold.child"
 """Effect name of `run_child`; the intent carries the child's run id as `child`."""
 STARTED = "refold.start_child"
