@@ -1,4 +1,9 @@
-"""What happened: records, the file they are in, and everything that can be read out of it. Pure data, no user code."""
+"""What happened in a run: the records, their file, and everything that can be read from it.
+
+`Trace` is the face for reading. The rooms: `file` holds a trace as bytes, `json_patch` makes and applies patches,
+`states` folds patches into states, and `analysis` answers questions about one trace or many. Nothing here imports user
+code: a trace is data, and can be read where the module that wrote it is not installed.
+"""
 
 from .analysis.blame import Blame
 from .analysis.differences import ABSENT, Difference

@@ -1,4 +1,4 @@
-"""What can be wrong with a trace: each error says what, where, and what to do next."""
+"""The errors of `refold.traces`: each says what is wrong, where, and what to do next."""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +7,11 @@ from ..errors import RefoldError
 
 
 class TraceError(RefoldError):
-    """The base of everything that `refold.traces` raises."""
+    """The base class of all errors that `refold.traces` raises."""
 
 
 class TraceNotFoundError(TraceError):
-    """There is no trace, or no blob of a trace, where one was looked for; `path` says where."""
+    """A trace, or a blob of a trace, was not found; `path` is where refold looked for it."""
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class TraceNotFoundError(TraceError):
 
 
 class TraceExistsError(TraceError):
-    """A new trace was to be created at `path`, where a file stands already."""
+    """A new trace cannot be created at `path`, because a file exists there."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} exists already: give the run another id, or continue this trace with resume")
@@ -27,7 +27,7 @@ class TraceExistsError(TraceError):
 
 
 class TraceLockedError(TraceError):
-    """Somebody else is writing to the trace at `path`; `pid` is the process that does, where the system tells."""
+    """Another writer holds the trace at `path`; `pid` is its process, or None if the system does not say."""
 
     def __init__(self, path: Path | None, pid: int | None = None) -> None:
         who = f"process {pid}" if pid is not None else "another writer"
@@ -38,7 +38,7 @@ class TraceLockedError(TraceError):
 
 
 class TraceWriteError(TraceError):
-    """A record could not be written (disk full, file gone, writer closed); nothing more is written after it."""
+    """A record could not be written (disk full, file gone, writer closed); the writer writes nothing after that."""
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -46,13 +46,14 @@ class TraceWriteError(TraceError):
 
 
 class RecordError(TraceError):
-    """A record that was given to the writer is not JSON; nothing was written, and the writer goes on."""
+    """A record given to the writer is not JSON: nothing was written, and the writer can still be used."""
 
 
 class TraceCorruptError(TraceError):
     """A line of the trace is not what was written.
 
-    `line` is its number, from 1; `expected` and `actual` are what should stand there and what does.
+    `line` is the line's number, from 1 (0 for a blob); `expected` and `actual` are the value that should be there and
+    the value that is.
     """
 
     def __init__(
@@ -74,31 +75,31 @@ class TraceCorruptError(TraceError):
         self.actual = actual
 
     def at(self, path: Path | None) -> "TraceCorruptError":
-        """Give the same error with the path of its file."""
+        """Return the same error, with the path of the trace's file."""
         return TraceCorruptError(self.reason, self.line, path=path, expected=self.expected, actual=self.actual)
 
 
 class MissingMemberError(TraceCorruptError, KeyError):
-    """A record lacks a member that was asked for."""
+    """A record does not have the member that the caller asked for."""
 
     def __str__(self) -> str:
         return Exception.__str__(self)
 
 
 class NotATraceError(TraceCorruptError):
-    """A file that was given as a trace is something else."""
+    """The given file is not a trace."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__("this is not a refold trace", 1, path=path)
         self.args = (f"{path or 'what was given'} is not a refold trace: it holds no record",)
 
     def at(self, path: Path | None) -> "NotATraceError":
-        """Give the same error with the path of its file."""
+        """Return the same error with the path of its file."""
         return NotATraceError(path)
 
 
 class PatchError(TraceError):
-    """A JSON Patch that can't be applied; `op` is the index of the operation, `pointer` the path it was about."""
+    """A JSON Patch cannot be applied; `op` is the index of the bad operation, `pointer` the path in question."""
 
     def __init__(self, reason: str, op: int | None = None, pointer: str | None = None) -> None:
         where = "" if op is None else f"operation {op}: "

@@ -1,4 +1,4 @@
-"""A cursor that goes forward and back through a run; it shows what was recorded and computes nothing anew."""
+"""A cursor that moves forward and back through a recorded run; no code of the run is executed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,32 +9,32 @@ from .trace import Trace, as_trace
 
 
 class Replay:
-    """A place between the steps of a trace, from 0 (before the first) to `len(trace.steps)` (after the last).
+    """A cursor between the steps of a trace: at 0 before the first, at `len(trace.steps)` after the last.
 
-    Iterating goes forward from where it stands. Documents are shared with the steps: look at them, don't change them.
+    Iterating starts at the current position. The documents are shared with the steps: do not change them.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.position = 0
-        """How many steps lie behind."""
+        """The number of steps before the cursor."""
 
     def next(self) -> Step | None:
-        """Go over the next step and give it; None, and no move, at the end."""
+        """Move over the next step and return it; return None at the end."""
         if self.position >= len(self):
             return None
         self.position += 1
         return self.trace.steps[self.position - 1]
 
     def back(self) -> Step | None:
-        """Go back over the last step and give it; None, and no move, at the beginning."""
+        """Move back over the previous step and return it; return None at the beginning."""
         if self.position <= 0:
             return None
         self.position -= 1
         return self.trace.steps[self.position]
 
     def seek(self, position: int) -> None:
-        """Go to a place; -1 is the end. Raises `IndexError` beyond the ends."""
+        """Move to a position; -1 is the end. Raises `IndexError` for a position that the trace does not have."""
         place = position + len(self) + 1 if position < 0 else position
         if not 0 <= place <= len(self):
             raise IndexError(f"the trace has places 0 to {len(self)}, not {position}")
@@ -42,7 +42,7 @@ class Replay:
 
     @property
     def state(self) -> Any:
-        """The document at this place: what `trace.state(position)` gives."""
+        """The state at the current position, as `trace.state(position)` returns it."""
         return self.trace.shared_state(self.position)
 
     def __iter__(self) -> Iterator[Step]:
@@ -54,5 +54,8 @@ class Replay:
 
 
 def replay(trace: Trace | Path | str, traces: Path | str = "runs") -> Replay:
-    """Open a cursor at the beginning of a trace: a `Trace`, a file's path, or a run id in the folder `traces`."""
+    """Return a cursor at the beginning of a trace.
+
+    `trace` is a `Trace`, the path of a file, or the id of a run whose trace is in the folder `traces`.
+    """
     return Replay(as_trace(trace, traces))

@@ -1,4 +1,4 @@
-"""One step of a run, put together from its records: what was decided, what was done, what came of it."""
+"""One step of a run, put together from its records: the decision, its effects, and the change of the state."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ from .states.history import History
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect: an intent, and its outcome unless it is `open` (nobody knows whether it happened).
+    """One call, as recorded: its intent, and its outcome unless the call is `open`.
 
-    `args` are those of the decision's action where the effect is one (`action` is its id). A large result is a
-    reference to a blob here (`Trace.value` gives what it stands for). `seconds` is how long it took.
+    `seq` is the number of the intent's record, `outcome` the number of the outcome's. If the call carries out an action
+    of the decision, `action` is the action's id and `args` are the action's arguments. A large `result` is a reference
+    to a blob; `Trace.value` loads it. `seconds` is how long the call took. `children` are the calls made inside it.
     """
 
     seq: int
@@ -39,17 +40,17 @@ class Effect:
     children: tuple["Effect", ...]
 
     def walk(self) -> Iterator["Effect"]:
-        """Give this effect and all that ran inside it."""
+        """Yield this effect and all effects inside it, the outer ones first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 class Step:
-    """One step: step k leads from state k to state k + 1. Its parts are made when they are looked at.
+    """One step: step k leads from state k to state k + 1. Its parts are computed on first use.
 
-    Documents (`before`, `state`) share what did not change with each other: look at them, don't change them.
-    `committed` is False for the step that was under way when the trace ended.
+    The documents (`before`, `state`) share their unchanged parts: do not change them. `committed` is False for the step
+    that was under way when the trace ended.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Step:
     ) -> None:
         self.index = index
         self.records = records
-        """The step's records in the file's order, its commit last."""
+        """The step's records in the order of the file; the commit is the last one."""
         self._commit = commit
         self._history = history
         self._lookup = lookup
@@ -76,28 +77,28 @@ class Step:
 
     @cached_property
     def decision(self) -> dict[str, Any] | None:
-        """The decision that was carried out; None in a step that ended before it was made."""
+        """The decision that was carried out; None if the step ended before it was made."""
         return next((record["decision"] for record in reversed(self.records) if record.kind == "decide"), None)
 
     @cached_property
     def decided(self) -> dict[str, Any] | None:
-        """The decision that `decide` gave; None where it gave none, as in the first step of a run branched off."""
+        """The decision of `decide`; None if it was not asked, as in the first step of a candidate's run."""
         first = next((record for record in self.records if record.kind == "decide"), None)
         return None if first is None or "candidate" in first else first["decision"]
 
     @cached_property
     def branches(self) -> tuple[Mapping[str, Any], ...]:
-        """What the branches of the step came to, in order: `strategy`, `chosen`, `scores`, `lost`, `cut`."""
+        """The choices made in the step, one for each branch: `strategy`, `chosen`, `scores`, `lost`, `cut`."""
         return tuple(record for record in self.records if record.kind == "branch" and "chosen" in record)
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
-        """The effects in the order they were begun; those inside others are their `children`."""
+        """The effects of the step in the order of their intents; effects made inside another are its `children`."""
         return gather_effects(self.records)
 
     @cached_property
     def observation(self) -> dict[str, Any] | None:
-        """What the decision brought: `results` in the actions' order, outcomes looked up and blobs loaded."""
+        """What came of the decision: `results` in the order of the actions, with outcomes looked up and blobs loaded."""
         if self._commit is None:
             return None
         recorded = self._commit.get("observation") or {}
@@ -105,7 +106,7 @@ class Step:
 
     @property
     def errors(self) -> list[tuple[str, str] | None]:
-        """The type and the message of each result of the observation that is an error; no blob is loaded for it."""
+        """For each result of the observation, its error's type and message, or None; loads no blob."""
         found: list[tuple[str, str] | None] = []
         if self._commit is None:
             return found
@@ -122,32 +123,35 @@ class Step:
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        """The RFC 6902 patch from `before` to `state`; empty in a step that was not committed."""
+        """The RFC 6902 patch from `before` to `state`; empty if the step was not committed."""
         return (self._commit.get("patch") or []) if self._commit is not None else []
 
     @property
     def before(self) -> Any:
-        """The document that the step began with."""
+        """The state before the step, as a document."""
         return self._history.before(self.index) if self.committed else self._history.at(len(self._history.patching))
 
     @property
     def state(self) -> Any:
-        """The document that the step led to."""
+        """The state after the step, as a document."""
         return self._history.after(self.index) if self.committed else self.before
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
-        """What the patch changed, with old and new values and real list indices."""
+        """What the patch changed, with old and new values, and with real indices in place of `-`."""
         return changes_of(self.before, self.patch)
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """What the run had used when the step was committed, as the commit says it."""
+        """What the run had used so far when the step was committed; None if it had used nothing."""
         return self._commit.get("usage") if self._commit is not None else None
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events of the step: `name`, `data`, and the `intent` they came from, if any; beats are none."""
+        """The events of the step: `name`, `data`, time `at`, and the `intent` of the call that emitted it, if one did.
+
+        Heartbeats of the engine are left out.
+        """
         return [
             {"name": record["name"], "data": record.get("data"), "intent": record.get("intent"), "at": record.at}
             for record in self.records
@@ -186,15 +190,15 @@ def _told_error(output: Any) -> tuple[str, str] | None:
 
 
 NESTED = 100
-"""How many calls may be open inside each other: what shows and compares them is recursive, as their code was."""
+"""How deep calls may nest: code that shows and compares them is recursive, and a trace may be a stranger's."""
 
 
 def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
-    """Put intents and outcomes together, the children of an effect inside it.
+    """Pair intents with their outcomes, and put each effect inside the call that made it.
 
-    A call that was entered again (its run was suspended in it, or a crash left it open) is one effect: the attempt that
-    ended, else the last; what any attempt had done is inside it. Raises `TraceCorruptError` where an intent is inside a
-    later one, or more than `NESTED` deep.
+    A call may have several attempts, because a run was suspended inside the call, or because a crash left the call
+    open. All attempts make one effect: the attempt that has ended, or otherwise the last one. Its children are those of
+    all attempts. Raises `TraceCorruptError` if an intent is inside a later one, or more than `NESTED` deep.
     """
     actions = {
         action["id"]: action.get("args")
@@ -226,7 +230,7 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
         return intent.seq in outcomes and not outcomes[intent.seq].get("cancelled")
 
     made: dict[Any, Effect] = {}
-    for call, tries in reversed(attempts.items()):  # what is inside a call was begun after it
+    for call, tries in reversed(attempts.items()):  # children first: the calls inside a call started after it
         intent = next((each for each in tries if ended(each)), tries[-1])
         outcome, action = outcomes.get(intent.seq), intent.get("action")
         done: Mapping[str, Any] = outcome.data if outcome is not None else {}
@@ -254,6 +258,6 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
 
 
 def call_of(intent: Record) -> Any:
-    """What an intent is an attempt at; one without a digest is a call of its own."""
+    """Return the identity of an intent's call, the same for all attempts; without a digest, the record's number."""
     digest = intent.get("digest")
     return (intent["phase"], digest, intent.get("n", 0)) if digest else intent.seq

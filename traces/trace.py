@@ -1,4 +1,8 @@
-"""A trace that is read: everything else that is known of a run is a projection of it."""
+"""The trace of one run, for reading.
+
+Everything that is known of a run is computed from the records, when it is asked for: `status` from the last records,
+`state(k)` from a snapshot and the patches after it, `steps` and their `effects` from the records of each step.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -31,17 +35,17 @@ _RESUME = b'\n{"kind":"resume",'
 
 
 class FromDocument(Protocol[State]):
-    """A class that can be made from a state's document, as `StateSchema` is."""
+    """A class that can be made from the document of a state, such as a `StateSchema`."""
 
     def from_dict(self, doc: dict[str, Any], /) -> State:
-        """Make the state of its document."""
+        """Make a state from its document."""
 
 
 class Trace:
-    """One run's trace, as it stood when it was read.
+    """The trace of one run, as it was when it was read.
 
-    `Trace.load(path)` checks framing and tail; `check()` checks all. Reading never changes a file: a torn last line is
-    shown in `torn` and otherwise left alone.
+    `Trace.load(path)` checks the first and the last line; `check()` checks the whole trace. Reading never changes a
+    file: an incomplete last line is ignored, and shown as `torn`.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class Trace:
         memory: MemoryStore | None = None,
         size: int | None = None,
     ) -> None:
-        """Make a trace of its bytes, or of what gives them when first needed (then at most `size` of them)."""
+        """Make a trace from its bytes, or from a function that reads them on first use; use `size` bytes at most."""
         self.path = path
         self._source = source
         self._size = size
@@ -67,8 +71,9 @@ class Trace:
     def load(cls, path: Path | str) -> Self:
         """Read a trace file.
 
-        Raises `TraceNotFoundError`, or `TraceCorruptError` where a line has not a record's form or the last whole line
-        is not what was written; `NotATraceError` is one where the file holds no record. A torn last line is no error.
+        An incomplete last line is no error. Raises `TraceNotFoundError`; `NotATraceError` if the file holds no record;
+        `TraceCorruptError` if the first line does not begin a record, or the last complete line is not as it was
+        written.
         """
         trace = cls(read_file(Path(path), links=True), path=Path(path))
         trace._lines.check_kind()
@@ -77,7 +82,7 @@ class Trace:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, path: Path | None = None, blobs: dict[str, bytes] | None = None) -> Self:
-        """Make a trace of what a file would hold, with its blobs by their hash; checks as `load` does."""
+        """Make a trace from a file's bytes, with `blobs` by their hash. Checks the first and last line, as `load`."""
         trace = cls(bytes(data), path=path, blobs=MemoryBlobs(blobs) if blobs is not None else None)
         trace._lines.check_tail()
         return trace
@@ -95,27 +100,27 @@ class Trace:
 
     @property
     def data(self) -> bytes:
-        """The bytes that were read, torn ones included."""
+        """The bytes that were read, an incomplete last line included."""
         return self._lines.data
 
     @property
     def size(self) -> int:
-        """How many bytes the whole records take."""
+        """The number of bytes of all complete records."""
         return self._lines.end
 
     @property
     def torn(self) -> bytes:
-        """What stands behind the last whole record."""
+        """The bytes after the last complete record; empty if there are none."""
         return self._lines.torn
 
     @cached_property
     def records(self) -> Records:
-        """All whole records, in the file's order."""
+        """All complete records, in the order of the file."""
         return Records(self._lines)
 
     @cached_property
     def header(self) -> Record:
-        """The first record; raises `TraceError` where the run ended before it was written."""
+        """The first record; raises `TraceError` if the run ended before it was written."""
         if not self._lines.end:
             raise TraceError(
                 f"{self.path or 'the trace'} holds no whole record: the run ended before it began; delete it"
@@ -127,35 +132,35 @@ class Trace:
 
     @property
     def pid(self) -> int | None:
-        """The process that writes to the trace's file now, where the system tells."""
+        """The id of the process that is writing to the file; None if there is none, or the system does not say."""
         return lock_holder(self.path) if self.path is not None else None
 
     @property
     def budget(self) -> dict[str, Any]:
-        """The budget in force: the header's, or that of the last resume."""
+        """The budget in force: the one in the last `resume` record, or otherwise in the header."""
         last = self._lines.data.rfind(_RESUME, 0, self._lines.end)
         budget: dict[str, Any] = (self.record_at(last + 1) if last >= 0 else self.header)["budget"]
         return budget
 
     @property
     def run_id(self) -> str:
-        """The run's id, as the header says it, else as the file is called."""
+        """The run's id, from the header, or otherwise from the name of the file."""
         named = self.header.get("run_id") if self._lines.end else None
         return named or (trace_name(self.path) if self.path is not None else "")
 
     @cached_property
     def ending(self) -> Ending:
-        """How the run stands, with the requests that are open."""
+        """How the run stands: status, stop reason, open requests, and the end record if there is one."""
         return read_ending(self._lines) or Ending("interrupted")
 
     @property
     def status(self) -> str:
-        """What the end record says, else `waiting` where a request is open, else `interrupted`."""
+        """The status in the end record; without one, `waiting` if a request is open, otherwise `interrupted`."""
         return self.ending.status
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the run ended, where it did."""
+        """Why the run ended; None if it has not."""
         return self.ending.stop_reason
 
     @property
@@ -165,7 +170,7 @@ class Trace:
 
     @cached_property
     def step_count(self) -> int:
-        """How many steps were committed."""
+        """The number of committed steps."""
         return count_commits(self._lines)
 
     @overload
@@ -173,10 +178,10 @@ class Trace:
     @overload
     def state(self, step: int, cls: FromDocument[State]) -> State: ...
     def state(self, step: int, cls: FromDocument[Any] | None = None) -> Any:
-        """Give state `step` as a document of its own, or as an instance of `cls`.
+        """Return state `step`, as a new document or as an instance of `cls`.
 
-        It is the state that step `step` began with; for `step == len(steps)`, or -1, the one after the last commit,
-        without what a trailing end record writes (see `final_state`).
+        State k is the state before step k. State `len(steps)`, or -1, is the state after the last commit; changes in a
+        trailing end record are not in it (see `final_state`). Raises `IndexError` for a state that does not exist.
         """
         steps = self.step_count
         index = steps + 1 + step if step < 0 else step
@@ -186,7 +191,7 @@ class Trace:
         return doc if cls is None else cls.from_dict(doc)
 
     def state_record(self, step: int) -> Record:
-        """Give the record that state `step` came with: a commit, the first snapshot, or a resume that changed it."""
+        """Return the record that made state `step`: a commit, the first snapshot, or a resume with a patch."""
         lines = self._lines
         if step:
             record = lines.record_at(commit_offset(lines, step - 1))
@@ -204,7 +209,7 @@ class Trace:
 
     @property
     def final_state(self) -> dict[str, Any]:
-        """The last document there is: every patch folded, the one of the end record included."""
+        """The last state, as a document: all patches are folded, the patch of the end record included."""
         return self._fold(Fold(self._lines, self._lines.end, self.step_count))
 
     def _fold(self, fold: Fold) -> dict[str, Any]:
@@ -212,7 +217,7 @@ class Trace:
         return doc
 
     def _base(self) -> Any:
-        """Give the state of another run that this one begins with; it is shared: look at it, don't change it."""
+        """Return the state of another run at which this run starts; it is shared: do not change it."""
         return self._bases.first_document(self._member())
 
     def _member(self) -> Member:
@@ -220,11 +225,11 @@ class Trace:
 
     @cached_property
     def history(self) -> History:
-        """The documents between the patches, shared and kept for whoever walks along."""
+        """The states between the patches, for readers that walk through them step by step."""
         return History(self._lines, self._base)
 
     def shared_state(self, step: int) -> Any:
-        """Give what `state(step)` gives, cheaply for neighbours; it is shared: look at it, don't change it."""
+        """Return state `step` (from 0), cheaply if a neighbour was read before. It is shared: do not change it."""
         if step < self.step_count:
             return self.history.before(step)
         end = self.ending.record
@@ -232,18 +237,19 @@ class Trace:
 
     @cached_property
     def steps(self) -> Steps:
-        """The committed steps, each made when it is looked at."""
+        """The committed steps; each is made on first use."""
         return Steps(self.records, self.history, self.value)
 
     @property
     def unfinished(self) -> Step | None:
-        """The step that was under way when the trace ended, if one was."""
+        """The step that was under way when the trace ended; None if there is none."""
         return self.steps.unfinished()
 
     @property
     def first_state(self) -> dict[str, Any] | None:
-        """What the run began with: what `init_state` gave, or the state of the run that it was branched off or forked
-        from; None where there is none. It is shared: look at it, don't change it.
+        """State 0 of the run: from `init_state`, or from the run of which this one is a candidate's run or a fork.
+
+        None if the run ended before it had a state. The document is shared: do not change it.
         """
         record = next((record for record in self.records if record.kind in ("snapshot", "commit")), None)
         if record is None or record.kind == "commit":
@@ -253,49 +259,49 @@ class Trace:
 
     @property
     def end(self) -> dict[str, Any]:
-        """The members of the end record in force; without one, just the status."""
+        """The members of the end record; if there is none, only the status."""
         return self.ending.record or {"status": self.status}
 
     def find(self, path: str) -> list[int]:
-        """Give the steps that changed the value at a path.
+        """Return the numbers of the steps that changed the value at a path.
 
-        The path is a JSON Pointer in which `*` stands for any one member or index and a last `**` for all below:
-        "/plan/*", "/messages/**". What an end record changes counts as the step `len(steps)`.
+        The path is a JSON Pointer in which `*` stands for any one member or index, and a final `**` for everything
+        below: "/plan/*", "/messages/**". A change by an end record counts as step `len(steps)`.
         """
         return list(dict.fromkeys(change.step for change in blame(self._lines, self.history, path)))
 
     def blame(self, path: str) -> list[Blame]:
-        """Give each change of the values at a path (as in `find`), in order, with old and new value.
+        """Return each change of the values at a path (as in `find`), in order, with old and new value.
 
-        What no step is blamed for is as the run began.
+        A value that no step is blamed for is still as it was in state 0.
         """
         return list(self.iter_blame(path))
 
     def iter_blame(self, path: str) -> Iterator[Blame]:
-        """Give what `blame` gives one by one, so that the values of one change at a time are held."""
+        """Yield the changes of `blame` one by one, so that only the values of one change are in memory."""
         return blame(self._lines, self.history, path)
 
     def diff(self, other: "Trace | Path | str") -> TraceDiff:
-        """Give the first step and phase where the other trace differs, and how; false where they are equal."""
+        """Return the first step and phase where the other trace differs, and how; false if the two are equal."""
         return diff_traces(self, as_trace(other))
 
     def diff_all(self, other: "Trace | Path | str") -> Iterator[PhaseDiff]:
-        """Give every phase of every step where the other trace differs; what differs in the headers is in `diff`."""
+        """Yield every phase of every step where the other trace differs; for differences of the headers, see `diff`."""
         return diff_phases(self, as_trace(other))
 
     def check(self) -> None:
         """Check the whole trace: each hash, the numbering, the structure, each snapshot against the fold.
 
-        Raises `TraceCorruptError` with the first bad line. A torn tail is none. Where all lines are whole, and the run
-        begins with a state of another that is missing, it raises `TraceNotFoundError`.
+        An incomplete last line is no error. Raises `TraceCorruptError` with the first bad line. If no line is bad, but
+        the run starts at a state of another run whose trace is missing, raises `TraceNotFoundError`.
         """
         self._lines.check_chain()
         check_structure(self._lines, self._base)
 
     def blob(self, reference: dict[str, Any] | str) -> bytes:
-        """Give the bytes that a reference `{"$blob": hash, "bytes": length}`, or a hash, stands for.
+        """Return the bytes of a blob, given its reference `{"$blob": hash, "bytes": length}` or its hash.
 
-        Raises `TraceNotFoundError` where the blob is missing, `TraceCorruptError` where it is something else.
+        Raises `TraceNotFoundError` if the blob is missing, `TraceCorruptError` if its content does not have this hash.
         """
         if isinstance(reference, str):
             return self._blobs.get(reference)
@@ -304,9 +310,9 @@ class Trace:
         return self._blobs.get(reference["$blob"], reference["bytes"])
 
     def value(self, recorded: Any) -> Any:
-        """Give what a recorded value stands for: the JSON value of a blob where it is a reference to one, else itself.
+        """Return the JSON value of a blob if `recorded` is a reference to one, otherwise `recorded` itself.
 
-        Raises as `blob` does.
+        Raises as `blob` does, and `TraceCorruptError` if the blob is not JSON.
         """
         if not is_blob(recorded):
             return recorded
@@ -320,9 +326,9 @@ class Trace:
         return value
 
     def until(self, hash: str) -> "Trace":
-        """Give the trace as it stood when the record with this hash was its last one.
+        """Return the trace as it was when the record with this hash was its last one.
 
-        Raises `TraceError` where there is no such record: it is not the run that somebody saw.
+        Raises `TraceError` if the trace has no such record: the file is no longer the one that was forked.
         """
         at = self.data.rfind(b',"hash":"' + hash.encode() + b'"}\n', 0, self.size)
         if at < 0:
@@ -333,10 +339,11 @@ class Trace:
     def relative(self, run_id: str) -> "Trace":
         """Find another run of the family: a parent, a child, a sibling, as its trace stands now.
 
-        In memory those are found whose writers were created with a `parent`. On the disk it is looked for by its file's
-        name: in the same folder, in `<own name>.branches` below it, in the folder above if this one is such a folder,
-        and in the other `.branches` there. The file that a header names for a run elsewhere is not opened: a trace is
-        data, and may name any. Raises `TraceNotFoundError`, which says where it was looked for.
+        In memory, runs find each other if their writers were created with a `parent`. On the disk, the run is looked
+        for by the name of its file: in the same folder, in `<own name>.branches` below it, in the folder above if this
+        folder is a `.branches` folder, and in the other `.branches` folders there. A file that a header names is not
+        opened: a trace may come from a stranger, and could name any file. Raises `TraceNotFoundError`, which says where
+        the run was looked for.
         """
         if self.path is None:
             store = self._memory.family.stores.get(run_id) if self._memory is not None else None
@@ -359,15 +366,15 @@ class Trace:
         return found
 
     def record_at(self, offset: int) -> Record:
-        """Give the record of the line that begins at this byte."""
+        """Return the record whose line begins at this byte."""
         return self._lines.record_at(offset)
 
     def line_offset(self, line: int) -> int:
-        """Give the byte where a line, counted from 1, begins."""
+        """Return the offset, in bytes, of a line; lines are counted from 1."""
         return self._lines.offsets[line - 1]
 
     def memory(self) -> MemoryStore:
-        """Give the store that an in-memory trace lives in, for the writer that continues it."""
+        """Return the store of an in-memory trace, for the writer that continues it."""
         if self._memory is None:
             self._memory = MemoryStore(self.data, self._blobs.kept if isinstance(self._blobs, MemoryBlobs) else None)
             if self._lines.end:
@@ -379,7 +386,7 @@ class Trace:
 
 
 def as_trace(named: Trace | Path | str, traces: Path | str = "runs") -> Trace:
-    """Give the trace that is meant: a trace itself, the path of a file, or a run id in the folder `traces`."""
+    """Return the trace that `named` means: a `Trace`, the path of a file, or a run id in the folder `traces`."""
     if isinstance(named, Trace):
         return named
     path = Path(named)

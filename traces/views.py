@@ -1,4 +1,4 @@
-"""Records and steps as sequences whose items are made when they are looked at."""
+"""The records and the steps of a trace, as sequences whose items are made on first use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
@@ -12,14 +12,14 @@ from .step import Step
 
 _KEPT = 64
 _BYTES = 2**20
-"""How many bytes the lines of the kept steps may have: parsed, they take some ten to forty times as much."""
+"""How many bytes the lines of the cached steps may have: parsed, they take some ten to forty times as much."""
 _BLOBS = 2**20
-"""How many bytes of blobs are kept loaded for the steps to come; the one that is looked at holds all of its own."""
+"""How many bytes of loaded blobs are kept for further steps; a single step may hold more."""
 _WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
 
 
 class Records(Sequence[Record]):
-    """The records of a trace in the file's order, each made when it is looked at."""
+    """The records of a trace in the order of the file; each is made on first use."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -40,7 +40,7 @@ class Records(Sequence[Record]):
         return (self._lines.record(i) for i in range(len(self._lines)))
 
     def of_kind(self, kind: str, seq: int, by: Record) -> Record:
-        """Give the earlier record that another refers to; raises `TraceCorruptError` where it is none of that kind."""
+        """Return record `seq`, to which the record `by` refers; raises `TraceCorruptError` if it is of another kind."""
         found = self._lines.record(seq) if seq < by.seq and seq < len(self._lines) else None
         if found is None or found.kind != kind:
             reason = f"the {by.kind} record refers to no earlier {kind}"
@@ -49,7 +49,7 @@ class Records(Sequence[Record]):
 
 
 class Loaded:
-    """What references to blobs stand for, each loaded once: it is shared, look at it, don't change it."""
+    """A cache of loaded blobs. The values are shared: do not change them."""
 
     def __init__(self, value: Callable[[Any], Any]) -> None:
         self.size = 0
@@ -57,7 +57,7 @@ class Loaded:
         self._known: dict[tuple[str, int], Any] = {}
 
     def __call__(self, recorded: Any) -> Any:
-        """Give what a recorded value stands for, as `Trace.value` does."""
+        """Return the value that a recorded value stands for, as `Trace.value` does."""
         if not is_blob(recorded):
             return recorded
         name = recorded["$blob"], recorded["bytes"]
@@ -68,7 +68,7 @@ class Loaded:
 
 
 class Steps(Sequence[Step]):
-    """The committed steps of a trace; the last few that were looked at are kept."""
+    """The committed steps of a trace; those used last are cached."""
 
     def __init__(self, records: Records, history: History, value: Callable[[Any], Any]) -> None:
         self._records = records
@@ -94,21 +94,21 @@ class Steps(Sequence[Step]):
         return (self._step(k) for k in range(len(self)))
 
     def unfinished(self) -> Step | None:
-        """Give the step that was under way when the trace ended, if one was."""
+        """Return the step that was under way when the trace ended; None if there is none."""
         records = [record for record in self._records[self._start(len(self)) :] if record.step == len(self)]
         if not any(record.kind in _WORK for record in records):
             return None
         return Step(len(self), records, None, self._history, self._records.of_kind, self._value)
 
     def _start(self, k: int) -> int:
-        """The index of a step's first record: the one behind the commit before, or the header."""
+        """Return the index of a step's first record: the one after the previous commit, or after the header."""
         return self._history.commits[k - 1] + 1 if k else 1
 
     def _step(self, k: int) -> Step:
         if k not in self._kept:
             last = self._history.commits[k]
             records = [*self._records[self._start(k) : last], self._history.record(last)]
-            if self._blobs.size > _BLOBS:  # the kept steps hold what they have loaded
+            if self._blobs.size > _BLOBS:  # the cached steps hold the blobs they have loaded
                 self._kept.clear()
                 self._size = 0
                 self._blobs = Loaded(self._value)

@@ -1,3 +1,7 @@
-"""What a trace, or a folder of them, can be asked: which runs there are and how they are related, where two of them
-part, and who wrote a value.
+"""Questions that a trace, or a folder of traces, can answer.
+
+- Which runs are there (`listing`), where are the other runs of a family (`locate`), and how are they related (`family`,
+  with `children` for what one run has started, and `family_tree` for the result)?
+- Where do two runs differ first (`run_diff`, with `differences` of two values)?
+- Which step changed a value (`blame`)?
 """

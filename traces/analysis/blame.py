@@ -1,4 +1,4 @@
-"""Who changed what: the values at a path, compared from document to document."""
+"""Which steps changed the values at a path, found by comparing each state with the one before."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +16,10 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """At step `step` the value at `path` became another: `old` is None where `op` is "add", `new` where "remove".
+    """One change of the value at `path`, in step `step`.
 
-    `kind` is that of the record which did it: the step's commit, or a resume or end before it.
+    `old` is None if `op` is "add", and `new` is None if `op` is "remove". `kind` is the kind of the record that holds
+    the change: the step's commit, or a `resume` or `end` before this commit.
     """
 
     step: int
@@ -30,14 +31,14 @@ class Blame:
 
 
 def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
-    """Give each change of a value whose path matches, in order.
+    """Yield each change of a value whose path matches `pattern`, in order.
 
-    In `pattern`, a JSON Pointer, `*` stands for any one member or index and a last `**` for all that is below, down to
-    the smallest parts that changed. It is the values *at* the paths that are compared: removing the first of a list
-    changes the value at each of its indices.
+    `pattern` is a JSON Pointer in which `*` stands for any one member or index, and a final `**` for everything below,
+    down to the smallest parts that changed. The values *at* the paths are compared: removing the first item of a list
+    changes the value at each index of the list.
 
-    The document is folded in place: a patch costs what it changes, and one pointer copy of each container on the way to
-    a change only where a whole container is blamed, or items of a list move.
+    The document is folded in place, so a patch costs what it changes. Only if a whole container matches, or items of a
+    list move, each container on the way to a change is copied (shallowly), because old and new are both needed then.
     """
     walk = _Walk(split_pointer(pattern))
     step, begun = 0, False
@@ -62,22 +63,22 @@ _Found = tuple[tuple[str | int, ...], Any, Any]
 
 
 class _Walk:
-    """The document of a trace, patch by patch, and what each changes at the paths of a pattern."""
+    """The document of a trace, changed patch by patch, and the changes at the paths of a pattern."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
         self.doc: Any = None
         self.sharing = False
-        """Whether values of the document were given away, so that those parts are changed in copies from then on."""
+        """Whether callers hold values of the document: from then on, those parts are changed in copies."""
 
     def apply(self, patch: list[dict[str, Any]]) -> list[_Found]:
-        """Apply a patch; give what it changed at the paths."""
+        """Apply a patch and return what it changed at the paths."""
         seen = [(op, split_pointer(op["path"])) for op in patch]
         touching = [path for _, path in seen if _meets(path, self.tokens)]
         if not touching:
             self.doc = fold_patches(self.doc, [patch])
             return []
-        if all(path for _, path in seen):  # members of the document that no such path leads to are changed in place
+        if all(path for _, path in seen):  # members of the root that the pattern cannot match are changed in place
             ours = {path[0] for path in touching}
             self.doc = fold_patches(self.doc, [[op for op, path in seen if path[0] not in ours]])
             seen = [(op, path) for op, path in seen if path[0] in ours]
@@ -96,12 +97,13 @@ class _Walk:
             return
         new = _MISSING if place.removed else look(self.doc, place.path)
         for path, was, now in _differences(place.old, new, place.left, tuple(place.path)):
-            yield path, was, now if now is _MISSING else copy_json(now)  # what is there now may yet be changed in place
+            yield path, was, now if now is _MISSING else copy_json(now)  # a later patch may change this value in place
 
 
 class _Place(NamedTuple):
-    """One value that an operation sets or removes: what was there, and the tokens of the pattern that are left for
-    what is below (None where the pattern leads elsewhere).
+    """The one value that an operation sets or removes, with its `old` value.
+
+    `left` holds the tokens of the pattern that apply below this value; None if the pattern does not match it.
     """
 
     path: list[str]
@@ -111,7 +113,7 @@ class _Place(NamedTuple):
 
 
 def _place(doc: Any, op: dict[str, Any], path: list[str], tokens: list[str]) -> _Place | None:
-    """Find the one value that an operation changes; None where it is more than one, or a part of one that matches."""
+    """Return the one value that an operation changes; None if there are several, or a container of it matches."""
     if not path or not _meets(path, tokens):
         return _Place(path, _MISSING, False, None) if path else None
     parent, last = look(doc, path[:-1]), path[-1]
@@ -119,11 +121,11 @@ def _place(doc: Any, op: dict[str, Any], path: list[str], tokens: list[str]) -> 
         if last == "-":
             path = [*path[:-1], str(len(parent))]
         elif op["op"] != "replace" and last != str(len(parent) - (op["op"] == "remove")):
-            return None  # items move
+            return None  # items of the list move
     left = tokens
     for number, token in enumerate(path):
         if not left:
-            return None  # a container that matches holds the change
+            return None  # a container of the value matches
         if left[0] == "**":
             if len(left) > 1:
                 return None
@@ -135,7 +137,7 @@ def _place(doc: Any, op: dict[str, Any], path: list[str], tokens: list[str]) -> 
 
 
 def _meets(path: list[str], tokens: list[str]) -> bool:
-    """Tell whether a change at a path can change a value that matches; the items of a list may move with it."""
+    """Return whether a change at `path` can change a matching value; items of a list may move with the change."""
     for name, token in zip(path[:-1], tokens, strict=False):
         if token == "**":
             return True
@@ -145,7 +147,7 @@ def _meets(path: list[str], tokens: list[str]) -> bool:
 
 
 def _apart(paths: list[list[str]]) -> bool:
-    """Tell whether no place is another, or within it, so that each value can be looked up before all are changed."""
+    """Return whether no path equals another or leads into it; only then can all old values be looked up first."""
     known = {tuple(path) for path in paths}
     return len(known) == len(paths) and not any(
         tuple(path[:length]) in known for path in paths for length in range(len(path))

@@ -1,4 +1,8 @@
-"""What one run has begun, from its records: the branches, each with the choice that ended it, and the runs of calls."""
+"""What one run has started, from its records: its branches with their choices, and the child runs of its calls.
+
+Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in
+a line, with their quotes escaped, and cannot be mistaken for one.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +23,10 @@ _DECIDE = b'\n{"kind":"decide",'
 
 @dataclass(frozen=True)
 class Opened:
-    """A branch as the records of one run tell it; `children` are (place of the branch, number in it, run id)."""
+    """One branch, from the records of one run; `children` holds (place of the branch, candidate's number, run id).
+
+    `several` is the decision's `candidates`; `end` is the record of the choice, None while the branch is undecided.
+    """
 
     step: int
     children: list[tuple[str, int, str]]
@@ -27,7 +34,7 @@ class Opened:
     end: Record | None
 
     def decided(self, runs: Mapping[str, tuple[Kin, Mapping[str, Any] | None]]) -> KinBranch:
-        """Put the runs of the children in."""
+        """Return the branch with the runs of its children, given each run and its first decision by run id."""
         places: list[tuple[str, Kin | None, Mapping[str, Any] | None]] = []
         for head, index, run_id in self.children:
             kin, decision = runs[run_id]
@@ -39,7 +46,7 @@ class Opened:
         places += [(str(index), None, None) for index in range(len(given)) if str(index) not in known]
         end: Mapping[str, Any] = self.end or {}
         chosen, scores, lost = (end.get(name) or {} for name in ("chosen", "scores", "lost"))
-        if not self.children:  # a branch within a branch that was selected: its places have one beginning
+        if not self.children:  # a selected candidate that was a branch itself: all its places begin alike
             scores, lost = (
                 {place.rpartition(".")[2]: value for place, value in each.items()} for each in (scores, lost)
             )
@@ -59,14 +66,14 @@ class Opened:
         return KinBranch(self.step, end.get("strategy"), candidates, end.get("cut"), chosen.get("stop_reason"))
 
     def _unbegun(self, place: str, kin: Kin) -> bool:
-        """Tell whether a child that is missing may never have been begun: where the exploration was cut short."""
+        """Return whether a missing child may never have started, because the exploration was cut short."""
         end: Mapping[str, Any] = self.end or {"cut": "killed"}
         told = {**end.get("scores", {}), **end.get("lost", {})}
         return kin.status == "missing" and bool(end.get("cut")) and place not in told
 
 
 def read_branches(trace: Trace) -> Iterator[Opened]:
-    """Put together what was opened in a step with the choice that ended it."""
+    """Yield the branches of a run: what was opened in a step, with the choice that ended it."""
     opened: list[Record] = []
 
     def together(end: Record | None, at: int) -> Opened:
@@ -100,7 +107,7 @@ def _order(place: str) -> list[tuple[int, str]]:
 
 
 def first_decision(trace: Trace) -> Mapping[str, Any] | None:
-    """Give the candidate that a child began with."""
+    """Return the candidate with which a child run started; None if the run is no candidate's."""
     at = trace.data.find(_DECIDE, 0, trace.size)
     if at < 0:
         return None
@@ -110,10 +117,7 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
 
 
 def begun_children(trace: Trace, *names: str) -> Iterator[Record]:
-    """Give the intents with which calls of these names have begun child runs, in the file's order.
-
-    They are looked for by how a line begins: what users write stands further behind, in JSON of its own.
-    """
+    """Yield the intents of calls with these names that have started child runs, in the order of the file."""
     for found in _INTENT.finditer(trace.data, 0, trace.size):
         if found[1].decode() in names:
             record = trace.record_at(found.start() + 1)
@@ -122,7 +126,7 @@ def begun_children(trace: Trace, *names: str) -> Iterator[Record]:
 
 
 def called_children(trace: Trace) -> dict[str, bool]:
-    """Give the child runs that calls have begun, and whether the call of each has ended."""
+    """Return the ids of the child runs that calls have started, each with whether its call has ended."""
     intents = {record.seq: str(record["child"]) for record in begun_children(trace, *_BEGINS)}
     found = dict.fromkeys(intents.values(), False)
     for outcome in _OUTCOME.finditer(trace.data, 0, trace.size) if intents else ():

@@ -7,7 +7,7 @@ from typing import Any
 from ..json_patch.apply import escape, same_json
 
 Twins = tuple[tuple[str, str], ...]
-"""Texts of the left's header, each with what stands there in the right's: ids, the objective, a model's name."""
+"""Pairs of texts, of the left and the right header, that count as equal: the runs' ids or objectives, for example."""
 
 
 class _Absent:
@@ -16,12 +16,12 @@ class _Absent:
 
 
 ABSENT = _Absent()
-"""Stands in a difference for what one of the traces does not have."""
+"""The value, in a difference, of something that one of the traces does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One value that differs: a JSON Pointer into the phase, and both values (`ABSENT` where there is none)."""
+    """One value that differs: a JSON Pointer into the phase, and both values (`ABSENT` for a missing one)."""
 
     path: str
     left: Any
@@ -34,7 +34,10 @@ class Difference:
 def differences(
     left: Any, right: Any, path: str = "", ignore: frozenset[str] = frozenset(), twins: Twins = ()
 ) -> Iterator[Difference]:
-    """Give the smallest parts in which two JSON values differ, `ignore`d members and `twins` left out."""
+    """Yield the smallest parts in which two JSON values differ.
+
+    Members named in `ignore` are left out, and so are texts that are equal once each of `twins` counts as one text.
+    """
     if left is right:
         return
     if isinstance(left, dict) and isinstance(right, dict):
@@ -53,7 +56,7 @@ def differences(
 
 
 def _are_twins(left: Any, right: Any, twins: Twins) -> bool:
-    """Tell whether two texts are one, with what the headers say in each."""
+    """Return whether two texts are equal once the left text of each pair is replaced by the right one."""
     if not (twins and isinstance(left, str) and isinstance(right, str)):
         return False
     for one, other in twins:

@@ -1,4 +1,4 @@
-"""A run's family: what was branched off and forked from it, and what it came from; read from heads and tails."""
+"""The family of a run: its ancestors, its children and its forks, read from the traces on the disk or in memory."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -14,19 +14,20 @@ from .locate import branches_folder, headers_among, headers_in
 
 
 def family(trace: Trace) -> Family:
-    """Read the family of a run.
+    """Return the family of a run.
 
-    Forks are found in the folder of the traces; children and ancestors where `Trace.relative` finds them. A relative
-    whose trace is missing or damaged is shown as such; where the run's own is damaged, `TraceCorruptError` is raised.
+    Forks are looked for in the folder of the traces, children and ancestors where `Trace.relative` finds them. A
+    relative whose trace is missing or damaged is shown as such. Raises `TraceCorruptError` if the run's own trace is
+    damaged.
     """
     forks = _Forks()
     try:
         found = {trace.run_id: _Found(trace, forks)}
     except TraceError:
-        trace.check()  # says which line it is
+        trace.check()  # raises an error that names the line
         raise
     queue = deque((trace, name) for name in found[trace.run_id].names())
-    while queue:  # and no recursion: a fork of a fork of a fork goes deeper than Python does
+    while queue:  # no recursion: forks of forks can go deeper than Python's recursion limit
         near, run_id = queue.popleft()
         if run_id in found:
             continue
@@ -37,7 +38,7 @@ def family(trace: Trace) -> Family:
         except TraceError as error:
             found[run_id] = _Found.unreadable(run_id, error)
     made: dict[str, Kin] = {}
-    for run_id in reversed(found):  # those that came from a run were found after it
+    for run_id in reversed(found):  # the runs that came from a run were found after it
         made[run_id] = found[run_id].kin(made, found)
     return Family(made[trace.run_id], tuple(_ancestors(trace))[::-1])
 
@@ -55,14 +56,14 @@ def _ancestors(trace: Trace) -> Iterator[Kin]:
 
 
 class _Forks:
-    """The forks of each run, by its id; each folder is searched once."""
+    """Finds the forks of runs; each folder is searched once."""
 
     def __init__(self) -> None:
         self._searched: set[str | int] = set()
         self._forks: dict[str, list[str]] = {}
 
     def of(self, trace: Trace) -> list[str]:
-        """Look for the forks of a run in the folder of the traces, in that of the branches, or in memory."""
+        """Return the ids of a run's forks, from the folders of traces and of branches, or from memory."""
         places: dict[str | int, Iterator[tuple[str, Mapping[str, Any]]]]
         if trace.path is None:
             places = {id(trace.memory().family): headers_among(trace.memory().family)}
@@ -80,7 +81,7 @@ class _Forks:
 
 
 class _Found:
-    """What a run's own trace says, before the runs that came from it are put in."""
+    """What the trace of one run says about it, before the runs that came from it are linked."""
 
     def __init__(self, trace: Trace, forks: _Forks) -> None:
         self.facts = _facts(trace)
@@ -91,14 +92,14 @@ class _Found:
 
     @classmethod
     def unreadable(cls, run_id: str, error: TraceError) -> "_Found":
-        """What is left to say of a run whose trace can't be read."""
+        """Return the little that is known of a run whose trace cannot be read."""
         self = cls.__new__(cls)
         self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
         self._calls = {}
         return self
 
     def names(self) -> Iterator[str]:
-        """Give the runs that came from this one."""
+        """Yield the ids of the runs that came from this one."""
         for branch in self._branches:
             for _, _, run_id in branch.children:
                 yield run_id
@@ -106,7 +107,7 @@ class _Found:
         yield from self._forks
 
     def kin(self, made: Mapping[str, Kin], found: "Mapping[str, _Found]") -> Kin:
-        """Put the others in."""
+        """Return the run with the runs that came from it, which are taken from `made`."""
         loop = [self.facts.run_id, *self.names()]
         others = {
             name: made.get(name) or Kin(name, None, "corrupt", error="the run comes from itself") for name in loop
@@ -134,7 +135,7 @@ def _facts(trace: Trace) -> Kin:
 
 
 def _link(trace: Trace) -> Mapping[str, Any] | None:
-    """Give where a run came from; nothing in a file that holds no header yet."""
+    """Return the header's `parent`; None if there is none, or the file holds no header yet."""
     return trace.header.get("parent") if trace.size else None
 
 

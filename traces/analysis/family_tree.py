@@ -1,4 +1,4 @@
-"""What a family consists of: runs, the branches of each with their candidates, the runs inside them, the forks."""
+"""The tree of a family, as data: runs with their branches, the child runs of their calls, and their forks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from typing import Any
 class Kin:
     """One run of a family, with what came from it.
 
-    `parent` is what its header says of where it came from: `run`, `step`, and `candidate` of an explored child, `call`
-    and `name` of one that a call has begun, or `edit` of a fork. `calls` are the runs that calls of this one have
-    begun, in the calls' order. `status` is "missing" or "corrupt" where the trace can't be read, and `error` says why;
-    `pid` is the process that writes to it now, where the system tells.
+    `parent` is where the run came from, as its header says it: `run` and `step`, and also `candidate` for the run of a
+    candidate, `call` and `name` for the child run of a call, or `edit` for a fork. `calls` are the child runs that its
+    own calls have started, in the order of the calls. `status` is "missing" or "corrupt" if the trace cannot be read,
+    and `error` says why. `pid` is the process that is writing to the trace, or None if there is none or the system does
+    not say.
     """
 
     run_id: str
@@ -31,10 +32,10 @@ class Kin:
 
 @dataclass(frozen=True, slots=True)
 class KinBranch:
-    """A branch of a run, decided or under way (then `strategy` is None).
+    """A branch of a run; `strategy` is None while the branch is undecided.
 
-    `candidates` are in the tree's order, each followed by those that start from where it led. `cut` is the stop reason
-    that cut the exploration short, `stop_reason` that of the child that was adopted.
+    Each of `candidates` is followed by those that start where it led. `cut` is the stop reason that cut the exploration
+    short, and `stop_reason` the one of the child whose state was adopted.
     """
 
     step: int
@@ -45,20 +46,20 @@ class KinBranch:
 
     @property
     def chosen(self) -> "KinCandidate | None":
-        """The candidate that was chosen."""
+        """The candidate that was chosen; None if there is none."""
         return next((candidate for candidate in self.candidates if candidate.chosen), None)
 
     def below(self, place: str = "") -> tuple["KinCandidate", ...]:
-        """Give the candidates that start from a place; "" is the run's own state."""
+        """Return the candidates that start at a place; "" is the run's own state."""
         return tuple(candidate for candidate in self.candidates if candidate.place.rpartition(".")[0] == place)
 
 
 @dataclass(frozen=True, slots=True)
 class KinCandidate:
-    """One of a branch's candidates: `place` 0.2 is candidate 2 of the branch that candidate 0 led to.
+    """One candidate of a branch; `place` 0.2 is candidate 2 of the branch that candidate 0 led to.
 
-    `run` is the child that carried it out, if one did; `lost` says why it dropped out. `on_the_way` is true for the one
-    that was `chosen` and for those that led there.
+    `run` is the child run that carried the candidate out, if one did; `lost` says why this run failed. `on_the_way` is
+    true for the `chosen` candidate and for those that led to it.
     """
 
     place: str
@@ -72,7 +73,7 @@ class KinCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The family of a run: `run` with all that came from it, and the runs it came from, the eldest first."""
+    """The family of a run: `run` with everything that came from it, and its `ancestors`, the root first."""
 
     run: Kin
     ancestors: tuple[Kin, ...]

@@ -1,4 +1,4 @@
-"""A folder of traces at a glance: only the head and the tail of each file are read."""
+"""Lists a folder of traces, reading only the beginning and the end of each file."""
 
 import os
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ _HEAD = _TAIL = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """One trace of a folder. `status` is "corrupt" where it can't be read, and `error` says why.
+    """One trace of a folder. `status` is "corrupt" if the trace cannot be read, and `error` says why.
 
-    `started_at` is in seconds since the epoch, `size` in bytes, `pid` the process that writes to it now, where the
-    system tells.
+    `started_at` is in seconds since the epoch, and `size` in bytes. `pid` is the process that is writing to the trace,
+    or None if there is none or the system does not say.
     """
 
     path: Path
@@ -37,13 +37,13 @@ class TraceSummary:
 
 
 def list_traces(folder: Path | str) -> list[TraceSummary]:
-    """Summarise the traces of a folder (not of those below), oldest first; a bad file is listed as corrupt."""
+    """Return summaries of the traces in a folder, oldest first; folders below are left out, bad files are "corrupt"."""
     found = [summarize(path) for path in Path(folder).glob("*" + SUFFIX)]
     return sorted(found, key=lambda summary: (summary.started_at or 0.0, summary.run_id))
 
 
 def summarize(path: Path) -> TraceSummary:
-    """Summarise one trace; errors of reading become the summary."""
+    """Return the summary of one trace; an error while reading becomes the status "corrupt"."""
     size = 0
     try:
         with open(open_file(path), "rb") as file:
@@ -55,7 +55,7 @@ def summarize(path: Path) -> TraceSummary:
 
 
 def one_line(error: TraceError | OSError) -> str:
-    """What went wrong, without the path: "can't be read: Permission denied"."""
+    """Return what went wrong, without the path: "can't be read: Permission denied"."""
     if isinstance(error, OSError):
         return f"can't be read: {error.strerror}"
     cause = error.__cause__

@@ -1,4 +1,4 @@
-"""Where the other runs of a family are on the disk: which folders hold the children, and where a run is looked for."""
+"""Where the traces of a family are: the folder of the children, and the places where a run is looked for."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -12,23 +12,24 @@ from ..file.store import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"
 _NAMED = 3
-"""How many folders an error names."""
+"""How many folders an error message names."""
 
 
 def branches_folder(path: Path) -> Path:
-    """Give the folder for the traces of a run's children, theirs, and so on: one a family.
+    """Return the folder for the traces of a run's descendants: there is one folder for each family.
 
-    For `DIR/ROOT.trace.jsonl` it is `DIR/ROOT.branches`; a trace that stands in such a folder has its children there.
+    For `DIR/ROOT.trace.jsonl` the folder is `DIR/ROOT.branches`. The children of a run whose trace is already in such a
+    folder go into the same folder.
     """
     return path.parent if path.parent.name.endswith(BRANCHES) else path.with_name(trace_name(path) + BRANCHES)
 
 
 def places_of(path: Path, run_id: str) -> Iterator[Path]:
-    """Give the files that may be the trace of a relative of the run whose trace is at `path`, the likeliest first.
+    """Yield the files that may be the trace of run `run_id`, a relative of the run at `path`, the likeliest first.
 
-    It may stand in the same folder, in the folder of the branches, in the one above that, or, where one of them was
-    forked from another's branch, in the branches of a neighbour. A root whose file was renamed along with the folder
-    of its branches is called as that is.
+    The trace may be in the same folder, in the folder of branches, in the folder above it, or in the folder of another
+    family's branches (if one of the two was forked from a branch there). If somebody has renamed the root's file and
+    the folder of its branches, the folder's name leads to the root.
     """
     name, home = run_id + SUFFIX, path.parent
     if home.name.endswith(BRANCHES):
@@ -45,9 +46,9 @@ def places_of(path: Path, run_id: str) -> Iterator[Path]:
 
 
 def find_relative(path: Path, run_id: str) -> Path:
-    """Find the trace of a relative of the run whose trace is at `path`.
+    """Return the path of the trace of run `run_id`, a relative of the run at `path`.
 
-    Raises `TraceNotFoundError`, which says where it was looked for.
+    Raises `TraceNotFoundError`, which says where the trace was looked for.
     """
     looked = []
     for place in places_of(path, run_id):
@@ -61,7 +62,7 @@ def find_relative(path: Path, run_id: str) -> Path:
 
 
 def headers_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Give the header of each trace of a folder by the run id that its file shows; what can't be read is left out."""
+    """Yield the run id (from the file's name) and the header of each trace in a folder; skip unreadable files."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         header = _header(path)
         if header is not None:
@@ -85,7 +86,7 @@ def _parsed(line: bytes) -> Mapping[str, Any] | None:
 
 
 def headers_among(family: MemoryFamily) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Give the header of each in-memory trace of a family by its run id."""
+    """Yield the run id and the header of each in-memory trace of a family."""
     for run_id, store in list(family.stores.items()):
         header = _parsed(store.read().partition(b"\n")[0])
         if header is not None:

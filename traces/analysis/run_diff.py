@@ -1,4 +1,9 @@
-"""Where two runs part: compared by step and phase, effects by what was called, never by line order, times or ids."""
+"""Where two runs differ, compared step by step and phase by phase.
+
+Two runs never have the same lines: ids, times, hashes and the order of concurrent effects differ in any case. So
+effects are matched by what was called, and whatever belongs to the single run (`_IDS`, `_OWN`, `_VOLATILE`) does not
+count.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,18 +20,19 @@ from .differences import ABSENT, Difference, Twins, differences
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
 _IDS = frozenset(("seed", "session_id", "agent_id"))
-"""Members of a header that are drawn anew for each run."""
+"""Members of a header that are new for each run."""
 _TELLING = 8
-"""Shorter texts of a header stand for many things in a run: only longer ones are taken for the same in both."""
+"""From this length on, a text of one header counts as equal to the text in its place in the other header. A shorter one
+may occur anywhere by chance."""
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
 _OWN = frozenset(("run", "key", "intent"))
-"""Details of a request that hold the ids of the run, or of its child."""
+"""Details of a request that contain the id of the run, or of its child."""
 _OF_CHILDREN = frozenset(("refold.child", "refold.child_state", "refold.wait_child"))
 _VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
 
 
 class Side(Protocol):
-    """What is asked of a trace that is compared."""
+    """What the comparison needs of a trace."""
 
     @property
     def run_id(self) -> str: ...  # noqa: D102
@@ -46,7 +52,7 @@ class Side(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PhaseDiff:
-    """What differs in one phase of one step; see `TraceDiff` for the phases."""
+    """The differences in one phase of one step; see `TraceDiff` for the phases."""
 
     step: int
     phase: str
@@ -55,13 +61,13 @@ class PhaseDiff:
 
 @dataclass(frozen=True, slots=True)
 class TraceDiff:
-    """How two traces differ, at the first step and phase where they do; false where they are equal.
+    """The first step and phase at which two traces differ, with the differences there; false if the traces are equal.
 
-    `phase` is init, decide, branch, wait, act, reduce or end, and header where nothing differs but what the runs were
-    given. `header` is what differs there in any case, without `ids`: seeds, session and agent ids, which are drawn anew
-    for each run. These, and `versions`, are no difference by themselves. Behind the headers, a text of one header and
-    what stands in its place in the other are taken for the same. `states` says what leads from the left's state after
-    that step to the right's; a run that has not that step is taken as its last state leaves it.
+    `phase` is init, decide, branch, wait, act, reduce or end; it is header if nothing differs but the headers. `header`
+    always holds the differences of the headers, except `ids`: seeds, session and agent ids, which are new for each run.
+    `ids` and `versions` alone do not make two traces different. After the headers, a text of one header counts as equal
+    to the text in its place in the other header. `states` is what leads from the left state after that step to the
+    right one; for a run without that step, its last state is used.
     """
 
     step: int | None = None
@@ -74,7 +80,7 @@ class TraceDiff:
 
     @property
     def path(self) -> str | None:
-        """The path of the first difference."""
+        """The path of the first difference; None if there is none."""
         return self.differences[0].path if self.differences else None
 
     @property
@@ -98,10 +104,10 @@ class TraceDiff:
 
 
 def diff_traces(left: Side, right: Side) -> TraceDiff:
-    """Give the first step and phase where two traces differ, and everything that differs there.
+    """Return the first step and phase where two traces differ, and everything that differs there.
 
-    Ignored: run ids and parents, idempotency keys, times, durations, hashes, attempts, events, the order of concurrent
-    effects, and a patch that was written otherwise but leads to the same state.
+    Ignored are: run ids and parents, idempotency keys, times, durations, hashes, attempts, events, the order of
+    concurrent effects, and different patches that lead to the same state.
     """
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
     header, ids, _ = _headers(left, right)
@@ -115,9 +121,10 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
 
 
 def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
-    """Give every phase of every step in which two traces differ, in order; what differs in the headers is left out.
+    """Yield every phase of every step in which two traces differ, in order; the headers are left out.
 
-    From the first step on that led to another state, what each step changed is compared in place of the states.
+    After the first step that led to different states, the changes of each step are compared instead of the states, as
+    the states would differ in every further step.
     """
     _, _, twins = _headers(left, right)
     for step, phase, found in _Phases(left, right, twins).walk():
@@ -126,7 +133,7 @@ def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
 
 
 def _headers(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
-    """What differs in the headers; which of it are ids; and the texts that stand for the same in both."""
+    """Return the differences of the headers without ids, the ids, and the pairs of texts that count as equal."""
     found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
     ids = tuple(each for each in found if each.path.rpartition("/")[2] in _IDS)
     texts = [
@@ -134,20 +141,20 @@ def _headers(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Dif
         for each in (*found, Difference("", left.run_id, right.run_id))
         if isinstance(each.left, str) and isinstance(each.right, str) and len(each.left) >= _TELLING
     ]
-    texts.sort(key=lambda pair: -len(pair[0]))  # one that holds another goes first
+    texts.sort(key=lambda pair: -len(pair[0]))  # a text that contains another one goes first
     return tuple(each for each in found if each not in ids), ids, tuple(texts)
 
 
 class _Phases:
-    """The phases of two traces, compared."""
+    """The comparison of two traces, phase by phase."""
 
     def __init__(self, left: Side, right: Side, twins: Twins) -> None:
         self.left, self.right, self.twins = left, right, twins
         self.parted = False
-        """Whether an earlier step led to another state."""
+        """Whether an earlier step led to different states."""
 
     def walk(self) -> Iterator[tuple[int, str, list[Difference]]]:
-        """Give the step, the phase and what differs there, for each of them."""
+        """Yield each phase of each step, with its differences."""
         left, right = self.left, self.right
         count = max(len(left.steps), len(right.steps))
         first = self._effects(_step(left, 0), _step(right, 0), "init")
@@ -185,7 +192,7 @@ class _Phases:
         return list(self._differences(_changed(a), _changed(b), "/state"))
 
     def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
-        """Compare what the branches of a step came to, runs by their place, and the decision that was carried out."""
+        """Compare the choices made in a step, with runs named by their place, and the decision that was carried out."""
         if not (a and a.branches) and not (b and b.branches):
             return list(self._effects(a, b, "branch"))
         left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
@@ -196,7 +203,10 @@ class _Phases:
         ]
 
     def _effects(self, a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
-        """Match the effects of a phase by what was called; those left over by name, so that arguments are compared."""
+        """Compare the effects of a phase, matched by what was called.
+
+        Effects left over are matched by name, so that their arguments are compared.
+        """
         left, right = _called(a, phase), _called(b, phase)
         for call in [call for call in left if call in right]:
             yield from self._differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
@@ -212,7 +222,7 @@ class _Phases:
                 yield Difference(f"{path}/digest", effect.digest, other.digest)
             elif found := list(self._differences(effect.args, other.args, f"{path}/args")):
                 yield from found
-            else:  # the same call, but for what the headers say
+            else:  # the same call, once texts of the headers count as equal
                 yield from self._differences(_outcome(effect), _outcome(other), path)
         for others in rest.values():
             for effect in others:
@@ -220,12 +230,12 @@ class _Phases:
 
 
 def _changed(step: Step) -> dict[str, Any]:
-    """What a step changed, by path: the new value, None where it was removed."""
+    """Return the new value at each path that a step changed; None for a removed one."""
     return {change.path: change.new for change in step.changes}
 
 
 def _state(side: Side, k: int, phase: str) -> Any:
-    """The document after step `k`, or the last there is; None where there is none to compare."""
+    """Return the state after step `k`, or the last one; None if there is none to compare."""
     if phase == "header" or side.first_state is None:
         return None
     if phase in ("init", "end"):
@@ -255,7 +265,7 @@ def _end(side: Side) -> dict[str, Any]:
 
 
 def _proposed(step: Step | None) -> Any:
-    """The decision that the step began with: before a branch was decided, where it is one."""
+    """Return the first decision of a step; if it is a branch, with its candidates."""
     decision = None
     for record in step.records if step is not None else ():
         if record.kind == "branch" and "chosen" in record:
@@ -271,7 +281,7 @@ def _choice(branch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _waits(step: Step | None) -> list[dict[str, Any]]:
-    """What was asked and answered in a step, whatever came first, without the ids, which hold the run's."""
+    """Return the requests and answers of a step, sorted by content, without ids, which depend on the run's id."""
     records = step.records if step is not None else ()
     answers: dict[str, Any] = {}
     for record in records:
@@ -289,7 +299,7 @@ def _waits(step: Step | None) -> list[dict[str, Any]]:
 
 
 def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
-    """The effects of a phase by the call: those around it, then name, digest, n, and which one of equals it is."""
+    """Return the effects of a phase by their call: name, digest, `n` and number among equals, after those around it."""
     found: dict[tuple[Any, ...], Effect] = {}
 
     def add(effect: Effect, above: tuple[Any, ...]) -> None:
@@ -318,7 +328,7 @@ def _outcome(effect: Effect) -> dict[str, Any]:
 
 
 def _without_run(result: Any) -> Any:
-    """What came of a child run, without what is another in each run."""
+    """Return the result of a child run without what is different in each run."""
     if not isinstance(result, Mapping):
         return result
     kept = {name: value for name, value in result.items() if name not in ("run_id", "hash")}

@@ -1,4 +1,4 @@
-"""Large values beside a trace: files named by the hash of what they hold."""
+"""Blobs: large values in files beside a trace, each named by the hash of its content."""
 
 import os
 import re
@@ -12,25 +12,25 @@ from .store import sync_folder, trace_name
 
 
 class Blobs(Protocol):
-    """Where the large values of one trace are kept, by the hex of their hash."""
+    """The place where the blobs of one trace are kept, by the hex of their hash."""
 
     def put(self, data: bytes) -> dict[str, Any]:
-        """Keep `data` and give the reference that stands for it in a record."""
+        """Keep `data` and return the reference that stands for it in a record."""
 
     def get(self, digest: str, size: int | None = None) -> bytes:
-        """Give what was kept, `size` bytes of it where that is known.
+        """Return a blob; `size` is its length in bytes, if the caller knows it.
 
-        Raises `TraceNotFoundError`, or `TraceCorruptError` where it is something else now.
+        Raises `TraceNotFoundError`, or `TraceCorruptError` if the content no longer has this hash or size.
         """
 
 
 def blob_reference(data: bytes) -> dict[str, Any]:
-    """Give the reference of `data`: its BLAKE2b-128 in hex and its length in bytes."""
+    """Return the reference of `data`: its BLAKE2b-128 in hex and its length in bytes."""
     return {"$blob": blake2b(data, digest_size=16).hexdigest(), "bytes": len(data)}
 
 
 def is_blob(value: object) -> bool:
-    """Tell whether a JSON value is a reference to a blob."""
+    """Return whether a JSON value is a reference to a blob: `{"$blob": hash, "bytes": length}` and nothing else."""
     return (
         isinstance(value, dict)
         and len(value) == 2
@@ -45,19 +45,19 @@ _DIGEST = re.compile("[0-9a-f]{32}")
 
 
 class MemoryBlobs:
-    """Blobs of a trace in memory."""
+    """The blobs of a trace in memory."""
 
     def __init__(self, kept: dict[str, bytes]) -> None:
         self.kept = kept
 
     def put(self, data: bytes) -> dict[str, Any]:
-        """Keep `data` and give its reference."""
+        """Keep `data` and return its reference."""
         reference = blob_reference(data)
         self.kept[reference["$blob"]] = data
         return reference
 
     def get(self, digest: str, size: int | None = None) -> bytes:
-        """Give what was kept."""
+        """Return a blob; raises `TraceNotFoundError`."""
         try:
             return self.kept[digest]
         except KeyError:
@@ -65,14 +65,14 @@ class MemoryBlobs:
 
 
 class FolderBlobs:
-    """Blobs in the folder `<run_id>.blobs` beside a trace file; a file is there whole or not at all."""
+    """The blobs in the folder `<run_id>.blobs` beside a trace file; each file is there completely or not at all."""
 
     def __init__(self, trace: Path, *, durable: bool = False) -> None:
         self.folder = trace.with_name(trace_name(trace) + ".blobs")
         self._durable = durable
 
     def put(self, data: bytes) -> dict[str, Any]:
-        """Keep `data` and give its reference."""
+        """Keep `data` and return its reference."""
         reference = blob_reference(data)
         target = self.folder / reference["$blob"]
         if target.exists():
@@ -94,7 +94,7 @@ class FolderBlobs:
         return reference
 
     def get(self, digest: str, size: int | None = None) -> bytes:
-        """Give what was kept: a regular file of this folder alone is read, and no further than it has to be."""
+        """Return a blob; read only a regular file of this folder, and no more than `size + 1` bytes of it."""
         if not _DIGEST.fullmatch(digest):
             raise TraceError(f"{digest!r} is no blob's name: those are 32 hex digits")
         path = self.folder / digest

@@ -1,4 +1,4 @@
-"""Whether a trace's records make sense together: order, references, and the fold against each snapshot."""
+"""Whether the records of a trace fit together: their order, their references, and each snapshot with the fold."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +14,16 @@ from .record import FORMAT, KINDS, PATCHING, Record
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
-    """Check what a hash chain can't show; the chain has been checked before.
+    """Check what the hash chain cannot show; the caller has checked the chain.
 
-    The header is first and of a format that is known; commits follow one another; an outcome refers to an earlier
-    intent that has none yet, or a cancelled one, whose fate a person has told since; a reference in an observation is
-    an earlier outcome; a run that was chosen was opened in the same step; snapshots equal the fold.
-    `base` gives the state of another run where the trace begins with one.
+    - The header is the first record, and of a known format. Commits are numbered without gaps.
+    - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one:
+      a person has said since what became of the call.)
+    - A reference in an observation is an earlier outcome. A chosen run was opened in the same step.
+    - Each snapshot equals the state folded from the records before it.
 
-    Raises `TraceCorruptError` with the first bad line; where there is none, what `base` raised.
+    `base` returns the state of another run, if the trace starts at one. Raises `TraceCorruptError` with the first bad
+    line; if no line is bad, the error that `base` raised.
     """
     walk = _Walk(base)
     for index in range(len(lines)):
@@ -47,11 +49,11 @@ class _Wrong(Exception):
 
 
 _UNKNOWN = object()
-"""Stands for a document that can't be known, as the run that it comes from is missing or damaged."""
+"""Stands for a state that cannot be known, because the run from which it comes is missing or damaged."""
 
 
 class _Walk:
-    """What has been seen so far."""
+    """What the records so far have said; each record is checked against it."""
 
     def __init__(self, base: Callable[[], Any]) -> None:
         self.base = base
@@ -69,8 +71,8 @@ class _Walk:
         self.shares = False
 
     def see(self, record: Record, index: int) -> None:
-        """Take in the next record."""
-        _ = record.data  # checked here, whether it is looked at or not
+        """Check the next record and remember what it says."""
+        _ = record.data  # parses the line, which checks its members
         kind = record.kind
         if kind not in KINDS:
             raise _Wrong("there is no such kind of record", actual=kind)
@@ -101,7 +103,7 @@ class _Walk:
             if self.shares:
                 self.doc = patched(self.doc, record["patch"])
             elif self.doc is not _UNKNOWN:
-                self.doc = run_patch(self.doc, record["patch"])  # each record is parsed for this walk alone
+                self.doc = run_patch(self.doc, record["patch"])  # in place: each record is parsed for this walk alone
 
     def _outcome(self, record: Record) -> None:
         intent = record["intent"]
@@ -136,7 +138,7 @@ class _Walk:
             raise _Wrong("the snapshot is not the state that the patches lead to")
 
     def _begin(self, record: Record) -> Any:
-        """Give the state of another run that this one begins with; without it, the rest is checked all the same."""
+        """Return the state of another run at which this one starts; `_UNKNOWN` if it is missing."""
         for member in ("run", "step"):
             if record["base"][member] != self.parent.get(member):
                 raise _Wrong(
@@ -163,6 +165,6 @@ class _Walk:
         self.calls()
 
     def calls(self) -> None:
-        """Check which calls of the step are inside which; raises `TraceCorruptError`."""
+        """Check how the calls of the step nest; raises `TraceCorruptError`."""
         gather_effects(self.step)
         self.step.clear()

@@ -1,4 +1,4 @@
-"""A trace that is being written, read from record to record as it grows."""
+"""Reads a trace while it is being written."""
 
 from typing import Any
 
@@ -7,23 +7,23 @@ from .writer import TraceWriter
 
 
 class Follower:
-    """Reads what a writer has written, each record once: a look costs what was written since the last one."""
+    """Reads each record of a writer once; a call of `take` costs what was written since the last one."""
 
     def __init__(self, writer: TraceWriter) -> None:
         self._writer = writer
         self._offset = 0
 
     def follows(self, writer: TraceWriter) -> bool:
-        """Say whether it reads what this writer writes."""
+        """Return whether this follower reads the trace of `writer`."""
         return self._writer is writer
 
     def take(self) -> list[Record]:
-        """Give the records that were written since the last look."""
+        """Return the records written since the last call."""
         data = self._writer.read_from(self._offset)
         data = data[: data.rfind(b"\n") + 1]
         self._offset += len(data)
         return [Record.parse(line) for line in data.split(b"\n")[:-1]]
 
     def value(self, recorded: Any) -> Any:
-        """Give what a recorded value stands for, as `Trace.value` does."""
+        """Return the value that a recorded value stands for, as `Trace.value` does."""
         return self._writer.trace().value(recorded)

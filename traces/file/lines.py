@@ -1,4 +1,4 @@
-"""The bytes of a trace as numbered lines: the framing, the hash chain, and the way from a line to its record."""
+"""The bytes of a trace as numbered lines, with the check of their hash chain."""
 
 import json
 from array import array
@@ -16,10 +16,10 @@ HEADER = b'{"kind":"header"'
 
 
 class Lines:
-    """All whole records of one trace; `torn` is what stands behind the last newline.
+    """The complete lines of one trace; `torn` holds the bytes after the last newline.
 
     Only b"\\n" ends a line: U+2028, U+2029 and U+0085 are text like any other. JSON escapes newlines and NULs in
-    text, so a raw one is never part of a record.
+    text, so a raw newline or NUL is never part of a record.
     """
 
     def __init__(self, data: bytes, path: Path | None = None) -> None:
@@ -29,12 +29,12 @@ class Lines:
 
     @property
     def torn(self) -> bytes:
-        """The bytes behind the last newline: a record that was never finished, or NULs that a crash left."""
+        """The bytes after the last newline: a record that was never finished, or NULs that a crash left."""
         return self.data[self.end :]
 
     @cached_property
     def offsets(self) -> "array[int]":
-        """Where each line begins, and at last where all end."""
+        """The byte at which each line begins; the last item is where the last line ends."""
         offsets, find = array("Q", [0]), self.data.find
         at = find(b"\n") + 1
         while at:
@@ -46,29 +46,29 @@ class Lines:
         return len(self.offsets) - 1
 
     def raw(self, index: int) -> bytes:
-        """Give a line without its newline; `index` counts from 0."""
+        """Return line `index`, from 0, without its newline."""
         return self.data[self.offsets[index] : self.offsets[index + 1] - 1]
 
     def record(self, index: int) -> Record:
-        """Give a line as a record; raises `TraceCorruptError` where it has not the form of one."""
+        """Return line `index` as a record; raises `TraceCorruptError` if the line does not have the form of one."""
         try:
             return Record.parse(self.raw(index), self.path)
         except RecordError as error:
             raise TraceCorruptError(str(error), index + 1, path=self.path) from None
 
     def record_at(self, offset: int) -> Record:
-        """Give the record of the line that begins at this byte."""
+        """Return the record whose line begins at this byte; raises as `record` does."""
         try:
             return Record.parse(self.data[offset : self.data.find(b"\n", offset)], self.path)
         except RecordError as error:
             raise TraceCorruptError(str(error), self.number(offset), path=self.path) from None
 
     def number(self, offset: int) -> int:
-        """Give the number, from 1, of the line that holds this byte."""
+        """Return the number, from 1, of the line that contains this byte."""
         return self.data.count(b"\n", 0, offset) + 1
 
     def check_kind(self) -> None:
-        """Check that these can be the bytes of a trace, whole, cut off or damaged; raises `NotATraceError`."""
+        """Raise `NotATraceError` if these cannot be the bytes of a trace, be it complete, cut off or damaged."""
         head = self.data[: len(HEADER)]
         if HEADER.startswith(head) or head.startswith(START) or b"\n" + START in self.data:
             return
@@ -76,9 +76,9 @@ class Lines:
             raise NotATraceError(self.path)
 
     def check_tail(self) -> None:
-        """Check, fast, that the first line begins a record, the last is a whole one, and no NULs stand between them.
+        """Check quickly: the first line begins a record, the last one has the right hash, and there are no NULs.
 
-        Raises `TraceCorruptError` with the first bad line. The lines between are checked when they are read.
+        Raises `TraceCorruptError` with the first bad line. The lines in between are checked when they are read.
         """
         data, end = self.data, self.end
         if end and not (data.startswith(START) and data.find(b"\0", 0, end) < 0 and self.last_fits()):
@@ -86,7 +86,10 @@ class Lines:
             raise TraceCorruptError("the line has not the form of a record", len(self), path=self.path)
 
     def check_chain(self) -> None:
-        """Check each line's form, number and hash; raises `TraceCorruptError` with the first bad line."""
+        """Check the form, number and hash of each line; raises `TraceCorruptError` with the first bad line.
+
+        An object with two members of one name is refused, too: JSON readers differ in which of the two they take.
+        """
         previous = b""
         for index in range(len(self)):
             record = self.record(index)
@@ -111,11 +114,11 @@ class Lines:
             if twice is not None:
                 reason = "an object has two members of one name, and readers differ in which they take"
                 raise TraceCorruptError(reason, index + 1, path=self.path, actual=twice)
-            del doc  # the next one is made beside none
+            del doc  # frees its memory before the next one is parsed
             previous = record.hash.encode()
 
     def last_fits(self) -> bool:
-        """Tell whether the hash of the last whole line fits it and the line before."""
+        """Return whether the hash of the last complete line is right, given the hash of the line before."""
         start = self.data.rfind(b"\n", 0, self.end - 1) + 1
         raw = self.data[start : self.end - 1]
         previous = self.data[start - HASH_LENGTH - 3 : start - 3] if start else b""
@@ -123,7 +126,10 @@ class Lines:
 
 
 def _named_twice(raw: bytes, doc: Any) -> str | None:
-    """Give a name that two members of one object have; None in a line that is written as orjson writes what it says."""
+    """Return a name that two members of one object share; None if there is none.
+
+    A line that equals what orjson writes for it has none: only other lines are parsed again, slowly, to find out.
+    """
     try:
         if orjson.dumps(doc) == raw:
             return None

@@ -1,4 +1,4 @@
-"""One writer a trace: a lock on the file itself, never waited for, and none that a child process keeps alive."""
+"""The lock of a trace's one writer: on the file itself, never waited for, not kept alive by forked processes."""
 
 import contextlib
 import os
@@ -15,14 +15,16 @@ else:
     import fcntl
 
 _FAR = 1 << 40
-"""Windows keeps others from *reading* locked bytes too, so there the lock lies on a byte beyond the file's end."""
+"""The byte that is locked on Windows. It lies beyond the end of any trace, because Windows also keeps other processes
+from *reading* locked bytes."""
 
 
 def lock_file(fd: int, path: Path) -> None:
-    """Take the lock of an open trace file or raise `TraceLockedError`.
+    """Take the lock of an open trace file, or raise `TraceLockedError`.
 
-    It is `flock(2)`'s kind of lock: it belongs to the open file, not to the process, so that two writers in one process
-    exclude each other as well, and it goes when the last copy of the descriptor is closed.
+    The lock is one of `flock(2)`: it belongs to the open file and not to the process. So two writers in one process
+    exclude each other, too, and the lock is released when the last copy of the descriptor is closed. Raises
+    `TraceWriteError` if the disk cannot lock files.
     """
     try:
         if sys.platform == "win32":
@@ -39,7 +41,7 @@ def lock_file(fd: int, path: Path) -> None:
 
 
 def lock_holder(path: Path) -> int | None:
-    """Give the process that holds the lock of `path`, where the system tells (Linux); else None."""
+    """Return the id of the process that holds the lock of `path`; None if nobody does, or not on Linux."""
     try:
         stat = os.stat(path)
         locks = Path("/proc/locks").read_text()
@@ -54,19 +56,19 @@ def lock_holder(path: Path) -> int | None:
 
 
 class ForkAware(Protocol):
-    """Something that holds descriptors which a forked child must not keep open."""
+    """An object with descriptors that a forked process must not keep open."""
 
     def forget_in_child(self) -> None:
-        """Close what was inherited; called in the child, right after the fork."""
+        """Close the inherited descriptors; called in the forked process, right after the fork."""
 
 
 _open: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
 def close_in_children(holder: ForkAware) -> None:
-    """Have `holder.forget_in_child()` called in each child that this process forks.
+    """Arrange that `holder.forget_in_child()` is called in each process that this one forks.
 
-    Without this a tool's child process would keep the lock of a trace whose writer was killed.
+    Otherwise a process forked by a tool would keep the lock of a trace whose writer was killed.
     """
     _open.add(holder)
 

@@ -1,4 +1,8 @@
-"""Opening the files of a trace: regular ones alone, and through no link that somebody else may have laid."""
+"""Opens the files of a trace for reading: only regular files, and no symbolic links beside a trace.
+
+A trace may come from a stranger, and so may the files beside it: a link could lead to any file, and opening a pipe or a
+device could block or do something.
+"""
 
 import errno
 import os
@@ -12,10 +16,10 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def open_file(path: Path, *, links: bool = False) -> int:
-    """Open a regular file for reading and give its descriptor; a pipe is not waited for, a device not touched.
+    """Open a regular file for reading and return its descriptor; never wait for a pipe.
 
-    `links` follows a symbolic link: for a path that a person has given. Raises `TraceNotFoundError`, or `TraceError`
-    where the file is something else or can't be read.
+    `links=True` follows a symbolic link, for a path given by a person. Raises `TraceNotFoundError`, or `TraceError` if
+    the file is not a regular one or cannot be read.
     """
     try:
         if not _NO_LINK and not links and path.is_symlink():
@@ -41,7 +45,7 @@ def open_file(path: Path, *, links: bool = False) -> int:
 
 
 def read_file(path: Path, *, links: bool = False, most: int | None = None) -> bytes:
-    """Give what is in a regular file, at most `most` bytes of it; raises as `open_file`."""
+    """Return the content of a regular file, at most `most` bytes; raises as `open_file` does."""
     fd = open_file(path, links=links)
     with open(fd, "rb") as file:
         try:

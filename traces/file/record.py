@@ -1,4 +1,4 @@
-"""One line of a trace: how it is written, and a view of it that parses when asked."""
+"""One line of a trace: writing it, and a view of it that parses the line on first use."""
 
 import math
 import re
@@ -16,9 +16,9 @@ FORMAT = 1
 HASH_LENGTH = 32
 KINDS = frozenset(MEMBERS)
 PATCHING = frozenset(("commit", "resume", "end"))
-"""The kinds that may carry a patch: folding these in the file's order gives the states."""
+"""The kinds of record that may carry a patch; applying these patches in the order of the file gives the states."""
 BEAT = "refold.beat"
-"""The event by which a run that has nothing else to write says that it is at work; what it says is its time."""
+"""The event that a working run writes when it has nothing else to write: its time shows how long the run worked."""
 
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _HEAD = re.compile(
@@ -30,10 +30,10 @@ TAIL_LENGTH = len(_BEFORE_HASH) + HASH_LENGTH + len(_AFTER_HASH)
 
 
 class Record(Mapping[str, Any]):
-    """An immutable view of one line: a mapping of its members, parsed and checked once, on first use.
+    """One record: a read-only mapping of its members, parsed and checked once, on first use.
 
-    `raw` is the line without its newline. The members `kind`, `seq`, `step`, `at` and `hash` are attributes as well.
-    What `data` gives is shared by all who look: copy what you want to change.
+    `raw` is the line without its newline. The members `kind`, `seq`, `step`, `at` and `hash` are attributes, too, and
+    can be read without parsing. Values are shared by all readers: copy what you want to change.
     """
 
     __slots__ = ("_data", "at", "hash", "kind", "path", "raw", "seq", "step")
@@ -52,9 +52,9 @@ class Record(Mapping[str, Any]):
 
     @classmethod
     def parse(cls, raw: bytes, path: Path | None = None) -> "Record":
-        """Read a line's head and hash; raises `RecordError` where it has not the form of a record.
+        """Make a record from a line, reading only the line's head and its hash.
 
-        `path` is the trace's, for errors.
+        `path` is the path of the trace, for errors. Raises `RecordError` if the line does not have a record's form.
         """
         head = _HEAD.match(raw)
         if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != _BEFORE_HASH or raw[-2:] != _AFTER_HASH:
@@ -69,13 +69,13 @@ class Record(Mapping[str, Any]):
 
     @property
     def data(self) -> dict[str, Any]:
-        """All members of the line; raises `TraceCorruptError` where they are not what a record of its kind has."""
+        """All members of the record; raises `TraceCorruptError` if they do not fit the record's kind (see `schema`)."""
         if self._data is None:
             self._data = self.load()
         return self._data
 
     def load(self) -> dict[str, Any]:
-        """Parse and check the line: this gives the members as `data` does, each time as a dict of one's own."""
+        """Parse and check the line, and return its members as a new dict that nobody else holds."""
         try:
             doc: dict[str, Any] = orjson.loads(self.raw)
         except orjson.JSONDecodeError as error:
@@ -98,7 +98,7 @@ class Record(Mapping[str, Any]):
             raise MissingMemberError(f"the {self.kind} record has no {member}", self.seq + 1, path=self.path) from None
 
     def get(self, member: str, default: Any = None) -> Any:
-        """Give a member, or `default` where the record has none of that name."""
+        """Return a member, or `default` if the record has no such member."""
         return self.data.get(member, default)
 
     def __contains__(self, member: object) -> bool:
@@ -129,7 +129,11 @@ def write_line(
     members: Mapping[str, Any],
     default: Callable[[Any], Any] | None = None,
 ) -> tuple[bytes, str]:
-    """Give a record's line without newline, and its hash; `previous` is the hash of the record before, in hex."""
+    """Return the line of a record, without newline, and its hash in hex.
+
+    `previous` is the hash of the record before, in hex; `default` converts values that orjson does not know. Raises
+    `RecordError` if a member cannot be written as JSON, or has a name that every record has.
+    """
     doc = {"kind": kind, "seq": seq, "step": step, "at": at, **members}
     if len(doc) != len(members) + 4 or "hash" in members:
         raise RecordError(f"a {kind} record's members may not be called kind, seq, step, at or hash")
@@ -146,5 +150,5 @@ def write_line(
 
 
 def line_hash(previous: bytes, raw: bytes) -> str:
-    """Give the hash that a line must end with, if the record before it has the hash `previous` (in hex)."""
+    """Return the hash with which a line must end, in hex; `previous` is the hash of the record before, in hex."""
     return blake2b(previous + raw[:-TAIL_LENGTH], digest_size=16).hexdigest()

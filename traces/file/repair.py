@@ -1,4 +1,4 @@
-"""Cutting off what can't be read, with a word on what was cut."""
+"""Repair of a trace file: cuts off what cannot be read, and reports what was cut."""
 
 import os
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from .store import FileStore
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was done to the trace at `path`: `kept` whole records stand, `cut` bytes are gone (0: nothing was wrong).
+    """What `repair` did to the trace at `path`: `kept` complete records are left, `cut` bytes were removed.
 
-    `backup` is a copy of the file as it was, made where more than a torn tail was cut; `error` is what was found then.
+    `backup` is a copy of the file as it was; it is made only if more than an incomplete last line was cut, and `error`
+    is then the damage that was found.
     """
 
     path: Path
@@ -25,12 +26,12 @@ class Repair:
 
 
 def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
-    """Cut a torn tail off a trace file, under its lock.
+    """Cut an incomplete last line off a trace file, holding its lock.
 
-    A trace with a bad line in the middle is left alone and `TraceCorruptError` is raised, unless
-    `truncate_at_corruption`: then the file is first copied to `<name>.bak` beside it and everything from that line on
-    is cut off. A file that is no trace, or whose header is damaged, is left as it is. Raises `TraceLockedError` while
-    somebody writes, `TraceNotFoundError`.
+    If a line before it is bad, the file is left alone and `TraceCorruptError` is raised. With
+    `truncate_at_corruption=True`, the file is copied to `<name>.bak` beside it, and everything from the bad line on is
+    cut off. A file that is not a trace, or whose header is damaged, is always left alone. Raises `TraceNotFoundError`,
+    and `TraceLockedError` while a writer holds the trace.
     """
     path = Path(path)
     store = FileStore.open(path)
@@ -44,7 +45,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
                 break
             except TraceError as error:
                 if not (isinstance(error, TraceCorruptError) and error.path == path):
-                    break  # all of this file is whole; the run that it begins with is missing or damaged
+                    break  # this file is fine; the run at whose state it starts is missing or damaged
                 if not truncate_at_corruption or error.line <= 1:  # nothing would be left
                     raise
                 found = found or error
@@ -60,7 +61,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
 
 
 def _copy(path: Path) -> Path:
-    """Copy the file to the first free name `<name>.bak`, `<name>.bak2`, … and wait until it is on the disk."""
+    """Copy the file to the first free name of `<name>.bak`, `<name>.bak2`, … and wait until the copy is on the disk."""
     data, number = path.read_bytes(), 1
     while True:
         target = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")

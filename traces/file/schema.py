@@ -1,4 +1,8 @@
-"""The members of each kind of record and their types: checked once, where a line becomes a record."""
+"""The members of each kind of record, and the checks of their types.
+
+A record is checked when its line is parsed, so that all other code can rely on the types. The trace may come from a
+stranger: the checks also bound how deep a record nests, and refuse patches that would grow or nest without limit.
+"""
 
 import math
 import re
@@ -6,15 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 DEPTH = 250
-"""How deep a record may nest, and a document below the place where a patch puts it: orjson writes up to 254 levels, and
-the state of a run nests at most 200."""
+"""How deep a record may nest, and a state after a patch: orjson writes up to 254 levels, and the state of a run nests
+at most 200."""
 LARGEST = 2**53
-"""Above every number and index of a record: what each JSON reader holds exactly."""
+"""Numbers and indices in a record are below this: every JSON reader holds them exactly."""
 Fits = Callable[[Any], bool]
 
 
 class Member(NamedTuple):
-    """One member: what it has to be, in words, and the test; `needed` where a record of its kind always has it."""
+    """One member: what it must be, in `words` for errors, the test `fits`, and whether every record `needed` it."""
 
     words: str
     fits: Fits
@@ -22,9 +26,9 @@ class Member(NamedTuple):
 
 
 def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
-    """Say what is wrong with the members of a record, whose line is `raw`; None where they are as they must be.
+    """Return what is wrong with the members of a record, in words; None if nothing is.
 
-    Members that are not listed in `MEMBERS` may be anything.
+    `doc` holds the members, `raw` the line. Members that are not listed in `MEMBERS` may hold anything.
     """
     nodes = raw.count(b"[") + raw.count(b"{")
     if nodes > DEPTH and not is_shallow(doc, DEPTH):
@@ -48,9 +52,10 @@ def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
 
 
 def is_patch(value: Any) -> bool:
-    """Tell whether a value is a patch as traces have them: of `add`, `replace` and `remove`.
+    """Return whether a value is a patch as traces have them: of `add`, `replace` and `remove` only.
 
-    With `copy`, n operations would make a document of 2^n values; with `move` they nest it deeper than any of them.
+    `copy` is refused because n operations could make a document of 2^n values, and `move` because it could nest a
+    document deeper than any operation does.
     """
     if type(value) is not list:
         return False
@@ -66,14 +71,14 @@ def is_patch(value: Any) -> bool:
 
 
 def fits_below(patch: list[dict[str, Any]]) -> bool:
-    """Tell whether each value of a patch, at its place, nests no deeper than a record may."""
+    """Return whether each value of a patch, counted from the root of the document, nests at most `DEPTH` levels."""
     return all(
         op["path"].count("/") <= DEPTH and is_shallow(op.get("value"), DEPTH - op["path"].count("/")) for op in patch
     )
 
 
 def is_shallow(value: Any, deepest: int) -> bool:
-    """Tell whether a value nests at most so many levels."""
+    """Return whether a value nests at most `deepest` levels."""
     level = [value] if isinstance(value, dict | list) else []
     while level and deepest >= 0:
         deepest -= 1
@@ -87,7 +92,7 @@ def is_shallow(value: Any, deepest: int) -> bool:
 
 
 def is_run_id(value: Any) -> bool:
-    """Tell whether a value can be the id of a run, which becomes the name of a file beside the trace."""
+    """Return whether a value can be a run's id: a safe name for a file beside the trace."""
     return type(value) is str and len(value) <= 240 and _RUN_ID.fullmatch(value) is not None and value.strip(".") != ""
 
 
@@ -152,7 +157,7 @@ def _map_of(fits: Fits) -> Fits:
 
 
 def _with(needed: Mapping[str, Fits] | None = None, **optional: Fits) -> Fits:
-    """An object with these members; others may be anything."""
+    """Return a test for an object with these members; other members may hold anything."""
     required = needed or {}
 
     def fits(value: Any) -> bool:
@@ -321,4 +326,4 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
     },
 }
-"""What each kind of record carries, in the order of `docs/trace-format.md`."""
+"""The members of each kind of record, in the order of `docs/trace-format.md`."""

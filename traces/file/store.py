@@ -1,4 +1,4 @@
-"""Where a trace's bytes go: a locked file, or memory; nothing here knows what a record is."""
+"""Where the bytes of a trace go: a locked file, or memory. A store knows nothing of records."""
 
 import contextlib
 import os
@@ -15,44 +15,44 @@ BUFFER = 64 * 1024
 
 
 class Store(Protocol):
-    """What the writer asks of the place where it writes."""
+    """The place where a writer writes."""
 
     path: Path | None
 
     @property
     def size(self) -> int:
-        """The bytes that were given to `write` and taken, buffered ones included."""
+        """The number of bytes written, buffered ones included."""
 
     def write(self, data: bytes) -> None:
-        """Append; raises `OSError`, and then `size` says how much of it, in whole lines, was kept."""
+        """Append; if this raises `OSError`, `size` says how much was kept, in complete lines."""
 
     def flush(self) -> None:
-        """Hand what is buffered to the system."""
+        """Hand buffered bytes to the operating system."""
 
     def sync(self) -> None:
         """Wait until everything is on the disk."""
 
     def read(self) -> bytes:
-        """Give all that was written so far."""
+        """Return everything written so far."""
 
     def read_from(self, start: int) -> bytes:
-        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+        """Return what was written after the first `start` bytes; the cost is that of these bytes alone."""
 
     def truncate(self, size: int) -> None:
-        """Cut off what stands behind the first `size` bytes."""
+        """Cut off everything after the first `size` bytes."""
 
     def is_in_place(self) -> bool:
-        """Say whether what is written here is still what others find at `path`."""
+        """Return whether the file at `path` is still the one this store writes to."""
 
     def remains(self) -> bytes:
-        """Give what was written, where it is no longer in place; nothing is written for that."""
+        """Return what was written, after the file has left its place; flushes nothing."""
 
     def close(self) -> None:
-        """Give up the lock; what is still buffered is dropped."""
+        """Release the lock; drop what is still buffered."""
 
 
 class MemoryFamily:
-    """In-memory traces that find each other by run id, and what is kept for those who read them."""
+    """The in-memory traces of one family, by run id, with a cache of the states at which child runs start."""
 
     def __init__(self) -> None:
         self.stores: dict[str, MemoryStore] = {}
@@ -60,7 +60,7 @@ class MemoryFamily:
 
 
 class MemoryStore:
-    """The bytes and blobs of a trace that is on no disk; one writer at a time holds it, as with a file."""
+    """The bytes and blobs of a trace in memory; as with a file, one writer at a time holds it."""
 
     def __init__(self, data: bytes = b"", blobs: dict[str, bytes] | None = None) -> None:
         self.path: Path | None = None
@@ -74,13 +74,13 @@ class MemoryStore:
         self._joining = threading.Lock()
 
     def name(self, run_id: str) -> None:
-        """Say which run's trace this is, so that its relatives find it."""
+        """Note whose trace this is, so that the run's relatives can find it."""
         self._run_id = run_id
         if self._shared:  # a run without relatives is in no cycle of references, and so freed at once
             self.family.stores[run_id] = self
 
     def join(self, other: "MemoryStore") -> None:
-        """Belong to the family of another trace from now on."""
+        """Join the family of another trace."""
         self.family = other.family
         for store in (other, self):
             store._shared = True
@@ -88,7 +88,7 @@ class MemoryStore:
                 store.name(store._run_id)
 
     def acquire(self) -> None:
-        """Become the one writer or raise `TraceLockedError`."""
+        """Take the lock of the one writer, or raise `TraceLockedError`."""
         if not self._lock.acquire(blocking=False):
             raise TraceLockedError(None)
 
@@ -104,7 +104,7 @@ class MemoryStore:
         """Do nothing: memory is on no disk."""
 
     def read(self) -> bytes:
-        """Give all that was written so far; what was joined once is not joined again."""
+        """Return everything written so far; the chunks are joined once, and not again."""
         with self._joining:
             chunks, count = self._chunks, len(self._chunks)
             if count > 1:
@@ -112,7 +112,7 @@ class MemoryStore:
             return chunks[0]
 
     def read_from(self, start: int) -> bytes:
-        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+        """Return what was written after the first `start` bytes; the cost is that of these bytes alone."""
         with self._joining:
             chunks = self._chunks
             count = len(chunks)
@@ -126,28 +126,28 @@ class MemoryStore:
         return data[-missing:] if missing < 0 else data
 
     def truncate(self, size: int) -> None:
-        """Cut off what stands behind the first `size` bytes."""
+        """Cut off everything after the first `size` bytes."""
         data = self.read()[:size]
         with self._joining:
             self._chunks = [data]
             self.size = size
 
     def is_in_place(self) -> bool:
-        """Say that it is: memory has no other place."""
+        """Return True: memory has no place to leave."""
         return True
 
     def remains(self) -> bytes:
-        """Give what was written."""
+        """Return everything written so far."""
         return self.read()
 
     def close(self) -> None:
-        """Let the next writer in."""
+        """Release the lock, so that another writer can take it."""
         with contextlib.suppress(RuntimeError):
             self._lock.release()
 
 
 class FileStore:
-    """A trace file, open for appending and locked; its descriptor is not inherited by children."""
+    """A trace file, open for appending and locked; programs that this process starts do not inherit its descriptor."""
 
     def __init__(self, path: Path, fd: int, *, buffered: bool) -> None:
         self.path: Path | None = path
@@ -160,7 +160,7 @@ class FileStore:
 
     @classmethod
     def create(cls, path: Path, *, buffered: bool = False, durable: bool = False) -> "FileStore":
-        """Make a new file (and the folders above it) and lock it; raises `TraceExistsError`."""
+        """Create a new file, with the folders above it, and lock it. Raises `TraceExistsError` or `TraceWriteError`."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         try:
             try:
@@ -181,7 +181,7 @@ class FileStore:
 
     @classmethod
     def open(cls, path: Path, *, buffered: bool = False) -> "FileStore":
-        """Open an existing file and lock it; raises `TraceNotFoundError` or `TraceLockedError`."""
+        """Open an existing file and lock it. Raises `TraceNotFoundError`, `TraceLockedError` or `TraceWriteError`."""
         try:
             fd = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
         except (FileNotFoundError, IsADirectoryError):
@@ -201,11 +201,11 @@ class FileStore:
 
     @property
     def size(self) -> int:
-        """The bytes written, buffered ones included."""
+        """The number of bytes written, buffered ones included."""
         return self._written + (len(self._buffer) if self._buffer is not None else 0)
 
     def write(self, data: bytes) -> None:
-        """Append; where only a part went through, whole lines of it are kept and the rest is cut off."""
+        """Append; if a write fails halfway, keep the complete lines of it, cut off the rest and raise `OSError`."""
         if self._buffer is not None:
             self._buffer += data
             if len(self._buffer) > BUFFER:
@@ -228,7 +228,7 @@ class FileStore:
         self._written += done
 
     def flush(self) -> None:
-        """Hand what is buffered to the system."""
+        """Hand buffered bytes to the operating system."""
         if self._buffer:
             data = bytes(self._buffer)
             self._buffer.clear()
@@ -240,18 +240,18 @@ class FileStore:
         os.fsync(self._fd)
 
     def read(self) -> bytes:
-        """Give all that was written so far."""
+        """Return everything written so far."""
         return self.read_from(0)
 
     def read_from(self, start: int) -> bytes:
-        """Give what was written behind the first `start` bytes, at the cost of these bytes alone."""
+        """Return what was written after the first `start` bytes; the cost is that of these bytes alone."""
         self.flush()
         with open(self._fd, "rb", closefd=False) as file:  # by its descriptor: another file may stand at its path
             file.seek(start)
             return file.read()
 
     def truncate(self, size: int) -> None:
-        """Cut off what stands behind the first `size` bytes."""
+        """Cut off everything after the first `size` bytes."""
         if self._buffer is not None:
             del self._buffer[max(0, size - self._written) :]
         actual = os.fstat(self._fd).st_size
@@ -260,9 +260,9 @@ class FileStore:
         self._written = min(actual, size)
 
     def is_in_place(self) -> bool:
-        """Say whether the file still stands at its path, and the descriptor is still that file's.
+        """Return whether the file at the path is still the one that the descriptor refers to.
 
-        It is not once somebody has removed, renamed or replaced the file, or closed the descriptor under the writer.
+        It is not if somebody has removed, renamed or replaced the file, or has closed the writer's descriptor.
         """
         try:
             there = os.stat(self._file)
@@ -271,7 +271,7 @@ class FileStore:
             return False
 
     def remains(self) -> bytes:
-        """Give what was written, as far as the descriptor still has it."""
+        """Return what was written, if the descriptor still refers to the file; otherwise nothing."""
         if not self._is_mine(self._fd):
             return b""
         with open(self._fd, "rb", closefd=False) as file:
@@ -283,7 +283,7 @@ class FileStore:
         return (stat.st_dev, stat.st_ino) == self._identity
 
     def close(self) -> None:
-        """Give up the descriptor and with it the lock; what is still buffered is dropped."""
+        """Close the descriptor, which releases the lock; drop what is still buffered."""
         fd, self._fd = self._fd, -1
         with contextlib.suppress(OSError):  # somebody has closed it before; the number may be another file's by now
             if fd >= 0 and self._is_mine(fd):
@@ -291,7 +291,7 @@ class FileStore:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until a folder's entries are on the disk, where the system can do that."""
+    """Wait until the entries of a folder are on the disk; does nothing on systems that cannot wait for that."""
     if os.name != "posix":
         return
     fd = os.open(folder, os.O_RDONLY)
@@ -302,5 +302,5 @@ def sync_folder(folder: Path) -> None:
 
 
 def trace_name(path: Path) -> str:
-    """Give the run id that a trace's file name shows."""
+    """Return the run id in the name of a trace's file."""
     return path.name.removesuffix(SUFFIX) if path.name.endswith(SUFFIX) else path.stem

@@ -1,4 +1,8 @@
-"""How a trace ends: what its last records say of the run's fate, read backwards from the end."""
+"""How a run stands, read from the last records of its trace, backwards.
+
+An `end` record counts only while no work follows it: a run that was suspended, or stopped by its budget, and then
+resumed has further records after its `end`. Events and snapshots are not work.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +19,7 @@ _INPUT = b'{"kind":"input",'
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the run stands: `status`, the `stop_reason` of an end, and the requests that nobody has answered yet."""
+    """How a run stands: its `status`, the `stop_reason` and `record` of its end, and its open requests."""
 
     status: str
     stop_reason: str | None = None
@@ -24,7 +28,10 @@ class Ending:
 
 
 def lines_backwards(data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
-    """Give the lines before byte `end` (which follows a newline), last first, each with where it begins."""
+    """Yield the lines before byte `end`, the last one first, each with the byte at which it begins.
+
+    Byte `end` must follow a newline.
+    """
     while end > 0:
         start = data.rfind(b"\n", 0, end - 1) + 1
         yield start, data[start : end - 1]
@@ -32,7 +39,7 @@ def lines_backwards(data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def find_end(data: bytes, end: int) -> int | None:
-    """Give the byte where the end record in force begins: the one that no work follows; None where there is none."""
+    """Return the byte where the `end` record in force begins; None if there is none, or work follows it."""
     for start, line in lines_backwards(data, end):
         if line.startswith(_END):
             return start
@@ -42,10 +49,10 @@ def find_end(data: bytes, end: int) -> int | None:
 
 
 def read_ending(lines: Lines) -> Ending | None:
-    """Tell how the run stands; None where `lines`, if they are only the last of a trace, are too few to tell.
+    """Return how the run stands; None if `lines`, being only the last lines of a trace, are too few to tell.
 
-    An end record that only events follow says it. Else the run waits if requests made since the last commit are
-    unanswered, and was interrupted if there are none.
+    If an `end` record is in force, it says how the run stands. Otherwise the run is waiting if a request since the last
+    commit has no answer, and interrupted if not.
     """
     data, end = lines.data, lines.end
     at = find_end(data, end)

@@ -1,4 +1,10 @@
-"""The one place that writes a trace: a record is appended, hashed and given to the system, or it is not there."""
+"""The only place that writes a trace: a record is appended completely, or not at all.
+
+An append can be interrupted anywhere: by a full disk, by Ctrl-C between two instructions, or because somebody renames
+the file. So the writer notes before each write that it is not `_ready`, and notes it is again when the record stands
+and its own numbers agree. An append that finds the writer not ready first cuts the store back to the last complete
+record (`_recover`). A failed write is final: what stands in the file is whole, and the run can be resumed from there.
+"""
 
 import contextlib
 import threading
@@ -16,26 +22,26 @@ from .store import FileStore, MemoryStore, Store
 
 Durability = Literal["process", "power", "none"]
 SYNCED = frozenset(("commit", "end", "snapshot", "wait", "input"))
-"""The kinds after which durability "power" waits for the disk."""
+"""The kinds of record after which durability "power" waits for the disk."""
 LOOK_SECONDS = 0.005
-"""How long a writer writes without a look whether its file still stands where it was: a look costs two system calls."""
+"""After how many seconds the writer checks again that its file is still at its path; a check costs two system calls."""
 
 
 class TraceWriter:
-    """Appends records to one trace, which it holds locked.
+    """Appends records to one trace, and holds the trace's lock.
 
-    Durability "process" gives each record to the operating system before `append` returns, so that it outlives this
-    process; "power" also waits for the disk after the kinds in `SYNCED`; "none" buffers up to 64 KiB.
+    Durability "process" hands each record to the operating system before `append` returns, so that the record outlives
+    this process; "power" also waits for the disk after the kinds in `SYNCED`; "none" buffers up to 64 KiB.
 
-    It is safe to use from several threads. An `append` that raises has written nothing, whatever it was that raised: a
-    full disk, a value that is no JSON, Ctrl-C. After a failed write (`failed`) all later appends raise the same error.
+    A writer can be used from several threads. An `append` that raises has written nothing, whatever the reason: a full
+    disk, a value that is not JSON, Ctrl-C. After a failed write (`failed`), all later appends raise the same error.
     """
 
     def __init__(self, store: Store, blobs: Blobs, *, durability: Durability = "process") -> None:
         self.path = store.path
         self.durability = durability
         self.torn = b""
-        """What `reopen` cut off behind the last whole record."""
+        """The bytes that `reopen` cut off after the last complete record."""
         self.failed: TraceWriteError | None = None
         self.position = 0
         """The `seq` of the next record."""
@@ -44,7 +50,7 @@ class TraceWriter:
         self._write = store.write
         self._synced = SYNCED if durability == "power" else frozenset()
         self.size = store.size
-        """How many bytes were written."""
+        """The number of bytes in the trace, buffered ones included."""
         self._last = b""
         self._looked = monotonic()
         self._lost = False
@@ -58,10 +64,11 @@ class TraceWriter:
     def create(
         cls, path: Path | None, *, durability: Durability = "process", parent: "TraceWriter | Trace | None" = None
     ) -> Self:
-        """Start a new trace in a new file, or in memory (None); raises `TraceExistsError` where a file stands.
+        """Start a new trace in a new file, or in memory if `path` is None.
 
-        In memory, a trace that has a `parent` finds its relatives, and is found by them (see `Trace.relative`), from
-        the moment its header is written; on the disk the folders tell.
+        A trace in memory that has a `parent` can find its relatives, and they can find it (see `Trace.relative`), as
+        soon as its header is written; on the disk, the folders serve for that. Raises `TraceExistsError` if there is a
+        file at `path`.
         """
         _known(durability)
         if path is None:
@@ -80,12 +87,12 @@ class TraceWriter:
 
     @classmethod
     def reopen(cls, source: "Path | Trace", *, durability: Durability = "process") -> tuple[Self, Trace]:
-        """Continue a trace: lock it, read it, check the whole of it, cut off a torn tail (`torn`).
+        """Continue a trace: lock it, read it, check all of it, and cut off an incomplete last line (`torn`).
 
-        Gives the writer and the trace as it was found. An in-memory trace is continued where it stands now, which may
-        be further than the `Trace` given shows.
+        Return the writer, and the trace as it was found. A trace in memory is continued at its present end, which may
+        be beyond the end of the given `Trace`.
 
-        Raises `TraceLockedError`, `TraceNotFoundError`, `TraceCorruptError`; the trace is then as before.
+        Raises `TraceLockedError`, `TraceNotFoundError` or `TraceCorruptError`; the trace is then unchanged.
         """
         _known(durability)
         path = source if not isinstance(source, Trace) else source.path
@@ -123,10 +130,11 @@ class TraceWriter:
         members: Mapping[str, Any],
         default: Callable[[Any], Any] | None = None,
     ) -> Record:
-        """Write one record and give it.
+        """Write one record and return it.
 
-        Raises `RecordError` where the members are no JSON (nothing is written, the writer goes on), `TraceWriteError`
-        where the write fails, and from then on.
+        `at` is the time in seconds since the epoch; `default` converts values that orjson does not know. Raises
+        `RecordError` if the members are not JSON (the writer can still be used), and `TraceWriteError` if the write
+        fails, or an earlier one has failed.
         """
         seq, raw, digest = self.append_line(kind, step, at, members, default)
         return Record(raw, kind, seq, step, at, digest)
@@ -139,7 +147,7 @@ class TraceWriter:
         members: Mapping[str, Any],
         default: Callable[[Any], Any] | None = None,
     ) -> tuple[int, bytes, str]:
-        """Write one record, as `append` does, and give its number, its line without newline, and its hash."""
+        """Write one record, as `append` does, and return its number, its line without newline, and its hash."""
         with self._lock:
             if not self._ready:
                 self._recover()
@@ -163,7 +171,7 @@ class TraceWriter:
         return seq, raw, digest
 
     def put_blob(self, data: bytes) -> dict[str, Any]:
-        """Keep a large value beside the trace and give what stands for it: `{"$blob": hash, "bytes": length}`."""
+        """Keep a large value beside the trace and return its reference: `{"$blob": hash, "bytes": length}`."""
         with self._lock:
             if not self._ready:
                 self._recover()
@@ -173,7 +181,7 @@ class TraceWriter:
                 raise self._fail(error) from error
 
     def trace(self) -> Trace:
-        """Give what has been written so far; a file is read when the trace is first looked at."""
+        """Return the trace as written so far; its file is read on first use."""
         with self._lock:
             if self.failed is None and not self._ready:
                 self._recover()
@@ -185,12 +193,12 @@ class TraceWriter:
                 except OSError as error:
                     raise self._fail(error) from error
             assert self.path is not None
-            if self._lost:  # another file, or none, stands at its path
+            if self._lost:  # there is another file at its path, or none
                 return Trace(self._remains, path=self.path, blobs=self._blobs)
             return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self.size)
 
     def read_from(self, start: int) -> bytes:
-        """Give the lines that were written behind the first `start` bytes of the trace."""
+        """Return what was written after the first `start` bytes of the trace."""
         with self._lock:
             if not self._ready:
                 self._recover()
@@ -200,7 +208,7 @@ class TraceWriter:
                 raise self._fail(error) from error
 
     def close(self) -> None:
-        """Write what is buffered and give up the lock; a second call does nothing."""
+        """Write buffered records and release the lock; a second call does nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -218,7 +226,7 @@ class TraceWriter:
             self.failed = self.failed or TraceWriteError(f"the writer of {self._name} is closed", self.path)
 
     def forget_in_child(self) -> None:
-        """Give up the descriptor that a forked child inherited; the parent's lock is not touched."""
+        """Close the descriptor that a forked process inherited; the lock of the process it was forked from stays."""
         self._lock = threading.Lock()
         self._ready = False
         self._closed = True
@@ -239,7 +247,7 @@ class TraceWriter:
         return str(self.path) if self.path is not None else "the in-memory trace"
 
     def _recover(self) -> None:
-        """Take back what an interrupted append (Ctrl-C between two instructions) may have written."""
+        """Cut off what an interrupted append may have written; raise the error of an earlier failed write."""
         if self.failed is not None:
             raise self.failed
         self._store.truncate(self.size)
@@ -249,7 +257,7 @@ class TraceWriter:
         self._ready = True
 
     def _look(self) -> None:
-        """Raise `TraceWriteError` where what is written is no longer the file that others find, and may resume."""
+        """Raise `TraceWriteError` if the file has left its path, where another process may write a trace by now."""
         self._looked = monotonic()
         if self._store.is_in_place():
             return

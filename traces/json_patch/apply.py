@@ -1,4 +1,4 @@
-"""JSON Patch (RFC 6902) and JSON Pointer (RFC 6901), applied in place."""
+"""Applies JSON Patches (RFC 6902) in place; reads and writes JSON Pointers (RFC 6901)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,17 +9,17 @@ Operation = Mapping[str, Any]
 
 
 def escape(token: str) -> str:
-    """Write one member name as a token of a JSON Pointer (`~` as `~0`, `/` as `~1`)."""
+    """Return a member name as a token of a JSON Pointer: `~` becomes `~0`, `/` becomes `~1`."""
     return token.replace("~", "~0").replace("/", "~1") if "~" in token or "/" in token else token
 
 
 def join_pointer(tokens: Iterable[str | int]) -> str:
-    """Give the JSON Pointer of these member names and indices."""
+    """Return the JSON Pointer made of these member names and indices."""
     return "".join(["/" + (escape(token) if isinstance(token, str) else str(token)) for token in tokens])
 
 
 def split_pointer(pointer: str) -> list[str]:
-    """Give the tokens of a JSON Pointer, unescaped; raises `PatchError` where it is none."""
+    """Return the tokens of a JSON Pointer, unescaped; raises `PatchError` if the text is not a pointer."""
     tokens = pointer.split("/")
     if tokens[0] != "":
         raise PatchError("a JSON Pointer is empty or begins with '/'", pointer=pointer)
@@ -29,7 +29,10 @@ def split_pointer(pointer: str) -> list[str]:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Tell whether two JSON values are equal with their types: `1`, `1.0`, `True` differ; key order does not count."""
+    """Return whether two JSON values are equal, types included; the order of keys does not count.
+
+    `1`, `1.0` and `True` are three different values.
+    """
     if left is right:
         return True
     if isinstance(left, dict):
@@ -44,7 +47,7 @@ def same_json(left: Any, right: Any) -> bool:
 
 
 def copy_json(value: Any) -> Any:
-    """Give a deep copy of a JSON value, in plain dicts and lists."""
+    """Return a deep copy of a JSON value, in plain dicts and lists."""
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -53,14 +56,14 @@ def copy_json(value: Any) -> Any:
 
 
 def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> Any:
-    """Apply a patch to `doc` in place and give the document (another object only where the root was replaced).
+    """Apply a patch to `doc` in place and return the document: `doc` itself, unless its root was replaced.
 
-    Values of the patch are copied in, so the patch and the document share nothing. `add` to a member that exists keeps
-    its place among the keys. `test` compares with types (`same_json`).
+    Values of the patch are copied, so the patch and the document share nothing. If `add` sets a member that exists, the
+    member keeps its place in the order of keys. `test` compares values with their types (`same_json`).
 
-    Raises `PatchError` with the index and path of the operation that can't be done. The document is then as it was
-    before; with `atomic=False`, which saves a shallow copy of each list and object that is touched, the operations
-    before the bad one stay done.
+    Raises `PatchError` with the index and path of the bad operation; the document is then as it was before. With
+    `atomic=False`, the operations before the bad one stay done: this saves a shallow copy of each container that the
+    patch changes.
     """
     saved: dict[int, tuple[Any, Any]] | None = {} if atomic else None
     try:
@@ -75,9 +78,10 @@ def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> A
 def run_patch(
     doc: Any, ops: Iterable[Operation], *, saved: dict[int, tuple[Any, Any]] | None = None, copy: bool = False
 ) -> Any:
-    """Apply a patch in place, without a way back: `saved` collects each container as it was before its first change.
+    """Apply a patch in place and return the document, without undoing anything after an error.
 
-    With `copy=False` the patch's values become part of the document: for whoever owns both.
+    `saved` collects a copy of each container from before its first change, for a caller that wants to undo. With
+    `copy=False`, the values of the patch become parts of the document: for callers that own both.
     """
     for number, op in enumerate(ops):
         try:
@@ -88,7 +92,7 @@ def run_patch(
 
 
 def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | None, copy: bool) -> Any:
-    """Apply one operation (see `run_patch`)."""
+    """Apply one operation and return the document; see `run_patch`."""
     if type(op) is not dict and not isinstance(op, Mapping):
         raise PatchError("the operation is not an object")
     try:
@@ -126,7 +130,7 @@ def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | N
 
 
 def look(doc: Any, tokens: Iterable[str]) -> Any:
-    """Give the value at these tokens; raises `PatchError` where there is none."""
+    """Return the value at the place that the tokens lead to; raises `PatchError` if there is none."""
     node = doc
     for token in tokens:
         if isinstance(node, dict):
@@ -141,7 +145,7 @@ def look(doc: Any, tokens: Iterable[str]) -> Any:
 
 
 def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[Any, Any]] | None = None) -> Any:
-    """Do `add` (`insert`) or `replace` and give the document."""
+    """Do `add` (if `insert` is true) or `replace`, and return the document."""
     tokens = path.split("/") if "~" not in path else ["", *split_pointer(path)]
     if tokens[0] != "":
         raise PatchError("a JSON Pointer is empty or begins with '/'")
@@ -173,7 +177,7 @@ def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[An
 
 
 def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -> Any:
-    """Do `remove` and give what was there."""
+    """Do `remove`, and return the removed value."""
     tokens = split_pointer(path)
     if not tokens:
         raise PatchError("the whole document can't be removed")
@@ -191,7 +195,10 @@ def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -
 
 
 def list_index(token: str, largest: int) -> int:
-    """Read a list index as RFC 6901 writes it (ASCII digits, no leading zero), at most `largest`."""
+    """Return the list index that a token stands for (RFC 6901: ASCII digits, no leading zero).
+
+    Raises `PatchError` if the token is not an index, or the index is above `largest`.
+    """
     if not (token.isdecimal() and token.isascii()) or (token[0] == "0" and token != "0"):
         raise PatchError(f"{token!r} is not a list index")
     index = int(token) if len(token) < 19 else largest + 1

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 
 
 def increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest choice of pairs, given in the order of their second numbers, whose first numbers increase too."""
+    """Return the longest choice of pairs in which both numbers increase.
+
+    The pairs must come in the order of their second numbers.
+    """
     tops: list[int] = []
     at: list[int] = []
     before: list[int] = []

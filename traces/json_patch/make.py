@@ -1,4 +1,12 @@
-"""Makes the JSON Patch that leads from one document to another, looking only at what the two do not share."""
+"""Makes the JSON Patch that leads from one document to another, looking only at what the two do not share.
+
+Law: applying the patch to the old document gives the new one, types and order of keys included.
+
+Lists are compared in three rounds. First, unchanged items at the beginning and at the end are left out. Then items
+that are the same *object* in both lists are paired, in order; what remains between the pairs are gaps. Within each gap,
+items with equal JSON are paired in the same way. What is still unpaired is changed in its place, removed or added, the
+last place first, so that the indices of the places before it stay right.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import compress, count
@@ -10,14 +18,14 @@ import orjson
 from .longest import increasing
 
 Op = dict[str, Any]
-"""One operation of RFC 6902: `op`, `path`, and `value` where the operation has one."""
+"""One operation of RFC 6902: `op`, `path`, and `value` if the operation has one."""
 
 _REWRITE_FROM = 16
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 class Span(NamedTuple):
-    """A stretch `old[i1:i2]` that stands where `new[j1:j2]` will."""
+    """A stretch `old[i1:i2]` that is to become `new[j1:j2]`."""
 
     i1: int
     i2: int
@@ -30,17 +38,17 @@ def _as_is(node: Any) -> Any:
 
 
 def escape(token: str) -> str:
-    """The token as it stands in a JSON Pointer (RFC 6901, section 3)."""
+    """Return a member name as a token of a JSON Pointer (RFC 6901, section 3)."""
     if "~" in token or "/" in token:
         return token.replace("~", "~0").replace("/", "~1")
     return token
 
 
 class Comparison:
-    """How two trees are compared: what a node's JSON container is, and how a leaf is written.
+    """A way to compare two trees that need not be plain JSON, such as frozen states.
 
-    `view` maps a node to the dict or list that stands for it (identity for plain documents); `default` is what
-    orjson calls for a leaf it does not know. Nodes that are the same object are taken as equal unseen.
+    `view` returns the dict or list that stands for a node (for plain documents, the node itself). `default` converts a
+    leaf that orjson does not know. Nodes that are the same object are equal without a look inside.
     """
 
     def __init__(self, view: Callable[[Any], Any] = _as_is, default: Callable[[Any], Any] | None = None) -> None:
@@ -48,11 +56,11 @@ class Comparison:
         self._default = default
 
     def dump(self, node: Any) -> bytes:
-        """The node as JSON bytes, keys in their order."""
+        """Return a node as JSON bytes, with keys in their order."""
         return orjson.dumps(node, self._default, _DUMP)
 
     def same(self, old: Any, new: Any) -> bool:
-        """Whether the two are the same JSON, types and key order included (1, 1.0 and true are three values)."""
+        """Return whether two nodes are the same JSON, types and order of keys included (1, 1.0 and true differ)."""
         if old is new:
             return True
         kind = type(old)
@@ -65,10 +73,10 @@ class Comparison:
         return self.dump(old) == self.dump(new)
 
     def make_patch(self, old: Any, new: Any, path: str = "") -> list[Op]:
-        """Operations that turn `old` into `new`, in the order in which they apply; [] when they are the same.
+        """Return the operations that turn `old` into `new`, in order; [] if the two are the same.
 
-        Law: applying the result to the JSON of `old` gives the JSON of `new`, types and key order included.
-        Values in the operations are the nodes of `new` themselves, not copies.
+        `path` is put in front of each operation's path. Values in the operations are the nodes of `new` themselves, not
+        copies.
         """
         ops: list[Op] = []
         self._compare(old, new, path, ops)
@@ -99,14 +107,14 @@ class Comparison:
                 ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": value})
 
     def shortest(self, ops: list[Op], new: list[Any], path: str) -> list[Op]:
-        """The list's operations, or one that replaces it whole where so many would be longer."""
+        """Return the operations of a list, or one operation that replaces the list if they would be longer."""
         many = len(ops) > _REWRITE_FROM and len(ops) * 4 > len(new)
         if many and len(self.dump(ops)) > len(self.dump(new)) + 64:
             return [{"op": "replace", "path": path, "value": new}]
         return ops
 
     def compare_span(self, old: list[Any], new: list[Any], span: Span, path: str, ops: list[Op]) -> None:
-        """Adds what turns one stretch of a list into another, last place first so that indices before it still hold."""
+        """Append the operations that turn one stretch of a list into another, the last place first."""
         i1, i2, j1, j2 = span
         shorter = min(i2 - i1, j2 - j1)
         head = next(compress(count(), map(is_not, old[i1 : i1 + shorter], new[j1 : j1 + shorter])), shorter)
@@ -120,7 +128,7 @@ class Comparison:
                 self._write_block(old, new, block, path, ops)
 
     def _gaps(self, old: list[Any], new: list[Any], span: Span, mark: Callable[[Any], Hashable]) -> list[Span]:
-        """The stretches that remain when items of equal mark are paired in order (as in patience diff)."""
+        """Return the stretches that remain when items with equal marks are paired in order (as in patience diff)."""
         i1, i2, j1, j2 = span
         if i1 == i2 or j1 == j2:
             return [span] if i1 < i2 or j1 < j2 else []
@@ -152,7 +160,7 @@ class Comparison:
 
 
 def _numbered(items: Sequence[Any], mark: Callable[[Any], Hashable]) -> dict[tuple[Hashable, int], int]:
-    """Where each item stands, by its mark and the how-manieth of that mark it is."""
+    """Return the place of each item, by its mark and its number among the items of this mark."""
     seen: dict[Hashable, int] = {}
     places: dict[tuple[Hashable, int], int] = {}
     for place, item in enumerate(items):
@@ -164,14 +172,15 @@ def _numbered(items: Sequence[Any], mark: Callable[[Any], Hashable]) -> dict[tup
 
 
 def key_token(key: Any) -> str:
-    """The pointer token of a member's name: the text that JSON has for it."""
+    """Return the pointer token of a key: the text that JSON has for it, escaped."""
     return escape(key if type(key) is str else str(getattr(key, "value", key)))
 
 
 def _kept_in_order(old: dict[Any, Any], new: dict[Any, Any]) -> set[Any]:
-    """The members that can stay: the longest head of `new` whose names stand in `old` in the same order.
+    """Return the keys that can stay: the longest beginning of `new` whose keys are in `old` in the same order.
 
-    What is removed and what is added again goes to the end, so every member after that head is added anew.
+    A patch can only add a member at the end of an object. So every member after this beginning is removed if it exists,
+    and added again, in the order of `new`.
     """
     rank = {key: i for i, key in enumerate(old)}
     kept: set[Any] = set()
@@ -186,5 +195,5 @@ def _kept_in_order(old: dict[Any, Any], new: dict[Any, Any]) -> set[Any]:
 
 
 def make_patch(old: Any, new: Any) -> list[Op]:
-    """The JSON Patch that leads from document `old` to document `new` (see `Comparison.make_patch`)."""
+    """Return the JSON Patch that leads from document `old` to document `new` (see `Comparison.make_patch`)."""
     return Comparison().make_patch(old, new)

@@ -1,4 +1,4 @@
-"""Patches that leave the old document as it was: the new one shares all that did not change, and says what did."""
+"""Applies patches without changing the old document: the new one shares its unchanged parts with the old one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Op = Literal["add", "replace", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One value that became another: `old` is None where `op` is "add", `new` where it is "remove"."""
+    """One changed value, at `path`. `old` is None if `op` is "add", `new` is None if `op` is "remove"."""
 
     path: str
     op: Op
@@ -21,10 +21,11 @@ class Change:
 
 
 def patched(doc: Any, ops: Iterable[Operation], copies: list[Any] | None = None) -> Any:
-    """Apply a patch to a copy that shares with `doc`, and with the patch, whatever it does not touch.
+    """Return the document after a patch; `doc` stays as it is.
 
-    Costs one pointer copy of each container on the way to a change; `copies` collects these. Raises `PatchError` as
-    `apply_patch` does.
+    The result shares the unchanged parts with `doc`, and new values with the patch. Only the containers on the way to a
+    change are copied, once each and shallowly; `copies` collects these copies. Raises `PatchError` as `apply_patch`
+    does.
     """
     owned: dict[int, Any] = {}
     number = -1
@@ -39,14 +40,15 @@ def patched(doc: Any, ops: Iterable[Operation], copies: list[Any] | None = None)
 
 
 def pointers(container: Any) -> int:
-    """How many pointers a copy of a list or an object takes: an entry of an object is about four."""
+    """Return about how many pointers a shallow copy of a list or an object takes; an object's entry counts as four."""
     return 4 * len(container) if isinstance(container, dict) else len(container)
 
 
 def changes_of(doc: Any, ops: Iterable[Operation]) -> tuple[Change, ...]:
-    """Say what a patch does to `doc`, operation by operation, with old values and real indices in place of `-`.
+    """Return what a patch changes in `doc`, operation by operation, with old values and real indices in place of `-`.
 
-    A move is a removal and an addition, a copy an addition; tests change nothing. Raises `PatchError`.
+    A `move` counts as a removal and an addition, a `copy` as an addition; a `test` changes nothing. Raises
+    `PatchError`.
     """
     owned: dict[int, Any] = {}
     found: list[Change] = []
@@ -91,7 +93,7 @@ def _apply(doc: Any, op: Operation, owned: dict[int, Any]) -> Any:
 
 
 def _own(doc: Any, tokens: list[str], owned: dict[int, Any]) -> Any:
-    """Copy the containers on a path, once each, and give the document that holds the copies."""
+    """Copy the containers on a path that are not copied yet, and return the document that holds the copies."""
     root = node = _copied(doc, owned)
     for token in tokens:
         child = look(node, (token,))

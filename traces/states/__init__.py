@@ -1,1 +1,5 @@
-"""The states of a run, folded from its trace: snapshots, and the patches between them; no user code is imported."""
+"""The states of a run, folded from its trace: a snapshot, and the patches after it.
+
+`fold` makes one state, straight from the bytes. `history` serves readers that walk from state to state. `bases` finds
+the state at which a child run starts in the trace of its parent. States are plain documents: no user code is imported.
+"""

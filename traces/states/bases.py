@@ -1,4 +1,9 @@
-"""States that runs begin with by reference: taken from another run as it stood then, folded once, and kept."""
+"""First states by reference: a candidate's run starts at a state of another run, and its trace does not repeat it.
+
+The first snapshot of such a trace has a `base` (a run and a step) in place of a `state`. That run may itself start by
+reference, and so on up to the root: the states are folded from the root down, each on top of the one before. Many
+candidates start at the same few states, so the last ones are cached.
+"""
 
 import threading
 from collections import OrderedDict
@@ -13,13 +18,13 @@ from .fold import Fold, count_commits, plan_state, record_end
 _FIRST_SNAPSHOT = b'\n{"kind":"snapshot",'
 _KEPT = 256
 _POINTERS = 250_000
-"""How many pointers the kept documents may hold beyond what they share: two megabytes, whatever the family weighs."""
+"""How many pointers the cached documents may hold beyond what they share: two megabytes, for a family of any size."""
 _NONE = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """State `step` of run `run`, as that run stood when `hash` was the hash of its last record (None: as it is now)."""
+    """A reference to state `step` of run `run`, as of the record with this `hash` (None: as the trace is now)."""
 
     run: str
     step: int
@@ -28,7 +33,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One run of a family: its lines, and how another one is found; that raises `TraceNotFoundError`."""
+    """One run of a family: its lines, and a function that finds another run, or raises `TraceNotFoundError`."""
 
     run_id: str
     lines: Lines
@@ -36,7 +41,7 @@ class Member:
 
 
 def origin_of(lines: Lines) -> Origin | None:
-    """Give the state of another run that these lines begin with; None where they hold their first state themselves."""
+    """Return the reference to the first state of these lines; None if the lines hold their first state themselves."""
     at = lines.data.find(_FIRST_SNAPSHOT, 0, lines.end)
     if at < 0:
         return None
@@ -50,11 +55,11 @@ def origin_of(lines: Lines) -> Origin | None:
 
 
 class Bases:
-    """The last few documents that runs of a family began with, for the next run that begins with the same.
+    """A cache of first states, for the runs of one family.
 
-    They share with each other, and with whoever asks, what did not change between them: look at them, don't change
-    them. Kept are those that the hash of a record names, and with it all that led to them; a run that is only named by
-    its id may have gone on since.
+    The documents share their unchanged parts with each other and with every caller: do not change them. A state is
+    cached only if its reference has the hash of a record, which covers everything before that record. Without a hash,
+    the other run may have continued since, and its state may be a different one.
     """
 
     def __init__(self) -> None:
@@ -64,10 +69,10 @@ class Bases:
         self._lock = threading.Lock()
 
     def first_document(self, member: Member) -> Any:
-        """Give the document that a run, which begins with another's state, begins with.
+        """Return the first state of a run that starts at a state of another run.
 
-        That run may itself begin with another's state, and so on: all of them are folded, the eldest first. Raises
-        `TraceNotFoundError` where one of them, or its state, is missing, `TraceCorruptError` where it is damaged.
+        All runs on the way up to the root are folded, the root first. Raises `TraceNotFoundError` if one of them, or
+        its state, is missing, and `TraceCorruptError` if one is damaged.
         """
         folds: list[tuple[Origin, Fold]] = []
         seen = {member.run_id}
@@ -112,13 +117,13 @@ class Bases:
 
 
 def _later_base(lines: Lines) -> int:
-    """The number of the line of a snapshot that refers to another run, where the first one does not."""
+    """Return the number of the line of a later snapshot that refers to another run, which only the first may do."""
     found = (i for i in range(len(lines)) if (record := lines.record(i)).kind == "snapshot" and "base" in record)
     return next(found, 0) + 1
 
 
 def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
-    """Find the run that a child begins with, and what leads to that state."""
+    """Return the run at whose state a child starts, and the fold that leads to this state."""
     what = f"run {child.run_id} begins with state {origin.step} of run {origin.run}"
     try:
         parent = child.find(origin.run)

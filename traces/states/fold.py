@@ -1,4 +1,10 @@
-"""States out of bytes: find the nearest snapshot, parse only what carries a patch, apply in place."""
+"""Makes one state from the bytes of a trace, parsing as little as possible.
+
+To make state k, find the commit of step k by bisection, go back line by line to the nearest snapshot, and parse only
+the lines in between that may carry a patch (`commit`, `resume`, `end`). Every line begins with `{"kind":"`, so the
+first letter of the kind, ten bytes after the newline, is enough to skip the others. The patches are applied in place,
+to a document that nobody else holds.
+"""
 
 import contextlib
 import gc
@@ -18,21 +24,22 @@ COMMIT = b'\n{"kind":"commit",'
 SNAPSHOT = b'{"kind":"snapshot",'
 _BATCH = 32
 _DULL = bytes(letter in b"hdiowb" for letter in range(256))
-"""Which first letters of a kind belong to records without a state or a patch (and to them alone)."""
+"""For each byte, whether it is the first letter of kinds that carry neither a state nor a patch: header, decide,
+intent, input, outcome, wait, branch."""
 _PATCHING = (b'{"kind":"resume",', b'{"kind":"end",')
 _EVENT = b'{"kind":"event",'
 _STATE = b',"state":'
-"""What a snapshot holds as its own member unless it refers to a state elsewhere; JSON escapes quotes within text."""
+"""Part of a snapshot's line if the snapshot holds its state. Text cannot contain this: JSON escapes quotes."""
 
 
 def count_commits(lines: Lines, stop: int | None = None) -> int:
-    """Give the number of steps committed before byte `stop`: one more than the last commit's step."""
+    """Return the number of steps committed before byte `stop` (None: in the whole trace)."""
     at = lines.data.rfind(COMMIT, 0, lines.end if stop is None else stop)
     return 0 if at < 0 else lines.record_at(at + 1).step + 1
 
 
 def commit_offset(lines: Lines, step: int) -> int:
-    """Give the byte where the commit of a step begins; the steps of commits rise, so a bisection finds it."""
+    """Return the byte where the commit of a step begins, found by bisection: commits are in the order of steps."""
     low, high = 0, lines.end
     while low < high:
         middle = (low + high) // 2
@@ -49,16 +56,17 @@ def commit_offset(lines: Lines, step: int) -> int:
 
 
 def record_end(lines: Lines, digest: str) -> int | None:
-    """Give the byte behind the record with this hash; None where the trace does not hold it."""
+    """Return the byte after the record with this hash, where the next line begins; None if there is no such record."""
     line_end = b',"hash":"%b"}\n' % digest.encode()
     at = lines.data.rfind(line_end, 0, lines.end)
     return None if at < 0 else at + len(line_end)
 
 
 def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
-    """Find what leads to state `step`: the document before its commit, or after the last one, without a trailing end.
+    """Return the fold that makes state `step`: the state before its commit, or after the last commit.
 
-    Where `stop` is given, the trace is read as it stood when it ended at that byte, with `step` commits.
+    A trailing `end` record is left out. If `stop` is given, the trace is read as if it ended at that byte; it must have
+    `step` commits before it.
     """
     if stop is None:
         if step < count_commits(lines):
@@ -69,10 +77,11 @@ def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
 
 
 class Fold:
-    """The way to the document that all patches before byte `stop` (the beginning of a line) lead to.
+    """The lines that make one state: a snapshot, and the records with patches between the snapshot and byte `stop`.
 
-    `step` is how many commits stand before it: where there are fewer or more, the trace is corrupt. Where the fold
-    `begins_elsewhere`, at a snapshot that refers to another run's state, that state is to be given to it.
+    `stop` is the beginning of a line, and `step` the number of commits before it; with fewer or more commits, the trace
+    is corrupt. If the snapshot refers to a state of another run, the fold `begins_elsewhere`, and its caller passes
+    this state as `base`.
     """
 
     def __init__(self, lines: Lines, stop: int, step: int) -> None:
@@ -81,7 +90,7 @@ class Fold:
         while newline > 0:
             end = newline
             newline = rfind(b"\n", 0, end)
-            if dull[data[newline + 10]]:  # the kind's first letter
+            if dull[data[newline + 10]]:  # the first letter of the kind
                 continue
             start = newline + 1
             if data.startswith(COMMIT[1:], start):
@@ -103,10 +112,10 @@ class Fold:
         self._lines, self._start, self._stop, self._found = lines, start, stop, found
         self.begins_elsewhere = _STATE not in self._snapshot.raw
         self.copied = 0
-        """How many pointers `run_sharing` has copied: at most so many does its document not share."""
+        """How many pointers `run_sharing` has copied: its document shares all others with `base`."""
 
     def run(self, base: Any = None) -> Any:
-        """Give the document, one's own: it shares nothing with `base`."""
+        """Return the state as a new document, which shares nothing with `base`."""
         with _collector_at_rest(), self._located(base):
             doc = copy_json(base) if self.begins_elsewhere else self._snapshot.load()["state"]
             for first in range(0, len(self._found), _BATCH):
@@ -114,7 +123,7 @@ class Fold:
         return doc
 
     def run_sharing(self, base: Any) -> Any:
-        """Give a document that shares with `base` what the patches leave as it was; for a fold that begins there."""
+        """Return the state as a document that shares its unchanged parts with `base`, at which the fold begins."""
         doc, self.copied = base, 0
         with self._located(base):
             for first in range(0, len(self._found), _BATCH):
@@ -135,7 +144,7 @@ class Fold:
 
 @contextlib.contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """JSON has no cycles; the collector would only walk what is being built, for a third of the time."""
+    """Switch the garbage collector off: JSON has no cycles, and walking new documents takes a third of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -146,9 +155,10 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
-    """Apply patches one after another, in place; their values become part of the document.
+    """Apply patches one after another, in place, and return the document; values of the patches become parts of it.
 
-    The containers that paths lead to are remembered, until an operation may have moved them.
+    Steps often change the same paths again, so the container at each path is remembered, until an operation may have
+    moved or replaced it.
     """
     places: dict[str, tuple[Any, str]] = {}
     for patch in patches:
@@ -177,10 +187,11 @@ def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
 
 
 def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[str, Any]]]:
-    """Parse the patches of these lines, all in one go.
+    """Return the patches of these lines, parsing only the text of the patches, all at once.
 
-    A patch is followed by the observation, so its text is cut out between the two members. No proper beginning of a
-    JSON array is a JSON array: where the cut was wrong, parsing fails, and the lines are parsed whole, as records.
+    In a commit, `patch` is followed by `observation`, so the text between the two members is cut out. A wrong cut
+    cannot go unnoticed: no proper beginning of a JSON array is itself a JSON array, so parsing would fail. Then, and
+    for lines of another form, the whole lines are parsed as records.
     """
     data, texts = lines.data, []
     for start, end in places:
@@ -201,13 +212,16 @@ def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[
 
 
 def _is_sound(patch: Any, text: bytes) -> bool:
-    """Tell whether it is what `Record.load` takes for a patch."""
+    """Return whether a patch passes the checks of `Record.load`, which this shortcut does not run."""
     high = text.count(b"[") + text.count(b"{") + text.count(b"/")
     return is_patch(patch) and (high < DEPTH or fits_below(patch))
 
 
 def _corrupt(lines: Lines, start: int, stop: int, reason: str, base: Any = None) -> TraceError:
-    """Find the bad line: in the chain, else the first from `start`, a snapshot's place, that can't be folded."""
+    """Return the error with the bad line: the first with a wrong hash, otherwise the first that cannot be folded.
+
+    `start` is where the snapshot begins.
+    """
     lines.check_chain()
     doc: Any = None
     number = first = lines.number(start)

@@ -1,4 +1,4 @@
-"""Any document of a trace, cheap for whoever walks along: neighbours share what did not change."""
+"""The states of a trace for readers that walk from one to the next; neighbours share their unchanged parts."""
 
 from bisect import bisect_left
 from collections import OrderedDict
@@ -12,22 +12,22 @@ from ..json_patch.share import patched, pointers
 
 _KEPT = 64
 _POINTERS = 50_000
-"""How many pointers the kept documents may hold beyond what they share, however small the trace: under a megabyte."""
+"""How many pointers the cached documents may hold beyond what they share, even for a small trace: under a megabyte."""
 
 
 class History:
-    """The documents between the patches of a trace, numbered by how many patches lead to them.
+    """The documents of a trace, numbered by how many patches lead to them: 0 is the first state.
 
-    The last few that were asked for are kept, so that steps forwards and backwards cost one patch each. What it gives
-    is shared, with its neighbours and with the records: look at it, don't change it.
+    The documents used last are cached, so that a step forward or back costs one patch. Documents are shared with their
+    neighbours and with the records: do not change them.
     """
 
     def __init__(self, lines: Lines, base: Callable[[], Any]) -> None:
-        """Make the documents of these lines; `base` gives the state of another run where they begin with one."""
+        """Read these lines; `base` returns the state of another run, if they start at one."""
         self._lines = lines
         self._base = base
         self.commits: list[int] = []
-        """The index of each commit's record."""
+        """The index of the record of each commit."""
         self.patching: list[int] = []
         """The indices of the records that may carry a patch."""
         self._snapshots: list[int] = []
@@ -55,25 +55,25 @@ class History:
             )
 
     def record(self, index: int) -> Record:
-        """Give a record that may carry a patch; the last one stays parsed, for its step and its document alike."""
+        """Return a record; the one returned last stays parsed, as its step and its document are often used together."""
         if self._latest is None or self._latest[0] != index:
             self._latest = index, self._lines.record(index)
         return self._latest[1]
 
     def before(self, step: int) -> Any:
-        """Give the document that the commit of a step was applied to."""
+        """Return the document before the commit of a step."""
         return self.at(bisect_left(self.patching, self.commits[step]))
 
     def after(self, step: int) -> Any:
-        """Give the document that the commit of a step led to."""
+        """Return the document after the commit of a step."""
         return self.at(bisect_left(self.patching, self.commits[step]) + 1)
 
     def at_line(self, index: int) -> Any:
-        """Give the document that all records before this one lead to."""
+        """Return the document after all records before record `index`."""
         return self.at(bisect_left(self.patching, index))
 
     def at(self, ordinal: int) -> Any:
-        """Give the document after the first `ordinal` patches."""
+        """Return the document after the first `ordinal` patches."""
         kept = self._kept
         if ordinal in kept:
             kept.move_to_end(ordinal)
@@ -103,7 +103,7 @@ class History:
         return doc
 
     def _keep(self, ordinal: int, doc: Any, weight: int) -> None:
-        """Keep a document, and of the others as many as their own pointers allow; its neighbour stays in any case."""
+        """Cache a document; while there are too many or they are too large, drop the oldest, but keep two."""
         kept = self._kept
         kept[ordinal] = doc
         kept.move_to_end(ordinal)
