@@ -98,7 +98,7 @@ class Step:
 
     @cached_property
     def observation(self) -> dict[str, Any] | None:
-        """What came of the decision: `results` in the order of the actions, with outcomes looked up and blobs loaded."""
+        """What came of the decision: `results` in the order of actions, outcomes looked up and blobs loaded."""
         if self._commit is None:
             return None
         recorded = self._commit.get("observation") or {}
