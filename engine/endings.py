@@ -17,7 +17,10 @@ class _Named(EnumType):
 
 
 class RunStatus(StrEnum, metaclass=_Named):
-    """The status of a run; `interrupted` is the status of a trace without an end record."""
+    """The status of a run.
+
+    `interrupted` is the status of a trace without an end record.
+    """
 
     completed = "completed"
     stopped = "stopped"
@@ -50,7 +53,10 @@ class StopReason(StrEnum, metaclass=_Named):
 
     @classmethod
     def of(cls, reason: "StopReason | str") -> "StopReason":
-        """Return the reason of this name; raise ValueError, with a list of all names, for any other."""
+        """Return the reason of this name.
+
+        Raises ValueError, with a list of all names, for any other.
+        """
         try:
             return cls(reason)
         except ValueError:

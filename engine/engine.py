@@ -195,7 +195,9 @@ class Engine(Generic[S]):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> RunResult[S]:
-        """Resume a run from its last whole record; effects that have ended do not run again.
+        """Resume a run from its last whole record.
+
+        Effects that have ended do not run again.
 
         The engine first verifies the recorded steps. A run that has completed, or that a stop criterion or its budget
         ended (and no other is given), returns its result again. A suspended run without a new answer stays suspended,
@@ -286,7 +288,9 @@ class Engine(Generic[S]):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
     ) -> RunResult[S]:
-        """Start a new run from state `at` of another run, edited; earlier steps do not run again.
+        """Start a new run from state `at` of another run, edited.
+
+        Earlier steps do not run again.
 
         Args:
             trace: the run to fork; its trace is not changed.
@@ -314,7 +318,10 @@ class Engine(Generic[S]):
         return await self._start(origin.task, self.observers, self.traces, origin)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
-        """Run the hooks of a trace again with its recorded outcomes; return the divergences, [] if there are none."""
+        """Run the hooks of a trace again with its recorded outcomes.
+
+        Returns the divergences, [] if there are none.
+        """
         return self._sync(lambda: self.averify(trace), "averify")
 
     async def averify(self, trace: TraceLike) -> list[Divergence]:
@@ -351,7 +358,10 @@ class Engine(Generic[S]):
     async def _start(
         self, task: Task, observers: Sequence[Observer], folder: Path | None, origin: Origin | None = None
     ) -> RunResult[S]:
-        """Start a run of `task`, or of a fork from `origin`, with its trace in `folder`; return its result."""
+        """Start a run of `task`, or of a fork from `origin`, with its trace in `folder`.
+
+        Returns the run's result.
+        """
         refuse_while_importing()
         if self._redactor is not None:
             task = redacted_task(task, self._redactor)
@@ -375,7 +385,10 @@ class Engine(Generic[S]):
         return self.seed if self.seed is not None else new_seed()
 
     async def _continue(self, resumption: Resumption) -> RunResult[S]:
-        """Carry out a resumption, and return the run's result; raise a divergence found on the way, with the result."""
+        """Carry out a resumption, and return the run's result.
+
+        Raises a divergence found on the way, with the result.
+        """
         with resumption.writer as writer:
             run = self._live(resumption.run_id, resumption.seed, writer, resumption.budget, self.observers)
             for record in resumption.written:
@@ -392,7 +405,9 @@ class Engine(Generic[S]):
             return result
 
     async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult[S]:
-        """Check the task, open its environment, run the loop, and write the end; return the result.
+        """Check the task, open its environment, run the loop, and write the end.
+
+        Returns the result.
 
         An environment that was opened is always closed. Every failure here is the run's end, and is written to the
         trace. `fresh` is false for a resumed run and a fork, whose environment is not rewound to their state.
@@ -454,7 +469,10 @@ class Engine(Generic[S]):
         return found
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
-        """Run async work from sync code; raise EngineUsageError, naming the async method `twin`, inside a loop."""
+        """Run async work from sync code.
+
+        Raises EngineUsageError, naming the async method `twin`, inside a loop.
+        """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -484,7 +502,10 @@ def logged(result: RunResult[S]) -> RunResult[S]:
 
 
 def _folder(name: str, given: Any) -> Path | None:
-    """Return the path of a folder, or None; raise EngineUsageError, naming the parameter, for anything else."""
+    """Return the path of a folder, or None.
+
+    Raises EngineUsageError, naming the parameter, for anything else.
+    """
     if given is None or isinstance(given, Path | str):
         return None if given is None else Path(given)
     raise EngineUsageError(f"{name} must be the path of a folder, got {given!r:.80}")

@@ -1,4 +1,7 @@
-"""The errors of the engine. Each message says what was given, what was expected, and what to do instead."""
+"""The errors of the engine.
+
+Each message says what was given, what was expected, and what to do instead.
+"""
 
 from typing import Any
 
@@ -18,7 +21,10 @@ class StateDefinitionError(RefoldError, TypeError):
 
 
 class StateValueError(RefoldError, ValueError):
-    """A value that a state, an argument or a result cannot hold; `path` is a JSON Pointer to it."""
+    """A value that a state, an argument or a result cannot hold.
+
+    `path` is a JSON Pointer to it.
+    """
 
     def __init__(self, why: str, path: str = "") -> None:
         super().__init__(why)
@@ -53,7 +59,10 @@ class CircularValueError(StateValueError):
 
 
 class FrozenStateError(RefoldError, TypeError):
-    """An attempt to change a frozen value: a committed one, or a new one outside a draft; `field` names it."""
+    """An attempt to change a frozen value: a committed one, or a new one outside a draft.
+
+    `field` names it.
+    """
 
     def __init__(self, field: str, attempt: str) -> None:
         super().__init__(
@@ -117,26 +126,40 @@ class EffectError(RefoldError):
 
 
 class NoRunError(RefoldError, RuntimeError):
-    """An effect was performed in a thread without a run, while runs are live; `bind(fn)` gives the thread its run."""
+    """An effect was performed in a thread without a run, while runs are live.
+
+    `bind(fn)` gives the thread its run.
+    """
 
 
 class RunClosed(RefoldError, RuntimeError):
-    """The run of this effect has ended; refold records and starts nothing more for it."""
+    """The run of this effect has ended.
+
+    Refold records and starts nothing more for it.
+    """
 
 
 class CallClosed(RefoldError, RuntimeError):
-    """The hook or call of this effect is over; refold records and starts nothing more for it.
+    """The hook or call of this effect is over.
+
+    Refold records and starts nothing more for it.
 
     Raised in a thread that a timeout has abandoned, and in a task that nobody awaited.
     """
 
 
 class ChildRunError(RunClosed):
-    """A child run could neither start nor resume. Its parent fails; resuming the parent tries the child again."""
+    """A child run could neither start nor resume.
+
+    Its parent fails; resuming the parent tries the child again.
+    """
 
 
 class NoThreadError(RunClosed):
-    """The process can start no thread, and none at work could become free; the run fails, and can be resumed."""
+    """The process can start no thread, and none at work could become free.
+
+    The run fails, and can be resumed.
+    """
 
 
 class BudgetExceeded(RefoldError, RuntimeError):
@@ -152,7 +175,9 @@ class WaitAnsweredError(RefoldError, ValueError):
 
 
 class DivergenceError(RefoldError, RuntimeError):
-    """The code no longer does what its trace recorded; `divergences` are the places, in their order.
+    """The code no longer does what its trace recorded.
+
+    `divergences` are the places, in their order.
 
     `result` is the resumed run's result if the divergence was found only while the run continued, otherwise None.
     """
@@ -166,7 +191,10 @@ class DivergenceError(RefoldError, RuntimeError):
 
 
 class ExplorationError(RefoldError, RuntimeError):
-    """Every candidate of a branch failed; `lost` has the reason for each, by its place in the tree."""
+    """Every candidate of a branch failed.
+
+    `lost` has the reason for each, by its place in the tree.
+    """
 
     def __init__(self, lost: dict[str, str]) -> None:
         why = "; ".join(f"candidate {place}: {reason:.300}" for place, reason in lost.items())

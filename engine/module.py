@@ -73,7 +73,10 @@ class AgentModule(Generic[S]):
     else:
 
         def init_state(self, task, **inputs):
-            """Return the first state of a run; `task` is the task's objective, `inputs` are its inputs."""
+            """Return the first state of a run.
+
+            `task` is the task's objective, `inputs` are its inputs.
+            """
             raise ModuleDefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
 
     def decide(self, state: S) -> Decision | Awaitable[Decision]:
@@ -127,7 +130,10 @@ class MakesModule(Protocol[MadeS]):
 
 
 def module_of(given: "AgentModule[S] | MakesModule[S]") -> AgentModule[S]:
-    """Return a module as it is, or the one that an Agent makes; raise EngineUsageError for anything else."""
+    """Return a module as it is, or the one that an Agent makes.
+
+    Raises EngineUsageError for anything else.
+    """
     make = None if isinstance(given, type | AgentModule) else getattr(given, "module", None)
     found: Any = make() if callable(make) else given
     if isinstance(found, AgentModule):
@@ -205,7 +211,10 @@ def _accepted(cls: type[AgentModule[Any]], hook: str, names: tuple[str, ...]) ->
 
 
 def import_path(thing: type) -> str:
-    """Return the import path of a class, `package.module:Class`; for a class in a script, with the script's name."""
+    """Return the import path of a class, `package.module:Class`.
+
+    For a class in a script, the path has the script's name.
+    """
     name = _script_name() if thing.__module__ == "__main__" else thing.__module__
     return f"{name}:{thing.__qualname__}"
 

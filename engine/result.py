@@ -72,7 +72,10 @@ class RunError:
 
     @classmethod
     def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunError":
-        """Return the error for an exception; from a group of one, for the exception inside."""
+        """Return the error for an exception.
+
+        For a group of one exception, returns the error for that exception.
+        """
         text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
@@ -126,7 +129,9 @@ class RunResult(Generic[S]):
 
     @property
     def live_from(self) -> dict[str, Any] | None:
-        """Return the point at which a fork with `reuse_effects` went live; None if it did not, and for other runs.
+        """Return the point at which a fork with `reuse_effects` went live.
+
+        Returns None if it did not, and for other runs.
 
         `step`, `phase`, `name` and `args` are those of the first request that differs from the recorded ones; `why` is
         the reason.

@@ -1,4 +1,6 @@
-"""Helpers around event loops, threads, signals and processes, for asyncio and trio alike; they know nothing of runs.
+"""Helpers around event loops, threads, signals and processes, for asyncio and trio alike.
+
+They know nothing of runs.
 
 threads         run sync code in threads that a deadline can abandon
 processes       kill the processes for which abandoned code waits

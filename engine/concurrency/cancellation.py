@@ -20,7 +20,10 @@ def is_cancelled() -> bool:
 
 
 def cancel_requests() -> int:
-    """Return the number of pending cancellations of the running asyncio task; 0 on trio, which does not count them."""
+    """Return the number of pending cancellations of the running asyncio task.
+
+    Returns 0 on trio, which does not count them.
+    """
     task = own_task()
     return 0 if task is None else task.cancelling()
 
@@ -44,6 +47,9 @@ async def withdraw(before: int = 0) -> None:
 
 
 def stray(what: str, error: BaseException | None = None) -> RuntimeError:
-    """Return the error to raise in place of a stray cancellation; `what` names the hook or tool."""
+    """Return the error to raise in place of a stray cancellation.
+
+    `what` names the hook or tool.
+    """
     why = f": {error}" if error is not None and str(error) else ""
     return RuntimeError(f"{what} was cancelled by something other than its run, or awaited what was cancelled{why}")

@@ -46,7 +46,10 @@ class Job(Generic[T]):
         await self._over.wait()
 
     async def run(self) -> T:
-        """Wait for the work, and return its result or raise its error; if the waiter is cancelled, cancel the work."""
+        """Wait for the work, and return its result or raise its error.
+
+        If the waiter is cancelled, cancel the work.
+        """
         try:
             await self._over.wait()
         except BaseException:
@@ -65,7 +68,10 @@ class Job(Generic[T]):
             await self._over.wait()
 
     def result(self) -> T:
-        """Return the result of work that has ended; raise its error, or RuntimeError if it was cancelled."""
+        """Return the result of work that has ended.
+
+        Raises the error of the work, or RuntimeError if the work was cancelled.
+        """
         if self._result:
             return self._result[0]
         if self._error is None or isinstance(self._error, anyio.get_cancelled_exc_class()):
@@ -74,7 +80,10 @@ class Job(Generic[T]):
 
 
 def _begun(work: Callable[[], Awaitable[None]], over: Callable[[], Any], context: Context) -> Callable[[], Any]:
-    """Start a task in the running event loop, and return a function that cancels it; call `over` when it has ended."""
+    """Start a task in the running event loop, and return a function that cancels it.
+
+    The task calls `over` when it has ended.
+    """
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

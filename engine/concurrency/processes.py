@@ -46,7 +46,10 @@ def _held(frame: FrameType) -> Iterator[int]:
 
 
 def kill_trees(pids: Iterable[int]) -> None:
-    """Kill each process with all its descendants; skip processes that have ended in the meantime."""
+    """Kill each process with all its descendants.
+
+    Processes that have ended in the meantime are skipped.
+    """
     for pid in set(pids):
         try:
             root = psutil.Process(pid)

@@ -6,7 +6,10 @@ from typing import Any
 
 
 def soon() -> Callable[[Callable[[], Any]], Any]:
-    """Return a function that schedules a call in the loop running now; it may be called from any thread."""
+    """Return a function that schedules a call in the loop running now.
+
+    The function may be called from any thread.
+    """
     try:
         return asyncio.get_running_loop().call_soon_threadsafe
     except RuntimeError:
@@ -26,7 +29,10 @@ def current_loop() -> Any:
 
 
 def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
-    """Schedule a call in the running event loop after `seconds`; return a function that cancels it."""
+    """Schedule a call in the running event loop after `seconds`.
+
+    Returns a function that cancels the call.
+    """
     try:
         return asyncio.get_running_loop().call_later(seconds, call).cancel
     except RuntimeError:
@@ -44,7 +50,10 @@ def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def spawn(work: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Any]:
-    """Start a task in the running event loop; return a function that cancels it. `work` must raise nothing."""
+    """Start a task in the running event loop.
+
+    Returns a function that cancels the task. `work` must raise nothing.
+    """
     try:
         return asyncio.get_running_loop().create_task(work()).cancel
     except RuntimeError:

@@ -1,4 +1,7 @@
-"""Runs async work from sync code; Ctrl-C and SIGTERM cancel the work, so that it can clean up."""
+"""Runs async work from sync code.
+
+Ctrl-C and SIGTERM cancel the work, so that it can clean up.
+"""
 
 import asyncio
 import signal

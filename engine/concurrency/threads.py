@@ -102,7 +102,10 @@ class _Worker(threading.Thread):
 
 
 def _done(job: _Job) -> tuple[Any, BaseException | None]:
-    """Do a job, and return its value and its error; a process forked in it ends here."""
+    """Do a job, and return its value and its error.
+
+    A process forked in it ends here.
+    """
     value, error, began, ident = None, None, forks(), threading.get_ident()
     RUNNING[ident] = job.context
     try:
@@ -150,7 +153,10 @@ class _Pool:
         worker.jobs.put(job)
 
     def _put_off(self, job: _Job, error: RuntimeError) -> None:
-        """Queue a job for which no thread can be started; it takes the place of the next job to end."""
+        """Queue a job for which no thread can be started.
+
+        The job takes the place of the next one to end.
+        """
         with self._lock:
             if job.counts:
                 self._at_work -= 1
@@ -164,7 +170,10 @@ class _Pool:
         self._waiting.append(job)
 
     def next(self, done: _Job, worker: _Worker) -> _Job | None:
-        """Return the worker's next job after `done`; None if there is none, and the worker is idle."""
+        """Return the worker's next job after `done`.
+
+        Returns None if there is none; the worker is then idle.
+        """
         with self._lock:
             done.over = True
             if done.counts and not done.left:
@@ -175,7 +184,10 @@ class _Pool:
             return found
 
     def _taken(self) -> _Job | None:
-        """Return the first queued job that is still wanted, counted as at work; None without one, or without room."""
+        """Return the first queued job that is still wanted, counted as at work.
+
+        Returns None if there is no such job, or no room.
+        """
         while self._waiting and self._at_work < MOST:
             job = self._waiting.popleft()
             job.queued = False
@@ -205,7 +217,10 @@ class _Pool:
         self.give(job)
 
     def retired(self, worker: _Worker) -> bool:
-        """Remove an idle worker; return False if it has been given a job in the meantime."""
+        """Remove an idle worker.
+
+        Returns False if the pool has given it a job in the meantime.
+        """
         with self._lock:
             try:
                 self._idle.remove(worker)
@@ -241,7 +256,9 @@ if hasattr(os, "register_at_fork"):
 
 
 async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Run `fn(**kwargs)` in a worker thread, in a copy of the context; when cancelled, abandon the thread.
+    """Run `fn(**kwargs)` in a worker thread, in a copy of the context.
+
+    If the caller is cancelled, the thread is abandoned.
 
     Raises NoThreadError if the process can start no thread, and has none at work that could become free.
     """
@@ -269,7 +286,10 @@ _room: RunVar[anyio.Semaphore] = RunVar("refold_room")
 
 
 async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Run a job in one of anyio's threads; try again, every _AGAIN_SECONDS, while no thread can be started."""
+    """Run a job in one of anyio's threads.
+
+    While no thread can be started, tries again every _AGAIN_SECONDS.
+    """
     context, began = _context(), list[bool]()
 
     def work() -> tuple[Any]:  # in a tuple, since trio refuses a thread's result that is a coroutine
@@ -295,7 +315,10 @@ async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any]) -> 
 
 
 def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Call `fn` in `context`, with the thread in RUNNING; a process forked in it ends here."""
+    """Call `fn` in `context`, with the thread in RUNNING.
+
+    A process forked in it ends here.
+    """
     ident, before = threading.get_ident(), forks()
     RUNNING[ident] = context
     try:

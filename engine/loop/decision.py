@@ -16,7 +16,9 @@ _NONE: Mapping[str, Any] = json_value({}, "Action.args")
 
 
 def made(cls: type[T], members: dict[str, Any]) -> T:
-    """Return an instance of a frozen dataclass with these members, without a check; others have their defaults.
+    """Return an instance of a frozen dataclass with these members, without a check.
+
+    Members left out have their defaults.
 
     The usual way, one `object.__setattr__` for each member, is too slow for the number of instances that a step makes.
     """
@@ -26,7 +28,10 @@ def made(cls: type[T], members: dict[str, Any]) -> T:
 
 
 def _json(value: Any, label: str) -> Any:
-    """Return `value` as a frozen JSON value; raise DecisionError, with `label` and the path of the bad part."""
+    """Return `value` as a frozen JSON value.
+
+    Raises DecisionError, with `label` and the path of the bad part.
+    """
     try:
         return json_value(value, label)
     except StateValueError as error:
@@ -212,7 +217,10 @@ class Decision:
         rationale: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> "Decision":
-        """Return a decision between several candidates; for a number, the engine calls `decide` that many times."""
+        """Return a decision between several candidates.
+
+        For a number, the engine calls `decide` that many times.
+        """
         if isinstance(candidates, Iterable):
             candidates = tuple(candidates)
         return cls("branch", candidates=candidates, rationale=rationale, meta=meta)

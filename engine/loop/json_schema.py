@@ -9,7 +9,9 @@ from ..errors import DecisionError
 
 
 def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
-    """Return what is wrong with `value` under a JSON Schema (draft 2020-12); None if it fits.
+    """Return what is wrong with `value` under a JSON Schema (draft 2020-12).
+
+    Returns None if the value fits.
 
     The text names the place first: "at /items/0: 'x' is not of type 'integer'".
     """

@@ -44,7 +44,10 @@ class Reducer(Protocol):
 
 @dataclass(slots=True)
 class Check:
-    """Asks whether the run ends at this state; the supplier sends a StopReason, or None."""
+    """Asks whether the run ends at this state.
+
+    The supplier sends a StopReason, or None.
+    """
 
     state: StateSchema
 
@@ -66,7 +69,10 @@ class Act:
 
 @dataclass(slots=True)
 class Wait:
-    """Asks for the answer to a wait decision; the supplier sends an Observation that holds the answer."""
+    """Asks for the answer to a wait decision.
+
+    The supplier sends an Observation that holds the answer.
+    """
 
     state: StateSchema
     decision: Decision
@@ -74,7 +80,10 @@ class Wait:
 
 @dataclass(slots=True)
 class Choose:
-    """Asks to resolve a branch; the supplier sends the chosen candidate, or Adopted after exploring candidates."""
+    """Asks to resolve a branch.
+
+    The supplier sends the chosen candidate, or Adopted after exploring candidates.
+    """
 
     state: StateSchema
     decision: Decision
@@ -89,7 +98,10 @@ class Adopted:
 
 @dataclass(slots=True)
 class Commit:
-    """Asks to write the end of a step, and then to hold `state`; `patch` leads there from the state before."""
+    """Asks to write the end of a step, and then to hold `state`.
+
+    `patch` leads there from the state before.
+    """
 
     state: StateSchema
     patch: list[Op]
@@ -101,7 +113,9 @@ NOTHING = Observation()
 
 
 def fold(module: Reducer, held: Held) -> Generator[Want, Any, StopReason]:
-    """Run the loop from the state in `held` to the end of the run; the generator returns the StopReason.
+    """Run the loop from the state in `held` to the end of the run.
+
+    The generator returns the StopReason.
 
     Errors of `reduce`, and errors that the supplier throws into the generator, pass through. `held` then has the state
     committed last.
@@ -127,7 +141,9 @@ def fold(module: Reducer, held: Held) -> Generator[Want, Any, StopReason]:
 def reduce_step(
     module: Reducer, held: Held, decision: Decision, observation: Observation
 ) -> tuple[StateSchema, list[Op]]:
-    """Call `reduce` and commit its draft; return the next state, with `current_step` one higher, and the patch.
+    """Call `reduce` and commit its draft.
+
+    Returns the next state, with `current_step` one higher, and the patch.
 
     No effect is allowed in `reduce`. After a final decision, its answer becomes the `final_result`, unless `reduce` has
     set one.

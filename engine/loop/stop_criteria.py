@@ -43,7 +43,10 @@ class StopCriteria(Protocol):
 
 @dataclass(frozen=True)
 class FinalResultCriteria:
-    """Stops once `reduce` has called `set_stop`, or the state has a `final_result`; every run has this criterion."""
+    """Stops once `reduce` has called `set_stop`, or the state has a `final_result`.
+
+    Every run has this criterion.
+    """
 
     def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
         """See StopCriteria."""

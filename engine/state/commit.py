@@ -86,7 +86,10 @@ def _settled(draft: Any, freezer: Freezer, ops: list[Op]) -> Any:
 
 
 def _returned_state(state: StateSchema, returned: Any) -> Any:
-    """Return the state that `reduce` returned, frozen if it is a draft; raise ReduceError for any other type."""
+    """Return the state that `reduce` returned, frozen if it is a draft.
+
+    Raises ReduceError for any other type.
+    """
     if isinstance(returned, StateSchema) and type(returned) in DRAFT_RESOLVERS:
         returned = _settled(returned, Freezer(), [])
     if type(returned) is not type(state):

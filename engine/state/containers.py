@@ -115,7 +115,10 @@ class ListShape:
 
 
 class DictShape:
-    """A dict whose keys have one shape and its values another; JSON writes the keys as text."""
+    """A dict whose keys have one shape and its values another.
+
+    JSON writes the keys as text.
+    """
 
     def __init__(self, label: str, key: Shape, item: Shape) -> None:
         self.label = label
@@ -185,7 +188,10 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
 
 
 def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> FrozenDict:
-    """Return a FrozenDict of the shape from any dict; without a key shape, keys must be text."""
+    """Return a FrozenDict of the shape from any dict.
+
+    Without a key shape, keys must be text.
+    """
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
     frozen = frozen_dict((), shape)
@@ -215,7 +221,10 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
 
 
 def text_key(key: Any) -> str:
-    """Return the key as a plain str; raise StateValueError if it is not text or UTF-8 cannot carry it."""
+    """Return the key as a plain str.
+
+    Raises StateValueError if it is not text or UTF-8 cannot carry it.
+    """
     if isinstance(key, str):
         return exact_str(str.__str__(key))
     raise StateValueError(f"the key {described(key)} is not text; JSON has text keys only, so 1 and '1' would collide")

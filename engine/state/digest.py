@@ -58,7 +58,9 @@ def member_name(key: Any) -> str:
 
 
 def _of_frozen_list(value: Any) -> bytes:
-    """Return a frozen list's digest; `value.known` is the number of items hashed so far, and their hash function.
+    """Return a frozen list's digest.
+
+    `value.known` is the number of items hashed so far, and their hash function.
 
     `finalize` passes `known` on from a list to its successor if the step only appended to the list.
     """
@@ -91,7 +93,10 @@ def _of_model(model: StateModel) -> bytes:
 
 
 def _forget(key: int, gone: Any) -> None:
-    """Drop the digest of a deleted model; by now, another model may have its id and a digest under it."""
+    """Drop the digest of a deleted model.
+
+    By now, another model may have its id and a digest under it.
+    """
     known = _models.get(key)
     if known is not None and known[0] is gone:
         del _models[key]

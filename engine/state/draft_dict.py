@@ -45,7 +45,10 @@ class _Items(ItemsView[Any, Any]):
 
 
 class DraftDict(dict[Any, Any]):
-    """A dict under change: always complete; a value becomes a draft when it is read."""
+    """A dict under change: always complete.
+
+    A value becomes a draft when it is read.
+    """
 
     __slots__ = ("kinds", "known", "meta")
     meta: Node

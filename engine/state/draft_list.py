@@ -18,7 +18,10 @@ Making the values runs an iterator, which may change the list itself.
 
 
 class DraftList(list[Any]):
-    """A list under change: always complete; an item becomes a draft when it is read."""
+    """A list under change: always complete.
+
+    An item becomes a draft when it is read.
+    """
 
     __slots__ = ("kinds", "known", "meta")
     meta: Node
@@ -30,7 +33,10 @@ class DraftList(list[Any]):
         return list(*values)
 
     def _touch(self, index: int) -> None:
-        """Record that the item at `index` was set or drafted; new items need no record."""
+        """Record that the item at `index` was set or drafted.
+
+        New items need no record.
+        """
         node = self.meta
         runs = node.moved
         place = base_index(runs, index) if runs is not None else index if index < len(node.base) else -1

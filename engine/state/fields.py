@@ -46,7 +46,10 @@ _CONTAINS_ITSELF = "{} contains itself; write Any, or a StateModel that does"
 
 
 class ModelShape:
-    """A nested state model of the class `cls`; a plain dict is loaded as one."""
+    """A nested state model of the class `cls`.
+
+    A plain dict is loaded as an instance of it.
+    """
 
     holds_models = True
 
@@ -62,7 +65,9 @@ class ModelShape:
 
 
 class _Builder:
-    """Builds the shapes of one class; `model_base` is StateModel, passed in because `model` imports this file.
+    """Builds the shapes of one class.
+
+    `model_base` is StateModel, passed in because `model` imports this file.
 
     `aliases` are the type aliases around the annotation that is being built, to find one that contains itself.
     """
@@ -222,7 +227,10 @@ class _Builder:
 
 
 def _json_kinds(shape: Shape) -> frozenset[str]:
-    """Return the JSON kinds in which a shape's values are written; raise StateDefinitionError for any JSON value."""
+    """Return the JSON kinds in which a shape's values are written.
+
+    Raises StateDefinitionError for any JSON value.
+    """
     if isinstance(shape, LeafShape):
         return shape.kinds
     if isinstance(shape, ScalarShape):
@@ -233,7 +241,9 @@ def _json_kinds(shape: Shape) -> frozenset[str]:
 
 
 def _int_clash(shape: Shape, branches: dict[str, Shape]) -> set[str]:
-    """Return {"int"} if a union has both a float and a leaf written as an integer; otherwise the empty set.
+    """Return {"int"} if a union has both a float and a leaf written as an integer.
+
+    Otherwise returns the empty set.
 
     A float field takes integers, too, so JSON could not tell the two apart.
     """
@@ -291,7 +301,10 @@ def holds_scalars(shape: Shape) -> bool:
 
 
 def plain_types(shape: Shape) -> frozenset[type]:
-    """Return the types whose values need no freezing after pydantic's validation; of text, only ASCII needs none."""
+    """Return the types whose values need no freezing after pydantic's validation.
+
+    Text is held as it is only if it is ASCII.
+    """
     if isinstance(shape, UnionShape):
         return frozenset().union(*map(plain_types, shape.branches.values()))
     if isinstance(shape, ScalarShape) and shape.kind in (str, bool, type(None)):

@@ -58,7 +58,9 @@ _ALONE = getrefcount(_probe["x"])
 
 
 def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: list[Op]) -> Any:
-    """Return the frozen form of `value`, which is now at the place of `old`; `old` itself if the JSON is the same.
+    """Return the frozen form of `value`, which is now at the place of `old`.
+
+    Returns `old` itself if the JSON is the same.
 
     Append the operations from `old` to the result. `path` is the place's JSON Pointer. If `value` is a draft of `old`,
     it is settled in place, member by member; otherwise `shape` freezes it and the two are compared.
@@ -98,7 +100,10 @@ def _stands_in(own: Any, shape: Any, value: Any) -> bool:
 
 
 def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the FrozenList of a list draft at any place; its base itself if nothing has changed."""
+    """Return the FrozenList of a list draft at any place.
+
+    Returns the draft's base itself if nothing has changed.
+    """
     node: Node = draft.meta
     if shape is not node.shape:
         return freeze_list(shape, draft, freezer)
@@ -107,7 +112,10 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Settle a list draft in place; see the head of this file for the order of its operations."""
+    """Settle a list draft in place.
+
+    See the head of this file for the order of its operations.
+    """
     base, shape = node.base, node.shape
     own = id(draft) in freezer.alone
     # If nobody else refers to the draft, it becomes the frozen list itself. Otherwise a plain copy does.
@@ -139,7 +147,9 @@ def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
 
 
 def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops: list[Op]) -> list[Any] | None:
-    """Freeze the touched and the new items of `work`; append the operations for items changed in place or appended.
+    """Freeze the touched and the new items of `work`.
+
+    Appends the operations for items that were changed in place or appended.
 
     Return the items that are not the base's (none, if items were only removed), or None if nothing has changed. The
     caller makes the operations for moved, inserted and removed items.
@@ -240,7 +250,10 @@ def _keep_kinds(frozen: Any, base: Any, changed: list[Any]) -> None:
 
 
 def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the FrozenDict of a dict draft at any place; its base itself if nothing has changed."""
+    """Return the FrozenDict of a dict draft at any place.
+
+    Returns the draft's base itself if nothing has changed.
+    """
     node: Node = draft.meta
     if shape is not node.shape:
         return freeze_dict(shape, draft, freezer)
@@ -313,7 +326,9 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
 
 
 def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
-    """Return the members of the draft that replace another object of the base; None if they cannot be determined.
+    """Return the members of the draft that replace another object of the base.
+
+    Returns None if they cannot be determined.
 
     A small dict is compared member by member, and always gives an answer. A large one relies on `node.touched`, and
     gives None if other members differ, too.
@@ -329,7 +344,9 @@ def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any
 
 
 def _lift_members(work: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
-    """Return the touched members of a large dict; None if an untouched member is not the base's.
+    """Return the touched members of a large dict.
+
+    Returns None if an untouched member is not the base's.
 
     While the values are compared, the base's values are in the touched places, as in `_lift`. Afterwards the touched
     values are back.
@@ -361,7 +378,9 @@ def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
 
 
 def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the frozen model of a model draft at any place; its base itself if nothing has changed.
+    """Return the frozen model of a model draft at any place.
+
+    Returns the draft's base itself if nothing has changed.
 
     `shape` is None at a place for models. Raises StateValueError for any other shape, which cannot hold a model.
     """
@@ -376,7 +395,10 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Settle a model draft field by field, in the order in which fields were touched; a new model, all its fields."""
+    """Settle a model draft field by field, in the order in which fields were touched.
+
+    For a new model, all fields are frozen.
+    """
     cls, base = node.shape, node.base
     stack = freezer.stack
     stack.append(draft)
@@ -418,7 +440,9 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
 
 
 def _fields(draft: Any, node: Node) -> dict[str, Any]:
-    """Return the values of a model draft's fields, in field order; mark those written past the draft as touched.
+    """Return the values of a model draft's fields, in field order.
+
+    Fields that were written past the draft become touched.
 
     Raises StateValueError if a field was deleted, or a name added, in the draft's `__dict__`.
     """

@@ -1,4 +1,7 @@
-"""Lists and dicts that refuse change; committed states, decisions and observations are made of them."""
+"""Lists and dicts that refuse change.
+
+Committed states, decisions and observations are made of them.
+"""
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -161,7 +164,10 @@ for _name in _SET_CHANGERS:
 
 
 def thaw(value: Any) -> Any:
-    """Return a plain, changeable copy of frozen lists and dicts, at every depth; other values as they are."""
+    """Return a plain, changeable copy of frozen lists and dicts, at every depth.
+
+    Other values are returned as they are.
+    """
     if isinstance(value, list):
         return [thaw(item) for item in value]
     if isinstance(value, dict):

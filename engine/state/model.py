@@ -43,7 +43,9 @@ def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
 
 
 class _Freezing:
-    """Freezes the values that pydantic has just validated; runs for every new instance of the state model `cls`.
+    """Freezes the values that pydantic has just validated.
+
+    Runs for every new instance of the state model `cls`.
 
     It is a function in the model's schema. Its usual place is inside the model's, around the fields: an instance that
     somebody passes as a value does not come there again. If the class has model validators, its place is around the
@@ -65,7 +67,10 @@ class _Freezing:
         return frozen_dict(values, self.cls), extra, FrozenSet(names)
 
     def instance(self, made: Any) -> Any:
-        """Freeze an instance in its place, unless it is frozen already; it may be of a subclass of `cls`."""
+        """Freeze an instance in its place, unless it is frozen already.
+
+        It may be of a subclass of `cls`.
+        """
         values = made.__dict__
         if type(values) is not FrozenDict:
             _freeze_values(type(made), values)
@@ -229,12 +234,17 @@ class StateModel(BaseModel):
 
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> NoReturn:  # type: ignore[override]
-        """Raise TypeError: a state that skipped validation could not be replayed. Call the class instead."""
+        """Raise TypeError: a state that skipped validation could not be replayed.
+
+        Call the class instead.
+        """
         raise TypeError(f"model_construct skips validation, which a state cannot do without; call {cls.__name__}(...)")
 
     @classmethod
     def __refold_coerce__(cls, value: Any, freezer: Freezer) -> Any:
-        """Return an instance of exactly this class from a draft or a plain dict; the shapes call this.
+        """Return an instance of exactly this class from a draft or a plain dict.
+
+        The shapes call this.
 
         Raises StateValueError for any other value, instances of subclasses included: a document does not name the
         class, so loading it would lose the subclass's fields.
@@ -260,7 +270,10 @@ class StateModel(BaseModel):
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
-        """Return the state of a document; raise StateValueError for unknown fields and values that do not fit."""
+        """Return the state of a document.
+
+        Raises StateValueError for unknown fields and values that do not fit.
+        """
         try:
             return cls.model_validate_json(dump(doc), by_name=True, by_alias=False)
         except ValidationError as error:
@@ -273,7 +286,9 @@ def _from_json(cls: type[StateModel], data: bytes) -> StateModel:
 
 
 def assemble(cls: type[StateModel], values: dict[str, Any], touched: Iterable[str]) -> Any:
-    """Return an instance of `cls`; of its `values`, all but the `touched` ones are frozen and valid already.
+    """Return an instance of `cls`.
+
+    Of its `values`, all but the `touched` ones are frozen and valid already.
 
     Freezes the touched ones in `values` itself. Raises StateValueError, with the path, for a value that does not fit,
     and for a name that is no field.
@@ -298,7 +313,9 @@ _put_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
-    """Return an instance of `cls` with frozen values; run the class's model validators, and no others.
+    """Return an instance of `cls` with frozen values.
+
+    Runs the class's model validators, and no others.
 
     If all model validators are `mode="after"`, they run on the finished instance. For others, pydantic validates the
     whole again from its values. Raises StateValueError if a validator refuses.
@@ -363,7 +380,9 @@ class StateSchema(StateModel):
         cls.__refold_migrations__ = dict(cls.__refold_migrations__)
 
     def set_stop(self, reason: StopReason | str, final_result: str | None = None) -> None:
-        """End the run after this step, for `reason`; call this on the draft, inside `reduce`.
+        """End the run after this step, for `reason`.
+
+        Call this on the draft, inside `reduce`.
 
         Raises ValueError for a text that is no StopReason.
         """
@@ -389,7 +408,10 @@ class StateSchema(StateModel):
 
     @classmethod
     def migrate(cls, doc: Mapping[str, Any]) -> Document:
-        """Return the document in this class's schema version; raise StateMigrationError if no migrations lead there."""
+        """Return the document in this class's schema version.
+
+        Raises StateMigrationError if no migrations lead there.
+        """
         wanted: int = cls.model_fields["schema_version"].default
         return migrated(doc, wanted, cls.__refold_migrations__, cls.__name__)
 
@@ -404,7 +426,10 @@ class StateSchema(StateModel):
 
 
 def json_value(value: Any, label: str) -> Any:
-    """Return any value in frozen JSON form; raise StateValueError, with the path of a part that JSON cannot carry."""
+    """Return any value in frozen JSON form.
+
+    Raises StateValueError, with the path of a part that JSON cannot carry.
+    """
     return _any_shape(label).freeze(value, Freezer())
 
 

@@ -40,7 +40,10 @@ _INTEGERS = frozenset({int})
 
 
 def kinds_of(base: FrozenList | FrozenDict) -> frozenset[type]:
-    """Return the types of a frozen list's items or a frozen dict's values; found once, then kept with it."""
+    """Return the types of a frozen list's items or a frozen dict's values.
+
+    They are found once, and then kept with the list or dict.
+    """
     try:
         return base.kinds
     except AttributeError:

@@ -42,7 +42,10 @@ def exact_float(value: float) -> float:
 
 
 def exact_scalar(value: Any) -> Any:
-    """Return a value whose type is exactly a JSON scalar's; raise StateValueError if JSON would change it."""
+    """Return a value whose type is exactly a JSON scalar's.
+
+    Raises StateValueError if JSON would change it.
+    """
     kind = type(value)
     if kind is str:
         return exact_str(value)
@@ -52,7 +55,9 @@ def exact_scalar(value: Any) -> Any:
 
 
 def plain_scalar(value: Any) -> Any:
-    """Return the plain value of an instance of a subclass of str, int or float; None for any other value.
+    """Return the plain value of an instance of a subclass of str, int or float.
+
+    Returns None for any other value.
 
     Examples are a StrEnum's member and a NumPy float. Raises StateValueError if JSON would change the value.
     """

@@ -16,7 +16,10 @@ _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_P
 
 
 def json_default(value: Any) -> Any:
-    """Return a form that orjson can write: of a state model, its fields; of a leaf, its JSON form."""
+    """Return a form of `value` that orjson can write.
+
+    For a state model, these are its fields; for a leaf, its JSON form.
+    """
     if hasattr(type(value), "__refold_shapes__"):
         return value.__dict__
     if isinstance(value, PurePath):  # without its type, pydantic-core only knows how to write a Path

@@ -26,7 +26,10 @@ _KINDS: dict[type, str] = {
 
 
 def json_kind(value: Any) -> str:
-    """Return the JSON kind of a Python value: null, bool, int, float, str, array, object; "leaf" for any other."""
+    """Return the JSON kind of a Python value.
+
+    The kinds are null, bool, int, float, str, array and object, and "leaf" for any other value.
+    """
     kind = type(value)
     if kind in _KINDS:
         return _KINDS[kind]
@@ -51,7 +54,10 @@ class UnionShape:
         self.holds_models = pick_model is not None or any(shape.holds_models for shape in branches.values())
 
     def branch_of(self, value: Any) -> Shape | None:
-        """Return the branch for a list, a dict or a model; None if the union has none."""
+        """Return the branch for a list, a dict or a model.
+
+        Returns None if the union has none.
+        """
         kind = json_kind(value)
         if kind == "object" and self.pick_model is not None:
             return self.pick_model(value)
@@ -74,7 +80,10 @@ class UnionShape:
         return shape.freeze(value, freezer)
 
     def _by_base(self, value: Any) -> Shape | None:
-        """Return the branch for an instance of a subclass of str, int or float; None for any other value."""
+        """Return the branch for an instance of a subclass of str, int or float.
+
+        Returns None for any other value.
+        """
         for base, name in ((str, "str"), (int, "int"), (float, "float")):
             if isinstance(value, base) and type(value) is not bool and name in self.branches:
                 return self.branches[name]

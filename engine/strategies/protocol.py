@@ -67,7 +67,9 @@ class Branch(Protocol):
         steps: int | None = None,
         to_next_branch: bool = True,
     ) -> list[Node]:
-        """Run the candidates of one or several nodes as child runs, several at a time; return the nodes they led to.
+        """Run the candidates of one or several nodes as child runs, several at a time.
+
+        Returns the nodes to which they have led.
 
         The new nodes are in the order of the given nodes and their candidates, whichever ended first. A place grows
         once: a second call returns the nodes that are there.
@@ -81,7 +83,9 @@ class Branch(Protocol):
         """
 
     async def rate(self, *nodes: Node, score: Score) -> list[float]:
-        """Return the scores of the nodes, `score(node.state)` each; async scores are called several at a time.
+        """Return the scores of the nodes, `score(node.state)` each.
+
+        Async scores are called several at a time.
 
         A node is rated once, and keeps its score as `node.score`. A lost node has minus infinity, without a call.
         Raises DecisionError for a score that is no finite number.

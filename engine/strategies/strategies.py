@@ -35,7 +35,10 @@ def _check_score(strategy: Any) -> None:
 
 
 def _best(nodes: list[Node]) -> Node:
-    """Return the node with the highest score, the first of equals; `nodes` must not be empty."""
+    """Return the node with the highest score, the first of equals.
+
+    `nodes` must not be empty.
+    """
     return max(nodes, key=lambda node: node.score if node.score is not None else float("-inf"))
 
 
