@@ -332,7 +332,10 @@ class Engine(Generic[S]):
     # how a run is made
 
     def _trace_source(self, trace: TraceLike) -> Trace | Path:
-        """Return a trace in memory, or the path of a trace's file, which may be given as a run's id."""
+        """Return a trace in memory, or the path of a trace's file.
+
+        `trace` may also be a run's id. Raises TraceNotFoundError if there is no such run in the folder `traces`.
+        """
         if isinstance(trace, Trace):
             return trace if trace.path is None else trace.path
         if not isinstance(cast(object, trace), Path | str):
@@ -348,7 +351,10 @@ class Engine(Generic[S]):
     def _live(
         self, run_id: str, seed: int, writer: TraceWriter, budget: RuntimeBudget, observers: Sequence[Observer]
     ) -> LiveRun:
-        """Return a LiveRun with an account of its own, and a copy of the redactor, which learns the run's secrets."""
+        """Return a LiveRun with its own account and redactor.
+
+        The redactor is a copy, since it learns secrets in the course of the run.
+        """
         redactor = self._redactor.copy() if self._redactor is not None else None
         account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
         run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers, self.on_wait)
@@ -483,9 +489,10 @@ class Engine(Generic[S]):
 
 
 def logged(result: RunResult[S]) -> RunResult[S]:
-    """Return the result; log a warning on `refold.runs` if the run has failed, or waits for an unknown effect.
+    """Return the result, and log a failed run or an unknown effect.
 
-    Neither raises an error, so without the warning a caller who drops the result would not notice.
+    The warning is on the logger `refold.runs`. Neither case raises an error, so without the warning a caller who drops
+    the result would not notice.
     """
     fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
     if result.status is RunStatus.failed:

@@ -51,7 +51,10 @@ class CircularValueError(StateValueError):
         self.beyond = beyond
 
     def under(self, token: object) -> "StateValueError":
-        """Return this error, with `token` added in front of its path unless the level is beyond the cycle's place."""
+        """Return this error, with `token` added in front of its path.
+
+        Levels beyond the place of the cycle are only counted down.
+        """
         if self.beyond > 0:
             self.beyond -= 1
             return self

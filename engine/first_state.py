@@ -15,7 +15,10 @@ from .state.model import StateSchema, assemble
 
 
 async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Call a hook and return its result: an async hook in the event loop, a sync one in a worker thread."""
+    """Call a hook and return its result.
+
+    An async hook runs in the event loop, a sync one in a worker thread.
+    """
     value = hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)
     return await value if inspect.isawaitable(value) else value
 

@@ -1,4 +1,7 @@
-"""AgentModule, the base class of a user's module, and the checks of its hooks when the class is defined."""
+"""AgentModule, the base class of a user's module.
+
+When a subclass is defined, its hooks are checked here, so that a bad hook does not wait for a run to show.
+"""
 
 import inspect
 import sys
@@ -103,10 +106,11 @@ class AgentModule(Generic[S]):
         return None
 
     def told_result(self, name: str, result: Any) -> Any:
-        """Return the form in which to record a result that a person reports for a call of a tool: `{"ran": result}`.
+        """Return the form in which to record a tool's result that a person reports.
 
-        This is the result itself, unless the module's tools wrap what they return. An override raises ValueError, with
-        the reason, for a result that the tool could not have returned.
+        A person reports the result of an unknown effect as `{"ran": result}`. Its recorded form is the result itself,
+        unless the module's tools wrap what they return. An override raises ValueError, with the reason, for a result
+        that the tool could not have returned.
         """
         return result
 

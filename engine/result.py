@@ -41,7 +41,10 @@ class WaitRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """The reason why a run failed: the exception's class, message and traceback as text, and its step and phase."""
+    """The reason why a run failed.
+
+    It has the exception's class, its message and traceback as text, and the step and phase in which it was raised.
+    """
 
     type: str
     message: str

@@ -1,7 +1,8 @@
-"""Ends processes that a hook or tool has forked, before they continue as a second copy of the run.
+"""Ends processes that a hook or tool has forked.
 
-A function that calls `os.fork` returns twice, once in each process. In the child, refold must not go on to write the
-trace. So code that calls hooks and tools compares `forks()` before and after, and ends the child with `end_child`.
+A function that calls `os.fork` returns twice, once in each process. The child must not become a second copy of the run,
+which writes the same trace. So code that calls hooks and tools compares `forks()` before and after, and ends the child
+with `end_child`.
 """
 
 import os

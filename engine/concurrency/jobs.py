@@ -1,4 +1,4 @@
-"""A piece of work in a task and context of its own, independent of the task that starts it."""
+"""Work in a separate task and context, independent of the task that starts it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -22,7 +22,10 @@ def processes_of_thread(ident: int) -> Iterator[int]:
 
 
 def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
-    """Yield the ids of processes held in the frames of a suspended coroutine, and of those that it awaits."""
+    """Yield the ids of processes held in the frames of a suspended coroutine.
+
+    The frames of the coroutines that it awaits are searched, too.
+    """
     while coroutine is not None:
         frame = (
             getattr(coroutine, "cr_frame", None)

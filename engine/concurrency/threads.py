@@ -38,7 +38,10 @@ except ImportError:  # without sniffio, anyio looks for a running loop, and a wo
 RUNNING: dict[int, Context] = {}
 """The context of the job in each worker thread that is at work, by the thread's ident."""
 MOST = 500
-"""The highest number of jobs at work at a time: each takes a thread, and many systems refuse some thousand threads."""
+"""The highest number of jobs at work at a time.
+
+Each job takes a thread, and many systems refuse some thousand threads.
+"""
 _AGAIN_SECONDS = 0.01
 """How long a job on trio waits before it tries again to start a thread."""
 
@@ -275,7 +278,10 @@ async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _context() -> Context:
-    """Return a copy of the context for a thread, where no event loop runs: so the job may start one of its own."""
+    """Return a copy of the context for a worker thread.
+
+    In the copy, no event loop counts as running, so the job may start one.
+    """
     context = copy_context()
     if _loop_name is not None:
         context.run(_loop_name.set, None)

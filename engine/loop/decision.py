@@ -322,9 +322,10 @@ def _check_candidates(candidates: Any) -> None:
 
 
 def json_schema(schema: Any) -> dict[str, Any] | None:
-    """Return the JSON Schema of a request's answer: the given one after a check, or that of a type.
+    """Return the JSON Schema of a request's answer.
 
-    Raises DecisionError for a mapping that is no JSON Schema, and for a type that has none.
+    This is the given schema, after a check, or the schema of the given type. Raises DecisionError for a mapping that is
+    no JSON Schema, and for a type that has none.
     """
     if schema is None:
         return None

@@ -1,6 +1,6 @@
-"""The typed state of a run: frozen models, drafts of them, and the JSON Patch from one to the next.
+"""The typed state of a run: frozen models, their drafts, and patches.
 
-A state is frozen at every depth, and loading its JSON form gives an equal state. `model` and `fields` read a class's
+A state is frozen at every depth, and its JSON form loads to an equal state. `model` and `fields` read a class's
 annotations as shapes (`containers`, `scalars`, `unions`). A shape freezes a value, in one pass (`freezer`).
 
 `reduce` works on a draft: a complete, changeable view of the state whose parts become drafts when `reduce` reaches

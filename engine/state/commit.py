@@ -18,9 +18,10 @@ from .revoke import expire
 from .serialization import COMPARISON, PLAIN, SHALLOW, check_depth, dump
 
 _DEEP = 50
-"""From this depth on, a RecursionError is blamed on the nesting of the state, which by then takes most of the frames.
+"""The depth from which on a RecursionError is blamed on the state's nesting.
 
-Below, the cause is a caller that is deep in recursion itself, or a validator that recurses without end.
+By then, the nesting takes most of the frames. Below, the cause is a caller that is deep in recursion itself, or a
+validator that recurses without end.
 """
 
 

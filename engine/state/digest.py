@@ -25,10 +25,16 @@ from .serialization import PLAIN, json_default
 _SIZE = 16
 _SORTED = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _LONG = 32
-"""Lists of at least this length keep their hash function, some 400 bytes each; shorter ones are read again as fast."""
+"""The length from which on a list keeps its hash function, at some 400 bytes.
+
+Shorter lists are read again as fast.
+"""
 
 _models: dict[int, tuple[Any, bytes]] = {}
-"""The digests of committed models by `id`, as long as the models live: a weak reference and the digest of each."""
+"""The digests of committed models by `id`, as long as the models live.
+
+Each entry is a weak reference to the model, and the digest.
+"""
 
 
 def value_digest(value: Any) -> bytes:

@@ -75,14 +75,17 @@ class ExpiredNode:
 Drafter = Callable[[Any, Scope], Any]
 
 DRAFTERS: dict[type, Drafter | None] = {}
-"""Functions that make a draft of a frozen value, by class; None for a class that needs no drafts.
+"""Functions that make a draft of a frozen value, by the value's class.
 
-`draft_of` adds each class when it first meets one.
+The function is None for a class that needs no drafts. `draft_of` adds each class when it first meets one.
 """
 
 
 def draft_of(value: Any, scope: Scope) -> Any:
-    """Return a draft of a frozen value, or None for a value that needs none (leaves, plain containers, drafts)."""
+    """Return a draft of a frozen value, or None for a value that needs none.
+
+    Leaves, plain lists and dicts, and drafts need none.
+    """
     kind = type(value)
     try:
         make = DRAFTERS[kind]

@@ -11,9 +11,9 @@ from .frozen import FrozenList
 from .splices import Run, base_index, spliced
 
 _VALUES_FIRST = sys.version_info >= (3, 13)
-"""Whether Python makes the values of a slice assignment before it looks up the slice in the list (since 3.13) or after.
+"""Whether Python makes the values of a slice assignment before it looks up the slice.
 
-Making the values runs an iterator, which may change the list itself.
+It does so since 3.13. The order matters, as making the values runs an iterator, which may change the list itself.
 """
 
 

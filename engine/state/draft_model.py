@@ -20,7 +20,10 @@ def _no_field(cls: type[StateModel], name: str) -> str:
 
 
 class _Field:
-    """Descriptor of a field that may hold a list, dict or model: reading the field makes its value a draft."""
+    """Descriptor of a field that may hold a list, dict or model.
+
+    Reading the field makes its value a draft.
+    """
 
     __slots__ = ("holds_models", "name")
 
@@ -103,11 +106,12 @@ class ModelDraft:
 
 @cache
 def draft_class(cls: type[StateModel]) -> type:
-    """Return the class of a model's drafts: a subclass of the user's class whose instances pass for the user's class.
+    """Return the class of a model's drafts.
 
-    The subclass is made without a run of pydantic's metaclass, which would validate and register it as a new model.
-    Its instances have a complete `__dict__`, so that dumps see every field and leaves are read at full speed. Only
-    fields that can hold more than leaves have a descriptor.
+    It is a subclass of the user's class, whose instances pass for instances of the user's class. The subclass is made
+    without a run of pydantic's metaclass, which would validate and register it as a new model. Its instances have a
+    complete `__dict__`, so that dumps see every field and leaves are read at full speed. Only fields that can hold more
+    than leaves have a descriptor.
     """
     leaves = (ScalarShape, LeafShape, TupleShape)
     shapes = cls.__refold_shapes__.items()

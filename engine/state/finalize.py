@@ -54,7 +54,10 @@ _get_member, _set_member = dict.__getitem__, dict.__setitem__
 _probe = {"x": object()}
 _all_drafts = [_probe["x"]]
 _ALONE = getrefcount(_probe["x"])
-"""The reference count of a draft to which only its place and its scope refer; measured, as interpreters differ."""
+"""The reference count of a draft to which only its place and its scope refer.
+
+It is measured here, as interpreters differ.
+"""
 
 
 def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: list[Op]) -> Any:
@@ -203,11 +206,12 @@ def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops:
 
 
 def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple[int, int, Any]] | None:
-    """Take the touched items out of `work`, put the base's items in their places, and check that all runs now match.
+    """Take the touched items out of `work`, and check that the rest is the base's.
 
-    Return (index in the base, index in `work`, item) of each touched item. Return None, with `work` as it was, if an
-    untouched item in the runs is not the base's. Lifting the touched items first makes the check one fast comparison
-    of whole lists (see `same_items`).
+    The base's items take the places of the touched ones, so that all runs must now match the base. Return (index in the
+    base, index in `work`, item) of each touched item. Return None, with `work` as it was, if an untouched item in the
+    runs is not the base's. Lifting the touched items first makes the check one fast comparison of whole lists (see
+    `same_items`).
     """
     size, new_size = list.__len__(base), list.__len__(work)
     if runs and runs[-1].at + runs[-1].size > new_size:

@@ -5,7 +5,10 @@ from typing import Any
 from ..errors import CircularValueError, StateValueError
 
 MAX_DEPTH = 200
-"""The deepest nesting of a document, as pydantic's JSON reader refuses more; orjson's own limit is a little higher."""
+"""The deepest nesting of a document.
+
+Pydantic's JSON reader refuses more; orjson's own limit is a little higher.
+"""
 
 
 class Freezer:

@@ -1,4 +1,7 @@
-"""The holder of a run's current state, shared by the loop and by the code that looks into the state."""
+"""The holder of a run's current state.
+
+The loop shares it with the code that looks into the state.
+"""
 
 from typing import Any
 

@@ -31,7 +31,11 @@ FEW = 64
 """Up to this many items, `is` for each pair is as fast."""
 
 OTHER, EQUAL, SAME = 0, 1, 2
-"""Results of `stands`: other JSON; the same JSON, perhaps of a subclass; the same objects, or plain equal integers."""
+"""Results of `stands`.
+
+OTHER: some item differs, or may differ. EQUAL: all are the same JSON, perhaps instances of a subclass. SAME: all are
+the same objects, or equal plain integers.
+"""
 
 _TEXT: frozenset[type] = frozenset({str, type(None)})
 """Types whose values are the same JSON if they are equal."""
@@ -67,10 +71,10 @@ def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int
 
 @lru_cache(maxsize=256)
 def _way_to_compare(kinds: frozenset[type]) -> frozenset[type] | None:
-    """Return the way to read an equal result for a base with items of these types (see the table above).
+    """Return what an equal result proves for items of these types.
 
-    The empty set: they are the same objects. `_TEXT`: they are the same JSON. `_INTEGERS`: they are if all items are
-    integers. None: the result says too little.
+    See the table at the head of this file. The empty set: they are the same objects. `_TEXT`: they are the same JSON.
+    `_INTEGERS`: they are if all items are integers. None: the result says too little.
     """
     leaves: frozenset[type] = frozenset(kind for kind in kinds if not _by_identity(kind))
     if leaves <= _TEXT:

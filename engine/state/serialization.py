@@ -41,16 +41,18 @@ def dump(value: Any) -> bytes:
 
 
 SHALLOW = 2 * MAX_DEPTH
-"""The length up to which JSON cannot nest too deep, as each level takes two bytes: its opening and closing bracket.
+"""The length up to which JSON cannot nest too deep.
 
-Callers add two bytes for each character of the value's path, since a path of n characters is at most n levels deep.
+Each level takes at least two bytes, its opening and its closing bracket. Callers add two bytes for each character of
+the value's path, since a path of n characters is at most n levels deep.
 """
 
 
 def check_depth(data: bytes, path: str = "") -> None:
-    """Raise StateValueError if `data`, at `path` in a document, makes the document nest too deep to be read again.
+    """Raise StateValueError if `data` at `path` makes its document nest too deep.
 
-    Three tests, each more costly than the one before: the length, the number of opening brackets, the actual depth.
+    A document that nests too deep cannot be read again. Three tests, each more costly than the one before: the length,
+    the number of opening brackets, the actual depth.
     """
     if len(data) + 2 * len(path) <= SHALLOW:
         return

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_RUNS = 64
-"""With more runs than these, a list counts as rearranged, without runs. Each splice looks at every run, so without a
-limit n splices would cost n squared.
+"""The highest number of runs; a list with more counts as rearranged, without any.
+
+Each splice looks at every run, so without a limit n splices would cost n squared.
 """
 
 

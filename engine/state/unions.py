@@ -39,10 +39,11 @@ def json_kind(value: Any) -> str:
 
 
 class UnionShape:
-    """One of several shapes that JSON can tell apart: by the kind of value, and models by their tag.
+    """One of several shapes that JSON can tell apart.
 
-    `branches` maps a JSON kind, or "leaf", to its shape. `pick_model` returns the shape of a value of one of several
-    models; it is None for a union with fewer than two.
+    JSON tells values apart by their kind, and models by their tag. `branches` maps a JSON kind, or "leaf", to its
+    shape. `pick_model` returns the shape of a value of one of several models; it is None for a union with fewer than
+    two.
     """
 
     def __init__(

@@ -9,10 +9,11 @@ from .protocol import BranchStrategy, Node
 
 
 def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, Node]) -> dict[str, Any]:
-    """Return a strategy's choice for the trace: a candidate's number, or the run and place of the node to adopt.
+    """Return a strategy's choice in the form for the trace, after a check.
 
-    `nodes` are all nodes of the exploration, by place. Raises ExplorationError if every candidate that ran has failed,
-    DecisionError for any other choice that the engine cannot carry out.
+    The form has a candidate's number, or the run and place of the node to adopt. `nodes` are all nodes of the
+    exploration, by place. Raises ExplorationError if every candidate that ran has failed, DecisionError for any other
+    choice that the engine cannot carry out.
     """
     name, root = type(strategy).__name__, nodes[""]
     if type(chosen) is int and 0 <= chosen < len(root.candidates):

@@ -24,7 +24,10 @@ Score = Callable[..., float | Awaitable[float]]
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree: the frozen state that a candidate has led to, and its place (see the head of this file)."""
+    """A node of the tree: a frozen state, and the place to which candidates have led.
+
+    The head of this file explains places.
+    """
 
     place: str
     state: Any

@@ -209,10 +209,11 @@ class _Rollouts:
         """The nodes at which rollouts ended."""
 
     async def roll(self) -> None:
-        """Play one rollout: down by UCB1 to a place with an untried candidate, and from there to an end at random.
+        """Play one rollout from the root to an end.
 
-        `fresh` is true below this place. A random step there may also lead to a place that an earlier rollout has made,
-        as long as it is not closed.
+        The way leads down by UCB1 to a place with an untried candidate, and from there on at random. `fresh` is true
+        below this place. A random step there may also lead to a place that an earlier rollout has made, as long as it
+        is not closed.
         """
         way, fresh = [self._branch.root], False
         while way[-1].candidates and way[-1].depth < self._strategy.max_depth:
