@@ -1,4 +1,7 @@
-"""A cursor that moves forward and back through a recorded run; no code of the run is executed."""
+"""A cursor that moves forward and back through a recorded run.
+
+No code of the run is executed.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

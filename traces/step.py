@@ -1,4 +1,4 @@
-"""One step of a run, put together from its records: the decision, its effects, and the change of the state."""
+"""One step of a run: decision, effects, and the changed state."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The records and the steps of a trace, as sequences whose items are made on first use."""
+"""The records and steps of a trace, as sequences.
+
+Each item is made on first use.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload

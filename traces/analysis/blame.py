@@ -1,4 +1,4 @@
-"""Which steps changed the values at a path, found by comparing each state with the one before."""
+"""Which steps changed the values at a path of the state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

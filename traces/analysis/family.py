@@ -1,4 +1,7 @@
-"""The family of a run: its ancestors, its children and its forks, read from the traces on the disk or in memory."""
+"""The family of a run: its ancestors, children and forks.
+
+They are read from the traces on the disk or in memory.
+"""
 
 from collections import deque
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The tree of a family, as data: runs with their branches, the child runs of their calls, and their forks."""
+"""The tree of a family, as data: runs, branches, candidates, forks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where the traces of a family are: the folder of the children, and the places where a run is looked for."""
+"""Where the traces of a family are, and are looked for."""
 
 import os
 from collections.abc import Iterator, Mapping

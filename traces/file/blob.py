@@ -1,4 +1,4 @@
-"""Blobs: large values in files beside a trace, each named by the hash of its content."""
+"""Blobs: large values beside a trace, named by their hash."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Whether the records of a trace fit together: their order, their references, and each snapshot with the fold."""
+"""Whether the records of a trace fit together: order, references, snapshots."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,7 @@
-"""The lock of a trace's one writer: on the file itself, never waited for, not kept alive by forked processes."""
+"""The lock of a trace, which lets one writer in.
+
+The lock is on the file itself. It is never waited for, and forked processes do not keep it alive.
+"""
 
 import contextlib
 import os

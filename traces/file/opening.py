@@ -1,4 +1,4 @@
-"""Opens the files of a trace for reading: only regular files, and no symbolic links beside a trace.
+"""Opens the files of a trace: regular files only, and no links.
 
 A trace may come from a stranger, and so may the files beside it: a link could lead to any file, and opening a pipe or a
 device could block or do something.

@@ -1,4 +1,4 @@
-"""One line of a trace: writing it, and a view of it that parses the line on first use."""
+"""One line of a trace: written, and parsed on first use."""
 
 import math
 import re

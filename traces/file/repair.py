@@ -1,4 +1,4 @@
-"""Repair of a trace file: cuts off what cannot be read, and reports what was cut."""
+"""Repair of a trace file: cuts off what cannot be read."""
 
 import os
 from dataclasses import dataclass

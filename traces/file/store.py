@@ -1,4 +1,7 @@
-"""Where the bytes of a trace go: a locked file, or memory. A store knows nothing of records."""
+"""Where the bytes of a trace go: a locked file, or memory.
+
+A store knows nothing of records.
+"""
 
 import contextlib
 import os

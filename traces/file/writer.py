@@ -1,4 +1,4 @@
-"""The only place that writes a trace: a record is appended completely, or not at all.
+"""The only place that writes a trace: each record completely, or not.
 
 An append can be interrupted anywhere: by a full disk, by Ctrl-C between two instructions, or because somebody renames
 the file. So the writer notes before each write that it is not `_ready`, and notes it is again when the record stands

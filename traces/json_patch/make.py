@@ -1,4 +1,6 @@
-"""Makes the JSON Patch that leads from one document to another, looking only at what the two do not share.
+"""Makes the JSON Patch that leads from one document to another.
+
+Only what the two documents do not share is looked at.
 
 Law: applying the patch to the old document gives the new one, types and order of keys included.
 

@@ -1,4 +1,4 @@
-"""Applies patches without changing the old document: the new one shares its unchanged parts with the old one."""
+"""Applies patches to a copy that shares what did not change."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""First states by reference: a candidate's run starts at a state of another run, and its trace does not repeat it.
+"""First states by reference: the state of another run.
+
+A candidate's run starts at a state of another run, and its trace does not repeat this state.
 
 The first snapshot of such a trace has a `base` (a run and a step) in place of a `state`. That run may itself start by
 reference, and so on up to the root: the states are folded from the root down, each on top of the one before. Many

@@ -1,4 +1,4 @@
-"""Makes one state from the bytes of a trace, parsing as little as possible.
+"""Makes one state from the bytes of a trace, parsing little.
 
 To make state k, find the commit of step k by bisection, go back line by line to the nearest snapshot, and parse only
 the lines in between that may carry a patch (`commit`, `resume`, `end`). Every line begins with `{"kind":"`, so the

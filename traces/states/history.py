@@ -1,4 +1,7 @@
-"""The states of a trace for readers that walk from one to the next; neighbours share their unchanged parts."""
+"""The states of a trace, for readers that walk along.
+
+Neighbouring states share their unchanged parts.
+"""
 
 from bisect import bisect_left
 from collections import OrderedDict
