@@ -70,6 +70,8 @@ def effect(
     """
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    if name is not None:
+        _check_name(name)
     marks = Marks(idempotent, timeout, usage, tokens, name, brief)
 
     def mark(function: F) -> F:
@@ -148,6 +150,12 @@ def is_async(fn: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
 
 
+def _check_name(name: str) -> None:
+    """Raise ValueError for a name that is not text, or is reserved for the engine's own effects."""
+    if not isinstance(name, str) or not name or name.startswith("refold."):
+        raise ValueError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
+
+
 def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function inside partials."""
     if not callable(fn):
@@ -161,6 +169,7 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
     plain = _plain(fn)
     marks: Marks = getattr(fn, "__refold_marks__", getattr(plain, "__refold_marks__", _UNMARKED))
     name = tool or marks.name or getattr(plain, "__qualname__", type(plain).__name__).replace("<locals>.", "")
+    _check_name(name)
     try:
         parameters = inspect.signature(fn).parameters.values()
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))

@@ -117,7 +117,10 @@ def _shown(value: Any, refs: StateRefs) -> Any:
         return value
     if kind is FrozenList or kind is FrozenDict or isinstance(value, StateModel):
         pointer = refs.pointer(value)
-        return value if pointer is None else {"$state": pointer}
+        if pointer is not None:
+            return {"$state": pointer}
+        data = dump(value)
+        return _shown(orjson.loads(data), refs) if b'"$' in data else orjson.Fragment(data)
     if kind is _Object:
         return value
     if kind is dict:

@@ -338,12 +338,8 @@ def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any
     gives None if other members differ, too.
     """
     if len(kept) <= unseen.FEW:
-        held: dict[Any, Any] = {}
-        for key in kept:
-            value = _get_member(draft, key)
-            if value is not _get_member(base, key):
-                held[key] = value
-        return held
+        old = [_get_member(base, key) for key in kept] if node.moved else dict.values(base)
+        return {key: now for key, was, now in zip(kept, old, dict.values(draft), strict=False) if now is not was}
     return _lift_members(draft, base, kept, node)
 
 

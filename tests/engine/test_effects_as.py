@@ -22,20 +22,25 @@ from refold import (
     EffectError,
     Engine,
     EngineUsageError,
+    ModuleDefinitionError,
     RunClosed,
     StateSchema,
     Trace,
     bind,
+    effect,
     in_run,
     new_id,
     perform,
     perform_as,
     perform_sync,
 )
-from refold.engine.effects.state_refs import json_form, request_digest
+from refold.engine.effects.redaction import Redactor
+from refold.engine.effects.state_refs import StateRefs, asked_for, json_form, read_form, request_digest
+from refold.engine.effects.tools import check_tools
 from refold.engine.state.commit import fold_step
 from refold.engine.state.digest import value_digest
 from refold.engine.state.frozen import FrozenDict
+from refold.engine.state.held import Held
 from refold.engine.state.model import json_value
 
 
@@ -134,9 +139,9 @@ def test_an_outcome_tells_how_long_the_call_took() -> None:
         await perform(nap)
         await anyio.to_thread.run_sync(bind(lambda: perform_sync(nap_in_thread)))
 
-    for effect in run(work).trace.steps[0].effects[:2]:
-        assert effect.seconds is not None
-        assert effect.seconds >= 0.02
+    for each in run(work).trace.steps[0].effects[:2]:
+        assert each.seconds is not None
+        assert each.seconds >= 0.02
 
 
 def test_no_effect_is_begun_after_the_end_of_its_run() -> None:
@@ -232,6 +237,37 @@ def test_a_literal_that_looks_like_a_reference_is_none() -> None:
     assert first.args == {"what": {"$literal": {"$state": "/lists"}}}
     assert second.args == {"what": {"$state": "/lists"}}
     assert first.digest != second.digest
+
+
+MARKED = st.recursive(
+    st.sampled_from([1, "/x", "$state"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["$state", "$literal", "$blob", "$object", "a"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["$state", "$literal", "a"]), MARKED, max_size=2), st.booleans())
+def test_a_frozen_value_that_looks_like_a_reference_is_none(value: Any, secret: bool) -> None:
+    """It is written and known as the plain value is, and read back as itself; a secret beside it changes nothing."""
+    redactor = Redactor({"PW": "hunter2hunter2"}) if secret else None
+    args = {"it": value, "beside": "hunter2hunter2" if secret else ""}
+    refs = StateRefs(Held())
+    plain = asked_for("f", args, b"", refs, redactor, lambda name, found: None)
+    frozen = asked_for("f", {**args, "it": json_value(value, "it")}, b"", refs, redactor, lambda name, found: None)
+    assert (frozen.data, frozen.digest) == (plain.data, plain.digest)
+    assert read_form(json.loads(plain.data)["it"], None) == value
+
+
+@pytest.mark.parametrize("name", ["refold.ask", "refold.x", ""])
+def test_no_function_and_no_tool_has_a_name_of_the_engines_own(name: str) -> None:
+    with pytest.raises(ValueError, match=r"begins with 'refold\.'"):
+        effect(name=name)
+    if name:
+        with pytest.raises(ModuleDefinitionError, match=r"begins with 'refold\.'"):
+            check_tools({name: lambda: 1})
 
 
 JSON = st.recursive(
