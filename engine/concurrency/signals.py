@@ -19,8 +19,8 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
     """Run `work` as `anyio.run` does, and cancel it on Ctrl-C, and on SIGTERM if nobody else handles that.
 
     After the cancellation, raises KeyboardInterrupt or SystemExit(143), with the cancellation's `result` attribute.
-    After a first Ctrl-C, another one has an effect only if the event loop has had no turn in between: then code that
-    never awaits blocks the loop, and KeyboardInterrupt is raised in it.
+    After the first signal, further ones change nothing: the clean-up runs to its end. The exception is a Ctrl-C before
+    which the event loop has had no turn: code that never awaits blocks the loop, and KeyboardInterrupt is raised in it.
     """
     taken: list[int] = []
     """The signals received so far."""
@@ -33,11 +33,13 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
         terminable = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         before = signal.getsignal(signal.SIGINT)
         turns: list[int] = []
-        """One item for each Ctrl-C after which the event loop has had a turn."""
+        """One item for each signal after which the event loop has had a turn."""
 
         def on_term() -> None:
+            if not taken:
+                this.cancel("SIGTERM")
             taken.append(signal.SIGTERM)
-            this.cancel("SIGTERM")
+            turns.append(signal.SIGTERM)  # the event loop itself calls this
 
         def on_interrupt(number: int, frame: object) -> None:
             if taken and len(turns) < len(taken):

@@ -50,14 +50,21 @@ from .unions import UnionShape
 _get_item, _set_item = list.__getitem__, list.__setitem__
 _get_member, _set_member = dict.__getitem__, dict.__setitem__
 
-# An object like a draft in a state: referred to by its place (a dict) and by its scope (a list of drafts).
-_probe = {"x": object()}
-_all_drafts = [_probe["x"]]
-_ALONE = getrefcount(_probe["x"])
-"""The reference count of a draft to which only its place and its scope refer.
 
-It is measured here, as interpreters differ.
-"""
+def _count_of_lone_draft() -> int:
+    """Count the references to an object held as `settle_model` holds a draft that nobody else refers to.
+
+    Interpreters differ: since 3.14, passing a local name on adds no reference.
+    """
+    scope = [object()]
+    fields = {"x": scope[0]}
+    values = dict(fields)
+    value = values["x"]
+    return getrefcount(value)
+
+
+_ALONE = _count_of_lone_draft()
+"""The reference count of a draft to which only its scope, its place, and `settle_model` refer."""
 
 
 def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: list[Op]) -> Any:
@@ -278,7 +285,7 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     if names == kept or (names[:size] == kept and all(_key_stays(shape, key, freezer) for key in names[size:])):
         held = _members_set(draft, base, kept, node)
     if held is None:  # a key to be frozen, or changes past the draft's methods: freeze and compare the whole dict
-        frozen = freeze_dict(shape, draft, freezer)
+        frozen = freezer.resolved[id(draft)] = freeze_dict(shape, draft, freezer)
         ops += COMPARISON.make_patch(base, frozen, path)
         return frozen
     own = id(draft) in freezer.alone
@@ -419,8 +426,7 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
             for name in node.touched:
                 value, old = values[name], was[name]
                 if value is not old:
-                    # Two more references than _ALONE: the copy `values`, and the local name `value`.
-                    if freezer.consuming and type(value) in _IN_PLACE and getrefcount(value) == _ALONE + 2:
+                    if freezer.consuming and type(value) in _IN_PLACE and getrefcount(value) == _ALONE:
                         freezer.alone.add(id(value))
                     values[name] = held = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)
                     changed = changed or held is not old
