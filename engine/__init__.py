@@ -21,36 +21,10 @@ from .effects.perform import (
 )
 from .effects.redaction import Redactor, make_redactor
 from .effects.spec import effect
-from .effects.tool_arguments import ArgumentError
 from .effects.tools import run_actions
 from .effects.usage import RunUsage, Usage
 from .endings import ENDINGS, Ending, RunStatus, StopReason
 from .engine import Engine
-from .errors import (
-    BudgetExceeded,
-    CallClosed,
-    ChildRunError,
-    CircularValueError,
-    DecisionError,
-    DivergenceError,
-    DraftExpiredError,
-    EffectError,
-    EffectNotAllowed,
-    EngineOwnedFieldError,
-    EngineUsageError,
-    ExplorationError,
-    FrozenStateError,
-    ModuleDefinitionError,
-    NoRunError,
-    NoThreadError,
-    ReduceError,
-    RunClosed,
-    RunNotCompletedError,
-    StateDefinitionError,
-    StateMigrationError,
-    StateValueError,
-    WaitAnsweredError,
-)
 from .loop.decision import Action, ActionResult, Decision, Observation
 from .loop.stop_criteria import (
     FinalResultCriteria,
@@ -64,7 +38,7 @@ from .loop.stop_criteria import (
 from .module import AgentModule, MakesModule, module_of
 from .replay.divergence import Divergence
 from .replay.verify import verify
-from .result import RunError, RunResult, WaitRequest
+from .result import RunFailure, RunResult, WaitRequest
 from .run.ask import ask, ask_sync
 from .run.clock import Clock, SystemClock
 from .run.stream import RunStream
@@ -78,50 +52,30 @@ __all__ = [
     "Action",
     "ActionResult",
     "AgentModule",
-    "ArgumentError",
     "BeamSearch",
     "BestFirst",
     "BestOfN",
     "Branch",
     "BranchStrategy",
-    "BudgetExceeded",
-    "CallClosed",
     "CallInfo",
     "ChildResult",
-    "ChildRunError",
-    "CircularValueError",
     "Clock",
     "Decision",
-    "DecisionError",
     "Divergence",
-    "DivergenceError",
-    "DraftExpiredError",
-    "EffectError",
-    "EffectNotAllowed",
     "Ending",
     "Engine",
-    "EngineOwnedFieldError",
-    "EngineUsageError",
-    "ExplorationError",
     "FinalResultCriteria",
-    "FrozenStateError",
     "MakesModule",
     "MaxRuntimeCriteria",
     "MaxStepsCriteria",
     "MaxTokensCriteria",
     "Meter",
-    "ModuleDefinitionError",
     "MonteCarloTreeSearch",
-    "NoRunError",
-    "NoThreadError",
     "Node",
     "Observation",
     "OnWait",
     "Redactor",
-    "ReduceError",
-    "RunClosed",
-    "RunError",
-    "RunNotCompletedError",
+    "RunFailure",
     "RunResult",
     "RunStatus",
     "RunStream",
@@ -131,16 +85,12 @@ __all__ = [
     "SelectBest",
     "SelectFirst",
     "StagnationCriteria",
-    "StateDefinitionError",
-    "StateMigrationError",
     "StateModel",
     "StateSchema",
-    "StateValueError",
     "StopCriteria",
     "StopReason",
     "SystemClock",
     "Usage",
-    "WaitAnsweredError",
     "WaitRequest",
     "ask",
     "ask_sync",

@@ -10,16 +10,9 @@ from typing import Any, Generic, Literal, cast
 import anyio
 from typing_extensions import TypeVar
 
-from ..tasks import (
-    EnvironmentMismatchError,
-    Task,
-    TaskValidationIssue,
-    as_task,
-    check_task,
-    open_environment,
-    use_environment,
-)
-from ..traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter
+from ..errors import DivergenceError, EngineUsageError, EnvironmentMismatchError, TraceNotFoundError
+from ..tasks import Task, TaskValidationIssue, as_task, check_task, open_environment, use_environment
+from ..traces import SUFFIX, Trace, TraceWriter
 from .children.explorer import Explorer
 from .concurrency.cancellation import cancel_requests
 from .concurrency.signals import run_with_signals
@@ -29,7 +22,6 @@ from .effects.context import counted_live
 from .effects.redaction import Redactor, make_redactor, redacted_task
 from .effects.tools import check_dict, check_tools
 from .endings import RunStatus, StopReason
-from .errors import DivergenceError, EngineUsageError
 from .first_state import input_issues
 from .loop.stop_criteria import StopCriteria
 from .module import AgentModule, MakesModule, module_of
@@ -38,7 +30,7 @@ from .replay.divergence import Divergence
 from .replay.recorded_step import Settled
 from .replay.unknown_effects import UNKNOWN_EFFECT, Answers
 from .replay.verify import verify as verify_trace
-from .result import RunError, RunResult
+from .result import RunFailure, RunResult
 from .run.clock import Clock, SystemClock
 from .run.finish import Outcome, finish
 from .run.fork import Edit, Origin, origin_of
@@ -439,13 +431,13 @@ class Engine(Generic[S]):
                         outcome = await runner.work()
                         result = await finish(run, task, runner.held.state, outcome, environment)
             except EnvironmentMismatchError as error:
-                failure = RunError.of_issues(type(error).__name__, error.issues, "environment")
+                failure = RunFailure.of_issues(type(error).__name__, error.issues, "environment")
                 outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
             except Exception as error:  # noqa: BLE001 - a failure around the run ends it, too, and is in its result
-                failure = RunError.of(error, run.step, "environment")
+                failure = RunFailure.of(error, run.step, "environment")
                 outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, failure)
             except BaseException as raised:  # noqa: BLE001 - raised again below, after the end is written
-                outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step), raised)
+                outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step), raised)
             if result is None:
                 result = await finish(run, task, runner.held.state, outcome, None)
         to_raise = outcome.raised
@@ -466,7 +458,7 @@ class Engine(Generic[S]):
             issues = [*issues, *input_issues(self.module, task)]
         if not issues:
             return None
-        error = RunError.of_issues("TaskInvalidError", issues, "preflight")
+        error = RunFailure.of_issues("TaskInvalidError", issues, "preflight")
         return Outcome(StopReason.task_validation_failed, RunStatus.failed, error)
 
     async def _check_resources(self, task: Task) -> list[TaskValidationIssue]:

@@ -6,10 +6,10 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
+from ..errors import ModuleDefinitionError
 from ..tasks import Task, TaskValidationIssue
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
-from .errors import ModuleDefinitionError
 from .module import AgentModule
 from .state.model import StateSchema, assemble
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, ge
 
 from typing_extensions import TypeVar
 
+from ..errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
 from .effects.tools import run_actions
-from .errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
 from .loop.decision import Decision, Observation
 from .state.model import StateModel, StateSchema
 from .strategies.protocol import BranchStrategy

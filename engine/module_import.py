@@ -5,7 +5,7 @@ A script without a `__main__` guard would otherwise start its run again whenever
 
 from contextvars import ContextVar
 
-from .errors import EngineUsageError
+from ..errors import EngineUsageError
 
 importing: ContextVar[str | None] = ContextVar("refold_importing", default=None)
 """The name of the module that is being imported for a trace, otherwise None."""

@@ -7,11 +7,13 @@ from typing import Any, Generic, Self
 
 from typing_extensions import TypeVar
 
-from ..tasks import TaskResult, TaskValidationIssue
+from ..errors import RunNotCompletedError
+from ..errors.tasks import Issue
+from ..printable import message_of
+from ..tasks import TaskResult
 from ..traces import Record, Trace
 from .effects.usage import RunUsage
 from .endings import RunStatus, StopReason
-from .errors import RunNotCompletedError, message_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class WaitRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RunError:
+class RunFailure:
     """The reason why a run failed.
 
     It has the exception's class, its message and traceback as text, and the step and phase in which it was raised.
@@ -63,18 +65,20 @@ class RunError:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_dict(cls, doc: Mapping[str, Any]) -> "RunError":
+    def from_dict(cls, doc: Mapping[str, Any]) -> "RunFailure":
         """Return the error of a JSON form."""
         return cls(**{**doc, "issues": tuple(doc.get("issues", ()))})
 
     @classmethod
-    def of_issues(cls, type_: str, issues: Sequence[TaskValidationIssue], phase: str) -> "RunError":
+    def of_issues(cls, type_: str, issues: Sequence[Issue], phase: str) -> "RunFailure":
         """Return one error for all issues of a task or its environment, each with its code."""
         message = "; ".join(f"{issue.code}: {issue.place}{issue.message}" for issue in issues)
-        return cls(type_, message, "", 0, phase, tuple(issue.model_dump(mode="json") for issue in issues))
+        names = ("code", "message", "field", "details")
+        facts = tuple({name: getattr(issue, name) for name in names} for issue in issues)
+        return cls(type_, message, "", 0, phase, facts)
 
     @classmethod
-    def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunError":
+    def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunFailure":
         """Return the error for an exception.
 
         For a group of one exception, returns the error for that exception.
@@ -104,7 +108,7 @@ class RunResult(Generic[S]):
     usage: RunUsage
     task_result: TaskResult
     trace: Trace
-    error: RunError | None = None
+    error: RunFailure | None = None
     waiting: list[WaitRequest] = field(default_factory=list)
 
     @property

@@ -8,45 +8,45 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .engine import *
-    from .errors import RefoldError as RefoldError
+    from .errors import *
     from .tasks import *
     from .traces import *
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "errors": "RefoldError",
+    "errors": """
+        ArgumentError BudgetExceededError CallClosedError ChildRunError CircularValueError CommandError
+        CopyRefusedError DecisionError DefinitionError DivergenceError DraftExpiredError EffectError
+        EffectNotAllowedError EngineOwnedFieldError EngineUsageError EnvironmentMismatchError
+        EnvironmentNotOpenError ExplorationError ExternalError FrozenStateError MissingMemberError
+        ModuleDefinitionError NoEnvironmentError NoRunError NoThreadError NotATraceError NotForkableError
+        OutsideWorkspaceError PatchError RecordError ReduceError RefoldError RunAbortedError RunClosedError
+        RunNotCompletedError StateDefinitionError StateError StateMigrationError StateValueError TaskError
+        TaskFileError TaskInvalidError TraceCorruptError TraceError TraceExistsError TraceLockedError
+        TraceNotFoundError TraceWriteError UsageError WaitAnsweredError
+    """,
     "engine": """
-        Action ActionResult AgentModule ArgumentError BeamSearch BestFirst BestOfN Branch BranchStrategy
-        BudgetExceeded CallClosed CallInfo ChildResult ChildRunError CircularValueError Clock Decision DecisionError
-        Divergence DivergenceError
-        DraftExpiredError ENDINGS EffectError EffectNotAllowed Ending Engine EngineOwnedFieldError
-        EngineUsageError ExplorationError FinalResultCriteria FrozenStateError MaxRuntimeCriteria
-        MakesModule MaxStepsCriteria MaxTokensCriteria Meter ModuleDefinitionError MonteCarloTreeSearch NoRunError
-        NoThreadError Node Observation OnWait Redactor ReduceError RunClosed RunError RunNotCompletedError
-        RunResult RunStatus RunStream RunUsage
-        RuntimeBudget Score SelectBest SelectFirst StagnationCriteria StateDefinitionError
-        StateMigrationError StateModel StateSchema StateValueError StopCriteria StopReason SystemClock Usage
-        WaitAnsweredError WaitRequest ask ask_sync bind call_info charge child_state effect emit follow_run in_run
-        make_redactor module_of new_id now perform perform_as perform_sync rng run_actions run_child start_child verify
-        wait_child
+        Action ActionResult AgentModule BeamSearch BestFirst BestOfN Branch BranchStrategy CallInfo
+        ChildResult Clock Decision Divergence ENDINGS Ending Engine FinalResultCriteria MaxRuntimeCriteria
+        MakesModule MaxStepsCriteria MaxTokensCriteria Meter MonteCarloTreeSearch Node Observation OnWait
+        Redactor RunFailure RunResult RunStatus RunStream RunUsage RuntimeBudget Score SelectBest SelectFirst
+        StagnationCriteria StateModel StateSchema StopCriteria StopReason SystemClock Usage WaitRequest ask
+        ask_sync bind call_info charge child_state effect emit follow_run in_run make_redactor module_of
+        new_id now perform perform_as perform_sync rng run_actions run_child start_child verify wait_child
     """,
     "tasks": """
-        CommandError CopyRefusedError CriterionResult EnvSpec Environment EnvironmentFactory
-        EnvironmentMismatchError EnvironmentNotOpenError Evaluator ExecResult FileProblem FolderEnvironment
-        HostEnvironment NoEnvironmentError NotForkableError OutsideWorkspaceError RunView ScratchEnvironment
-        Task TaskBudget TaskFileError TaskInvalidError TaskResource TaskResult TaskValidationIssue Verdict
-        as_task check_environment check_task create_environment current_environment environment_types
-        evaluate_task evaluator evaluator_names load_task load_tasks open_environment register_environment
-        register_evaluator use_environment workspace_of
+        CriterionResult EnvSpec Environment EnvironmentFactory Evaluator ExecResult FileProblem
+        FolderEnvironment HostEnvironment RunView ScratchEnvironment Task TaskBudget TaskResource TaskResult
+        TaskValidationIssue Verdict as_task check_environment check_task create_environment
+        current_environment environment_types evaluate_task evaluator evaluator_names load_task load_tasks
+        open_environment register_environment register_evaluator use_environment workspace_of
     """,
     "traces": """
         ABSENT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate
-        PatchError
-        NotATraceError PhaseDiff Record RecordError Repair Replay SUFFIX Step Trace TraceCorruptError TraceDiff
-        TraceError TraceExistsError TraceLockedError TraceNotFoundError TraceSummary TraceWriteError TraceWriter
-        apply_patch blob_reference branches_folder changes_of copy_json escape family is_blob join_pointer
-        list_traces patched repair replay same_json split_pointer summarize
+        PhaseDiff Record Repair Replay SUFFIX Step Trace TraceDiff TraceSummary TraceWriter apply_patch
+        blob_reference branches_folder changes_of copy_json escape family is_blob join_pointer list_traces
+        patched repair replay same_json split_pointer summarize
     """,
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -1,4 +1,4 @@
-"""Text of others made fit for a terminal: the one place that says which characters are not shown as they are."""
+"""Text of others made fit to be shown or written: which characters are escaped, and messages of any exception."""
 
 import json
 import re
@@ -38,3 +38,11 @@ def _escaped(found: re.Match[str]) -> str:
 
 def _as_json(found: re.Match[str]) -> str:
     return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
+
+
+def message_of(error: BaseException) -> str:
+    """Return an exception's message as text that can be written as UTF-8, even if its own `__str__` fails."""
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception as failed:  # noqa: BLE001 - a stranger's __str__
+        return f"(its message cannot be read: {type(failed).__name__})"

@@ -1,18 +1,7 @@
 """What is to be done: tasks, their files, resources, environments, criteria and results."""
 
-from .copying import CopyRefusedError
+from ..errors.tasks import FileProblem
 from .environment import Environment, ExecResult, _current_environment, current_environment, use_environment
-from .errors import (
-    CommandError,
-    EnvironmentMismatchError,
-    EnvironmentNotOpenError,
-    FileProblem,
-    NoEnvironmentError,
-    NotForkableError,
-    OutsideWorkspaceError,
-    TaskFileError,
-    TaskInvalidError,
-)
 from .evaluation import evaluate_task
 from .evaluators import evaluator, evaluator_names, register_evaluator
 from .folder import FolderEnvironment, HostEnvironment
@@ -34,28 +23,19 @@ from .task import EnvSpec, Task, TaskBudget, TaskResource, as_task
 from .workspace import workspace_of
 
 __all__ = [
-    "CommandError",
-    "CopyRefusedError",
     "CriterionResult",
     "EnvSpec",
     "Environment",
     "EnvironmentFactory",
-    "EnvironmentMismatchError",
-    "EnvironmentNotOpenError",
     "Evaluator",
     "ExecResult",
     "FileProblem",
     "FolderEnvironment",
     "HostEnvironment",
-    "NoEnvironmentError",
-    "NotForkableError",
-    "OutsideWorkspaceError",
     "RunView",
     "ScratchEnvironment",
     "Task",
     "TaskBudget",
-    "TaskFileError",
-    "TaskInvalidError",
     "TaskResource",
     "TaskResult",
     "TaskValidationIssue",

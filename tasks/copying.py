@@ -10,12 +10,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import RefoldError
+from ..errors import CopyRefusedError
 from .workspace import followed
-
-
-class CopyRefusedError(RefoldError):
-    """A folder that can't be copied as it is: links that lead out, or what is neither file nor folder."""
 
 
 def _never() -> None:

@@ -14,8 +14,8 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from ..errors import CommandError, EnvironmentNotOpenError, NotForkableError
 from .environment import Environment, ExecResult
-from .errors import CommandError, EnvironmentNotOpenError, NotForkableError
 from .processes import ChildProcess, child_env
 from .stoppable import run_stoppable
 from .workspace import inside

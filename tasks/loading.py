@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..errors import TaskFileError
+from ..errors.tasks import FileProblem
 from . import json_values
 from .documents import Document, UnreadableError
-from .errors import FileProblem, TaskFileError
 from .issues import located_issues
 from .json_documents import parse_json
 from .task import Task

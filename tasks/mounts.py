@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import EnvironmentMismatchError, OutsideWorkspaceError
 from .copying import copy_tree, remove_tree, same_content
-from .errors import EnvironmentMismatchError, OutsideWorkspaceError
 from .issues import TaskValidationIssue
 from .task import Task
 from .workspace import inside, workspace_of

@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from ..errors import EnvironmentMismatchError
 from .environment import Environment
-from .errors import EnvironmentMismatchError
 from .issues import TaskValidationIssue
 from .mounts import Mounts
 from .registry import EnvironmentFactory, check_environment, create_environment

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from .errors import OutsideWorkspaceError
+from ..errors import OutsideWorkspaceError
 from .issues import TaskValidationIssue, located_issues
 from .mounts import mount_issues
 from .task import Task, TaskResource

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..errors import EnvironmentMismatchError
 from .environment import Environment
-from .errors import EnvironmentMismatchError
 from .folder import HostEnvironment
 from .issues import TaskValidationIssue, near
 from .scratch import ScratchEnvironment

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import RefoldError
+from ..errors import DefinitionError
 from .json_values import DEEPEST
 
 MOST_NODES = 300_000
@@ -19,7 +19,7 @@ _LONGEST_NUMBER = 100
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
-class YAMLError(RefoldError, ValueError):
+class YAMLError(DefinitionError, ValueError):
     """A text that is no YAML, or whose document is too large; `line` is where, `why` the reason."""
 
     def __init__(self, line: int, why: str) -> None:

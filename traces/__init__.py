@@ -12,17 +12,6 @@ from .analysis.family_tree import Family, Kin, KinBranch, KinCandidate
 from .analysis.listing import TraceSummary, list_traces, summarize
 from .analysis.locate import branches_folder
 from .analysis.run_diff import PhaseDiff, TraceDiff
-from .errors import (
-    NotATraceError,
-    PatchError,
-    RecordError,
-    TraceCorruptError,
-    TraceError,
-    TraceExistsError,
-    TraceLockedError,
-    TraceNotFoundError,
-    TraceWriteError,
-)
 from .file.blob import blob_reference, is_blob
 from .file.follow import Follower
 from .file.record import FORMAT, Record
@@ -49,23 +38,14 @@ __all__ = [
     "Kin",
     "KinBranch",
     "KinCandidate",
-    "NotATraceError",
-    "PatchError",
     "PhaseDiff",
     "Record",
-    "RecordError",
     "Repair",
     "Replay",
     "Step",
     "Trace",
-    "TraceCorruptError",
     "TraceDiff",
-    "TraceError",
-    "TraceExistsError",
-    "TraceLockedError",
-    "TraceNotFoundError",
     "TraceSummary",
-    "TraceWriteError",
     "TraceWriter",
     "apply_patch",
     "blob_reference",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .errors import TraceCorruptError
+from ..errors import TraceCorruptError
 from .file.record import BEAT, Record
 from .json_patch.share import Change, changes_of
 from .states.history import History

@@ -11,10 +11,10 @@ from typing import Any, Protocol, Self, TypeVar, overload
 
 import orjson
 
+from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .analysis.blame import Blame, blame
 from .analysis.locate import find_relative
 from .analysis.run_diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
-from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
 from .file.lines import Lines

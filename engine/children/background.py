@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from ...errors import EngineUsageError, TraceError, TraceNotFoundError
 from ...tasks import Task
-from ...traces import Record, Trace, TraceError, TraceNotFoundError
+from ...traces import Record, Trace
 from ...traces.analysis.children import begun_children
 from ..concurrency.jobs import Job
 from ..concurrency.several import several
@@ -19,7 +20,6 @@ from ..effects.budget import RuntimeBudget
 from ..effects.call import Call
 from ..effects.journal import STARTED
 from ..effects.usage import RunUsage
-from ..errors import EngineUsageError
 from ..module import AgentModule
 from ..result import RunResult
 from ..run.resume import started_in, used_so_far

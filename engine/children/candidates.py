@@ -9,13 +9,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ...errors import TraceNotFoundError
 from ...tasks import Environment, Task, use_environment
-from ...traces import SUFFIX, Trace, TraceNotFoundError, TraceWriter, branches_folder
+from ...traces import SUFFIX, Trace, TraceWriter, branches_folder
 from ..effects.budget import Account, EndedFromAbove
 from ..endings import RunStatus, StopReason
 from ..loop.decision import Decision
 from ..replay.reuse import Reuse
-from ..result import RunError, RunResult, WaitRequest
+from ..result import RunFailure, RunResult, WaitRequest
 from ..run.finish import finish
 from ..run.header import header_of
 from ..run.live_run import STATES, LiveRun
@@ -215,7 +216,7 @@ def end_in(trace: Trace, engine: "Engine", before: Stand) -> ChildEnd:
     error = None
     if trace.status == RunStatus.failed:
         told = trace.end.get("error")
-        error = str(RunError.from_dict(told) if told else trace.stop_reason)
+        error = str(RunFailure.from_dict(told) if told else trace.stop_reason)
     records = [r for r in trace.records if r.kind in STATES]
     state = engine.module.state_class.from_dict(trace.state(-1))
     weight, path, reuse = before.weight + trace.size, trace.header["parent"]["path"], Reuse.of(trace)

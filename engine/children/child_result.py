@@ -9,7 +9,7 @@ import orjson
 from ..effects.json_values import json_result
 from ..effects.usage import RunUsage
 from ..endings import RunStatus, StopReason
-from ..result import RunError
+from ..result import RunFailure
 
 if TYPE_CHECKING:
     from ...traces import Trace
@@ -65,7 +65,7 @@ class ChildResult:
     def of_trace(cls, trace: "Trace", used: RunUsage) -> "ChildResult":
         """Make the result from a child's trace and its usage."""
         end, ended = trace.end, trace.ending.record is not None and trace.status != RunStatus.waiting
-        error = RunError.from_dict(end["error"]) if end.get("error") else None
+        error = RunFailure.from_dict(end["error"]) if end.get("error") else None
         return cls(
             trace.run_id,
             RunStatus(trace.status),

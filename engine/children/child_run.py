@@ -15,13 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from ...errors import (
+    ChildRunError,
+    DivergenceError,
+    EngineUsageError,
+    StateMigrationError,
+    TraceError,
+    TraceNotFoundError,
+    WaitAnsweredError,
+)
 from ...tasks import Task
-from ...traces import SUFFIX, Trace, TraceError, TraceNotFoundError, TraceWriter, branches_folder
+from ...traces import SUFFIX, Trace, TraceWriter, branches_folder
 from ..concurrency.scheduler import current_loop
 from ..effects.budget import Account, EndedFromAbove, RuntimeBudget
 from ..effects.call import Call
 from ..endings import RunStatus, StopReason
-from ..errors import ChildRunError, DivergenceError, EngineUsageError, StateMigrationError, WaitAnsweredError
 from ..loop.stop_criteria import StopCriteria
 from ..module import AgentModule
 from ..replay.unknown_effects import Answers

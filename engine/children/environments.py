@@ -4,8 +4,8 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
+from ...errors import EngineUsageError
 from ...tasks import Environment
-from ..errors import EngineUsageError
 
 
 class Worlds:

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 from orjson import dumps
 
+from ...errors import BudgetExceededError, DecisionError
 from ..concurrency.several import several, the_one_of
 from ..effects.budget import EndedFromAbove
 from ..effects.call import leave
 from ..effects.context import Frame
 from ..endings import StopReason
-from ..errors import BudgetExceeded, DecisionError
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..purity import reset_frame, set_frame
@@ -109,7 +109,7 @@ class Exploration:
                     self._cut_off()
         except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised again
             error = the_one_of([raised])
-            if isinstance(error, BudgetExceeded) and not isinstance(error, EndedFromAbove):
+            if isinstance(error, BudgetExceededError) and not isinstance(error, EndedFromAbove):
                 run.stopping = error
                 self._cut_off()
             elif not isinstance(error, _Cut):
@@ -277,19 +277,19 @@ class Exploration:
     async def _best_finished(self, strategy: BranchStrategy) -> Node:
         """Return the best child that had finished when the budget ended the exploration, the first among equals.
 
-        Raises BudgetExceeded if none had finished.
+        Raises BudgetExceededError if none had finished.
         """
         assert self._cut is not None
         finished = [node for node in in_order(self._nodes.values()) if node is not self.root and node.lost is None]
         score = getattr(strategy, "score", None)
         if score is not None:
-            with anyio.move_on_after(_LAST_SECONDS), suppress(BudgetExceeded):
+            with anyio.move_on_after(_LAST_SECONDS), suppress(BudgetExceededError):
                 await self.rate(*finished, score=score)
             if not isinstance(self._run.stopping, EndedFromAbove):
                 self._run.stopping = None
         if not finished:
             why = f"no candidate had finished when the budget ({self._cut}) was"
-            self._run.stopping = BudgetExceeded(self._cut, why)
+            self._run.stopping = BudgetExceededError(self._cut, why)
             raise self._run.stopping
         return max(finished, key=lambda node: node.score if node.score is not None else float("-inf"))
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import orjson
 
+from ...errors import EngineUsageError
 from ...tasks import Task, TaskBudget, as_task
 from ..concurrency.jobs import Job
 from ..effects.budget import RuntimeBudget
@@ -16,7 +17,6 @@ from ..effects.journal import CHILD
 from ..effects.perform import carry_out, reserve, started
 from ..effects.redaction import redacted_task
 from ..effects.spec import EffectSpec, Marks
-from ..errors import EngineUsageError
 from ..loop.stop_criteria import StopCriteria
 from ..module import AgentModule
 from ..run.live_run import LiveRun

@@ -6,10 +6,10 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
+from ...errors import DecisionError
 from ..concurrency.several import several
 from ..effects.call import leave
 from ..effects.context import Frame
-from ..errors import DecisionError
 from ..purity import reset_frame, set_frame
 from ..run.live_run import LiveRun
 from ..strategies.protocol import Score

@@ -2,12 +2,12 @@
 
 from typing import Any, cast
 
+from ...errors import NoRunError
 from ...tasks import Task, TaskBudget
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, frame_or_none
 from ..effects.journal import AWAITED, STARTED
 from ..effects.spec import EffectSpec, Marks
-from ..errors import NoRunError
 from ..module import AgentModule
 from ..run.live_run import LiveRun
 from .background import Besides

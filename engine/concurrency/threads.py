@@ -27,7 +27,7 @@ from typing import Any
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from ..errors import NoThreadError
+from ...errors import NoThreadError
 from .forks import end_child, forks
 
 try:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, ParamSpec, TypeVar
 
-from ..errors import StateValueError
+from ...errors import StateValueError
 from ..state.digest import value_digest
 from .lanes import Lane, frame_here, lane_in, set_lane
 from .state_refs import json_form

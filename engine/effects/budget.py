@@ -15,15 +15,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...errors import BudgetExceededError, EngineUsageError
+from ...printable import message_of
 from ..endings import StopReason
-from ..errors import BudgetExceeded, EngineUsageError, message_of
 from .usage import COUNTED, RunUsage, Usage, is_unpriced
 
 WARN_AT = 0.8
 """The share of a limit at which the run warns."""
 
 
-class EndedFromAbove(BudgetExceeded):
+class EndedFromAbove(BudgetExceededError):
     """The parent run has used up the budget that it shares with its children, and ends them."""
 
 
@@ -164,7 +165,7 @@ class Account:
     def reserve(self, tokens: int) -> bool:
         """Reserve tokens for a call about to start; return False while other calls hold the remaining tokens.
 
-        Raises BudgetExceeded if a limit is reached, or if the tokens would not fit even without other reservations.
+        Raises BudgetExceededError if a limit is reached, or if the tokens would not fit without other reservations.
         """
         if not self.is_limited:
             return True
@@ -186,13 +187,13 @@ class Account:
         with self._lock:
             reason = self._own_used_up()
             if reason is not None:
-                raise BudgetExceeded(reason, self.explain(reason))
+                raise BudgetExceededError(reason, self.explain(reason))
             if limit is None or not tokens:
                 return True
             running = list(self._running.values())
             used = self.tokens + self.estimated + sum(usage.tokens for usage, _ in running)
             if used + tokens > limit:
-                raise BudgetExceeded(
+                raise BudgetExceededError(
                     StopReason.budget_tokens,
                     f"a call that needs {tokens} tokens does not fit: {used} of {limit} are used",
                 )

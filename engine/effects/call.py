@@ -13,8 +13,8 @@ from typing import Any, NoReturn, Protocol
 
 import orjson
 
+from ...errors import CallClosedError, EffectError, RunClosedError, StateValueError
 from ...traces import TraceWriter, is_blob
-from ..errors import CallClosed, EffectError, RunClosed, StateValueError
 from ..state.model import StateModel, dump, json_value
 from ..state.serialization import SHALLOW, check_depth
 from .context import Frame, OpenCall, Span
@@ -264,8 +264,10 @@ class Call:
             usage = run.priced(usage)
         if not run.close(self):
             if self.frame.span.over:
-                raise CallClosed(f"the hook or call that has made {self.spec.name} is over; its result comes too late")
-            raise RunClosed(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
+                raise CallClosedError(
+                    f"the hook or call that has made {self.spec.name} is over; its result comes too late"
+                )
+            raise RunClosedError(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
         self.over = True
         if self.open:
             leave(self)
@@ -288,7 +290,7 @@ def leave(span: Span) -> None:
             return
         try:
             call.cancelled("the hook or call that has made it ended before it did")
-        except (CallClosed, RunClosed):
+        except (CallClosedError, RunClosedError):
             continue  # the call has ended meanwhile, in another thread
         if call.when_left is not None:
             call.when_left()

@@ -5,7 +5,7 @@
     a Frame   inside a hook, effect or tool of a run: the frame names the host, step, phase and enclosing call
     None      outside of any run: the function just runs, and nothing is recorded
     OUTSIDE   in code that a run calls but that is no part of it, such as `on_wait`: as None
-    NOWHERE   inside `reduce` and stop criteria, which must be pure: an effect raises EffectNotAllowed
+    NOWHERE   inside `reduce` and stop criteria, which must be pure: an effect raises EffectNotAllowedError
 
 Context variables do not cross into threads that the user starts. A thread without the variable cannot be told from one
 outside of any run, so while a run is live an effect in such a thread raises NoRunError, unless it runs an event loop.
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import EffectNotAllowed, NoRunError
+from ...errors import EffectNotAllowedError, NoRunError
 from ..purity import NOWHERE, frame_variable
 from .lanes import Lane
 
@@ -162,8 +162,8 @@ def counted_live() -> "Iterator[None]":
 def frame_or_none() -> Frame | None:
     """Return the running frame, or None outside of any run.
 
-    Raises EffectNotAllowed inside `reduce` and stop criteria, and NoRunError in a thread without a frame (and without
-    an event loop) while runs are live.
+    Raises EffectNotAllowedError inside `reduce` and stop criteria, and NoRunError in a thread without a frame (and
+    without an event loop) while runs are live.
     """
     frame = frame_variable.get()
     if frame is None:
@@ -176,7 +176,7 @@ def frame_or_none() -> Frame | None:
     if frame is OUTSIDE:
         return None
     if frame is NOWHERE:
-        raise EffectNotAllowed(
+        raise EffectNotAllowedError(
             "an effect was performed inside reduce() or a stop criterion, which must be pure; "
             "perform it in decide() or act() and pass its result on"
         )

@@ -13,11 +13,11 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ...errors import EngineUsageError, NoRunError, RunAbortedError
 from ...traces import Follower
 from ..concurrency.cancellation import cancel_requests, is_cancelled, stray, withdraw
 from ..concurrency.forks import end_child, forks
 from ..concurrency.threads import in_thread, waits_in_thread
-from ..errors import BudgetExceeded, EngineUsageError, NoRunError, RunClosed
 from ..purity import frame_variable, reset_frame, set_frame
 from .call import Call, CallInfo, replayed, typed
 from .context import OUTSIDE, Frame, frame_or_none, in_event_loop
@@ -49,7 +49,7 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Raises:
         EffectError: the function raised, or its result has no exact JSON form. In a live run, `__cause__` is the
             original error.
-        EffectNotAllowed, NoRunError, RunClosed, CallClosed: no effect can be performed here.
+        EffectNotAllowedError, NoRunError, RunClosedError, CallClosedError: no effect can be performed here.
     """
     frame = frame_or_none()
     if frame is None:
@@ -77,7 +77,7 @@ async def perform_as(
 
     Raises:
         EngineUsageError: the name is empty or starts with `refold.`, or the request is not a mapping with text keys.
-        EffectError, EffectNotAllowed, NoRunError, RunClosed, CallClosed: as `perform` does.
+        EffectError, EffectNotAllowedError, NoRunError, RunClosedError, CallClosedError: as `perform` does.
     """
     if not isinstance(name, str) or not name or name.startswith("refold."):
         raise EngineUsageError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
@@ -245,8 +245,8 @@ async def carry_out(
 def _is_cut_off(error: BaseException) -> bool:
     """Return whether the run cut the call off; a task group may have wrapped the error in an ExceptionGroup."""
     if isinstance(error, ExceptionGroup):
-        return error.subgroup((BudgetExceeded, RunClosed)) is not None
-    return isinstance(error, BudgetExceeded | RunClosed)
+        return error.subgroup(RunAbortedError) is not None
+    return isinstance(error, RunAbortedError)
 
 
 def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:

@@ -32,9 +32,9 @@ import orjson
 from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
+from ...errors import StateValueError
 from ...traces import split_pointer
 from ...traces.json_patch.make import key_token
-from ..errors import StateValueError
 from ..state.containers import INT_MAX, INT_MIN
 from ..state.digest import member_name, members_form
 from ..state.frozen import FrozenDict, FrozenList

@@ -9,17 +9,9 @@ from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...errors import RefoldError
+from ...errors import ArgumentError
 from ..state.containers import first_problem
 from ..state.frozen import thaw
-
-
-class ArgumentError(RefoldError, TypeError):
-    """The arguments of a tool call do not fit the function; `argument` is the name of the first bad one."""
-
-    def __init__(self, message: str, argument: str) -> None:
-        super().__init__(message)
-        self.argument = argument
 
 
 class Signature:

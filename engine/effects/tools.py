@@ -9,9 +9,9 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
+from ...errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
 from ..concurrency.cancellation import is_cancelled, stray
 from ..concurrency.several import the_one_of
-from ..errors import EffectError, EngineUsageError, ModuleDefinitionError
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from .call import Call, plain, replayed
 from .context import Frame, frame_or_none
@@ -19,7 +19,7 @@ from .lanes import lane_in
 from .perform import carry_out, reserve, started
 from .spec import spec_of
 from .state_refs import request_digest
-from .tool_arguments import ArgumentError, signature_of
+from .tool_arguments import signature_of
 
 Tools = Mapping[str, Callable[..., Any]]
 

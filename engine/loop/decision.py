@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
-from ..errors import DecisionError, StateValueError
+from ...errors import DecisionError, StateValueError
 from ..state.model import json_value
 from .json_schema import check_schema
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import orjson
 
-from ...traces import SUFFIX, Trace, TraceError, TraceNotFoundError, branches_folder
+from ...errors import TraceError, TraceNotFoundError
+from ...traces import SUFFIX, Trace, branches_folder
 from ..effects.call import Recorded
 from ..effects.journal import Entry, Request
 from ..effects.state_refs import part_at, pointers

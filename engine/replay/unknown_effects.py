@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pydantic import ValidationError
 
+from ...errors import StateValueError, WaitAnsweredError
 from ...traces import Effect, Step, Trace, is_blob
 from ..effects.journal import unknown
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
 from ..effects.spec import spec_of
-from ..errors import StateValueError, WaitAnsweredError
 from ..loop.json_schema import schema_problem
 from ..result import WaitRequest
 from ..state.frozen import thaw

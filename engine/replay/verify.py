@@ -19,16 +19,15 @@ from typing import Any
 
 import orjson
 
-from ...errors import RefoldError
+from ...errors import RefoldError, StateValueError, TraceError
 from ...tasks import Task
-from ...traces import Record, Step, Trace, TraceError
+from ...traces import Record, Step, Trace
 from ...traces.json_patch.make import make_patch
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame
 from ..effects.lanes import named_lanes
 from ..effects.state_refs import Learn
 from ..effects.unmarked import fits
-from ..errors import StateValueError
 from ..first_state import call_hook, first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold

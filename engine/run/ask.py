@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast, overload
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
+from ...errors import CallClosedError, DecisionError, NoRunError, RunClosedError
 from ..concurrency.scheduler import spawn
 from ..concurrency.threads import waits_in_thread
 from ..effects.call import Call, replayed, typed
@@ -16,7 +17,6 @@ from ..effects.journal import ASK
 from ..effects.json_values import json_result
 from ..effects.perform import started
 from ..effects.spec import EffectSpec, Marks
-from ..errors import CallClosed, DecisionError, NoRunError, RunClosed
 from ..loop.decision import check_wait, json_schema
 from ..result import WaitRequest
 from ..state.model import dump
@@ -70,7 +70,7 @@ async def ask(
     Raises:
         NoRunError: outside of a run.
         DecisionError: `prompt` is not text, `schema` is not a schema or type, or `seconds` is not a valid time.
-        RunClosed, CallClosed: the run, or the hook or call that asks, has ended.
+        RunClosedError, CallClosedError: the run, or the hook or call that asks, has ended.
     """
     question = _Question(prompt, schema, seconds, details)
     while True:
@@ -174,15 +174,15 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         call.cancelled("the run ended before there was an answer")
         if run.suspended:
             raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {request.prompt!r}")
-        raise RunClosed(f"run {run.run_id} has ended; nobody answers {request.prompt!r} any more")
+        raise RunClosedError(f"run {run.run_id} has ended; nobody answers {request.prompt!r} any more")
     if isinstance(given[0], Exception):
         call.fail(given[0])
     call.finish(given[0])
     return given[0]
 
 
-def _left(call: Call) -> CallClosed:
-    return CallClosed("the hook or call that has asked is over; nobody is asked any more, and no answer is given")
+def _left(call: Call) -> CallClosedError:
+    return CallClosedError("the hook or call that has asked is over; nobody is asked any more, and no answer is given")
 
 
 class _SuspendedError(BaseException):

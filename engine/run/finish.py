@@ -10,10 +10,10 @@ from typing import Any
 
 import anyio
 
+from ...errors import TraceWriteError
 from ...tasks import CriterionResult, Environment, RunView, Task, TaskResult, evaluate_task
-from ...traces import TraceWriteError
 from ..endings import RunStatus, StopReason
-from ..result import RunError, RunResult
+from ..result import RunFailure, RunResult
 from ..state.model import StateSchema, assemble
 from .live_run import LiveRun
 
@@ -27,13 +27,13 @@ class Outcome:
 
     reason: StopReason
     status: RunStatus
-    error: RunError | None = None
+    error: RunFailure | None = None
     raised: BaseException | None = None
     """The error to raise again once the end is written: a cancellation, or Ctrl-C."""
 
     def or_failed(self, failed: TraceWriteError, run: LiveRun) -> "Outcome":
         """Return the outcome of a run whose trace could not be written; an earlier error stays its error."""
-        error = self.error or RunError.of(failed, run.step, run.phase)
+        error = self.error or RunFailure.of(failed, run.step, run.phase)
         return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
 
 
@@ -149,7 +149,7 @@ def _told(outcome: Outcome, run: LiveRun) -> Outcome:
     """Return the outcome with secrets removed from its error."""
     if outcome.error is None or run.redactor is None:
         return outcome
-    error = RunError.from_dict(run.redactor.value(outcome.error.to_dict()))
+    error = RunFailure.from_dict(run.redactor.value(outcome.error.to_dict()))
     return Outcome(outcome.reason, outcome.status, error, outcome.raised)
 
 

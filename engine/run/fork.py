@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
+from ...errors import EngineOwnedFieldError, EngineUsageError, PatchError, ReduceError, StateValueError, TraceError
 from ...tasks import Task
-from ...traces import PatchError, Trace, TraceError, patched, split_pointer
+from ...traces import Trace, patched, split_pointer
 from ...traces.json_patch.make import make_patch
 from ..effects.budget import RuntimeBudget
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
-from ..errors import EngineOwnedFieldError, EngineUsageError, ReduceError, StateValueError
 from ..purity import NOWHERE, reset_frame, set_frame
 from ..replay.recorded_step import Settled
 from ..replay.reuse import Reuse, Tell, link_to, linked

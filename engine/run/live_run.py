@@ -2,7 +2,7 @@
 
 Every effect enters through `begin`, which decides where its outcome comes from:
 
-    1. the hook or call around it is over, or the run has ended        raise CallClosed or RunClosed
+    1. the hook or call around it is over, or the run has ended        raise CallClosedError or RunClosedError
     2. the journal (an earlier attempt at this step) has an outcome    serve it, in its recorded order
     3. a fork's source (`reuse`) has an outcome                        write it here as reused, and serve it
     4. otherwise                                                       `open` writes the intent, and the call runs
@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
+from ...errors import BudgetExceededError, CallClosedError, DivergenceError, EffectError, RunClosedError
+from ...printable import message_of
 from ...traces import Effect, Record, TraceWriter, is_blob
 from ..concurrency.threads import RUNNING
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
@@ -40,7 +42,6 @@ from ..effects.state_refs import Asked, StateRefs, action_asked, asked_for
 from ..effects.tool_arguments import Signature
 from ..effects.usage import RunUsage, Usage
 from ..endings import StopReason
-from ..errors import BudgetExceeded, CallClosed, DivergenceError, EffectError, RunClosed, message_of
 from ..purity import frame_variable
 from ..replay.divergence import Divergence
 from ..replay.reuse import Reuse
@@ -91,7 +92,7 @@ class LiveRun:
         self.step = 0
         self.phase = "init"
         self.closed = False
-        self.stopping: BudgetExceeded | None = None
+        self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
         """Why a resumed step cannot go on: its code makes another request than the recorded one."""
         self.cancel_work: Callable[[], Any] = lambda: None
@@ -283,7 +284,7 @@ class LiveRun:
     def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
         """Write the reused outcome, at the moment when the caller receives it."""
         if self.closed or self.suspended:
-            raise RunClosed(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
+            raise RunClosedError(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
         outcome: dict[str, Any] = {"intent": call.intent}
         if recorded.error is not None:
             outcome["error"] = recorded.error
@@ -312,7 +313,7 @@ class LiveRun:
     def open(self, call: Call) -> None:
         """Write the intent; from here on, the call needs an outcome.
 
-        Raises BudgetExceeded, DivergenceError, CallClosed or RunClosed if the call must not start any more.
+        Raises BudgetExceededError, DivergenceError, CallClosedError or RunClosedError if the call must not start.
         """
         if self.stopping is not None:
             raise self.stopping
@@ -343,12 +344,12 @@ class LiveRun:
         return True
 
     def _refuse_late(self, frame: Frame, what: str) -> None:
-        """Raise RunClosed after the end of the run, and CallClosed after the end of the frame's hook or call."""
+        """Raise RunClosedError after the end of the run, CallClosedError after the end of the frame's hook or call."""
         if self.closed or self.suspended:
-            raise RunClosed(f"run {self.run_id} has ended; {what} is not started")
+            raise RunClosedError(f"run {self.run_id} has ended; {what} is not started")
         if frame.span.over:
             where = f"the call of {frame.call.spec.name}" if frame.call is not None else f"the {frame.phase} hook"
-            raise CallClosed(
+            raise CallClosedError(
                 f"{where} of step {frame.step} is over; {what} is not started: it comes from a thread or task that was "
                 "left behind (by a timeout, or since nobody awaited it)"
             )
@@ -356,12 +357,12 @@ class LiveRun:
     def reserve(self, call: Call, tokens: int) -> bool:
         """Reserve tokens for a call; return False while other calls hold the rest.
 
-        Ends the run and raises BudgetExceeded if the tokens cannot fit at all.
+        Ends the run and raises BudgetExceededError if the tokens cannot fit at all.
         """
         try:
             if not self.account.reserve(tokens):
                 return False
-        except BudgetExceeded as error:
+        except BudgetExceededError as error:
             self.stop(error)
             raise
         call.reserved = tokens
@@ -370,12 +371,12 @@ class LiveRun:
     def charge(self, call: Call, usage: Usage) -> None:
         """Count the charges of a running call.
 
-        Ends the run and raises BudgetExceeded if earlier charges had used up the budget. The first charge of a call is
-        always accepted.
+        Ends the run and raises BudgetExceededError if earlier charges had used up the budget. The first charge of a
+        call is always accepted.
         """
         reason = self.account.used_up() if call.charged is not None else None
         if reason is not None:
-            self.stop(BudgetExceeded(reason, f"what running calls were charged has used up the budget ({reason})"))
+            self.stop(BudgetExceededError(reason, f"what running calls were charged has used up the budget ({reason})"))
             assert self.stopping is not None
             raise self.stopping
         if call.intent in self.open_calls and not self.suspended:
@@ -396,7 +397,7 @@ class LiveRun:
         """Release a call's reservation and book its usage."""
         self.account.settle(reserved, usage, call)
 
-    def stop(self, why: BudgetExceeded) -> None:
+    def stop(self, why: BudgetExceededError) -> None:
         """End the run for a budget: start no further call, and cancel running work."""
         if self.stopping is None:
             self.stopping = why

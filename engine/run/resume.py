@@ -24,8 +24,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
+from ...errors import DivergenceError, EngineUsageError, TraceCorruptError, TraceNotFoundError, WaitAnsweredError
+from ...printable import message_of
 from ...tasks import Task, TaskResult
-from ...traces import Record, Trace, TraceCorruptError, TraceNotFoundError, TraceWriter
+from ...traces import Record, Trace, TraceWriter
 from ...traces.analysis.children import begun_children
 from ...traces.json_patch.make import make_patch
 from ..effects.budget import RuntimeBudget
@@ -34,14 +36,13 @@ from ..effects.redaction import Redactor
 from ..effects.state_refs import Learn
 from ..effects.usage import RunUsage, Usage, is_unpriced
 from ..endings import RunStatus, StopReason
-from ..errors import DivergenceError, EngineUsageError, WaitAnsweredError, message_of
 from ..loop.decision import Decision
 from ..module import AgentModule
 from ..replay.divergence import Divergence
 from ..replay.reuse import Reuse
 from ..replay.unknown_effects import NOTHING_SAID, Answers
 from ..replay.verify import verify
-from ..result import RunError, RunResult, WaitRequest
+from ..result import RunFailure, RunResult, WaitRequest
 from ..state.model import StateSchema
 from .clock import Clock
 from .finish import unfinished
@@ -491,7 +492,7 @@ def result_of(trace: Trace, module: AgentModule[Any], waiting: list[WaitRequest]
     status = RunStatus.waiting if waiting else RunStatus(end["status"])
     reason = StopReason.waiting if waiting else StopReason(end["stop_reason"])
     final = None if waiting else end.get("final_result")
-    error = RunError.from_dict(end["error"]) if not waiting and end.get("error") else None
+    error = RunFailure.from_dict(end["error"]) if not waiting and end.get("error") else None
     task_result = end.get("task_result") if not waiting else None
     return RunResult(
         status=status,

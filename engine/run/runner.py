@@ -30,8 +30,8 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ...errors import DecisionError, StateValueError, TraceWriteError
 from ...tasks import Environment, Task
-from ...traces import TraceWriteError
 from ...traces.file.record import BEAT
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
 from ..concurrency.scheduler import current_loop, later, soon
@@ -43,14 +43,13 @@ from ..effects.json_values import own_observation
 from ..effects.lanes import named_lanes
 from ..effects.tools import act_on
 from ..endings import RunStatus, StopReason, status_of
-from ..errors import DecisionError, StateValueError
 from ..first_state import first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..loop.stop_criteria import FinalResultCriteria, StopCriteria
 from ..module import AgentModule
 from ..purity import NOWHERE, reset_frame, set_frame
-from ..result import RunError, WaitRequest
+from ..result import RunFailure, WaitRequest
 from ..state.held import Held
 from ..state.model import StateSchema, dump
 from .finish import Outcome
@@ -241,7 +240,7 @@ class Runner:
         if run.stopping is not None:  # the parent's budget is used up, and the parent has cancelled this run
             reason = StopReason(run.stopping.reason)
             return Outcome(reason, status_of(reason), None, raised)
-        return Outcome(StopReason.cancelled, RunStatus.cancelled, RunError.of(raised, run.step, run.phase), raised)
+        return Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step, run.phase), raised)
 
     def _failed(self, raised: BaseException) -> Outcome:
         """Return the outcome of a run whose work has raised; the engine's reasons come before the raised error."""
@@ -250,7 +249,7 @@ class Runner:
             return self._cancelled(raised)
         if run.diverged is not None:
             return Outcome(
-                StopReason.unrecoverable_error, RunStatus.failed, RunError.of(run.diverged, run.step, run.phase)
+                StopReason.unrecoverable_error, RunStatus.failed, RunFailure.of(run.diverged, run.step, run.phase)
             )
         if self.lost is not None:
             raised = self.lost
@@ -263,7 +262,7 @@ class Runner:
             return Outcome(StopReason.budget_time, RunStatus.stopped)
         if isinstance(raised, anyio.get_cancelled_exc_class()):
             raised = stray(run.phase, raised)
-        error = RunError.of(raised, run.step, run.phase)
+        error = RunFailure.of(raised, run.step, run.phase)
         fatal = not isinstance(raised, Exception) and not isinstance(raised, SystemExit)
         if isinstance(raised, BaseExceptionGroup) and fatal:
             return Outcome(StopReason.cancelled, RunStatus.cancelled, error, raised)

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from ...errors import RunClosedError, StateValueError
 from ..concurrency.threads import in_thread
 from ..effects.context import OUTSIDE
 from ..effects.json_values import json_result
-from ..errors import RunClosed, StateValueError
 from ..loop.json_schema import schema_problem
 from ..purity import reset_frame, set_frame
 from ..result import WaitRequest
@@ -141,12 +141,12 @@ class Waits:
         child. `first` is tried before the run's `on_wait`; with `handled=False` neither is. A request with `timer` is
         waited for in this process and does not suspend the run. `refusal` checks a handler's answer beyond the schema.
 
-        Raises RunClosed if the run has ended.
+        Raises RunClosedError if the run has ended.
         """
         if request.id in self.answers:
             return self.answers[request.id]
         if self._run.closed:
-            raise RunClosed(f"run {self._run.run_id} has ended; nobody is asked {request.prompt!r}")
+            raise RunClosedError(f"run {self._run.run_id} has ended; nobody is asked {request.prompt!r}")
         shown = self.shown.get(request.id)
         if shown is None:
             shown = self._without_secrets(request)

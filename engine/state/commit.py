@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
+from ...errors import EngineOwnedFieldError, ReduceError, StateValueError
 from ...traces.json_patch.make import Op
-from ..errors import EngineOwnedFieldError, ReduceError, StateValueError
 from .containers import DRAFT_RESOLVERS
 from .draft import Scope
 from .draft_model import draft_model

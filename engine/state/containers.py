@@ -8,7 +8,7 @@ read again, the form is the same. Shapes of single values are in `scalars`, thos
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..errors import StateValueError
+from ...errors import StateValueError
 from .freezer import MAX_DEPTH, Freezer
 from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
 from .scalars import (

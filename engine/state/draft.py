@@ -12,7 +12,7 @@ Each draft has a node, which records the members that were touched. `finalize` r
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..errors import DraftExpiredError
+from ...errors import DraftExpiredError
 from .frozen import equal
 
 

@@ -5,7 +5,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NoReturn
 
-from ..errors import EngineOwnedFieldError
+from ...errors import EngineOwnedFieldError
 from .containers import DRAFT_RESOLVERS, TupleShape
 from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
 from .frozen import FrozenSet

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import CoreConfig, SchemaValidator, core_schema
 
-from ..errors import StateDefinitionError
+from ...errors import StateDefinitionError
 
 
 def validated_fields(cls: type[BaseModel]) -> set[str]:

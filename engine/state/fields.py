@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, WrapSerializer
 from typing_extensions import TypeAliasType
 
-from ..errors import StateDefinitionError
+from ...errors import StateDefinitionError
 from .class_rules import refuse_class
 from .containers import AnyShape, DictShape, ListShape, Shape, TupleShape
 from .field_validators import field_validator, validated_fields

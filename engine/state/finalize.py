@@ -30,8 +30,8 @@ from operator import is_, is_not
 from sys import getrefcount
 from typing import Any
 
+from ...errors import StateValueError
 from ...traces.json_patch.make import Op, Span, key_token
-from ..errors import StateValueError
 from . import same_items as unseen
 from .containers import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown_key
 from .draft import Node

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..errors import CircularValueError, StateValueError
+from ...errors import CircularValueError, StateValueError
 
 MAX_DEPTH = 200
 """The deepest nesting of a document.

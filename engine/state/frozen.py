@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any, NoReturn
 
-from ..errors import FrozenStateError
+from ...errors import FrozenStateError
 
 _LIST_CHANGERS = [
     "__setitem__",

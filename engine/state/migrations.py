@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import StateMigrationError
+from ...errors import StateMigrationError
 from .frozen import thaw
 
 Document = dict[str, Any]

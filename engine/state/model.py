@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
+from ...errors import FrozenStateError, StateDefinitionError, StateValueError
 from ..endings import StopReason
-from ..errors import FrozenStateError, StateDefinitionError, StateValueError
 from .containers import DRAFT_RESOLVERS, AnyShape, Shape
 from .fields import field_shapes, holds_scalars, plain_types, refuse_types
 from .freezer import Freezer

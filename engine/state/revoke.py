@@ -7,7 +7,7 @@ empties the draft, for code in C that calls no methods.
 from functools import cache
 from typing import Any, ClassVar, NoReturn
 
-from ..errors import DraftExpiredError
+from ...errors import DraftExpiredError
 from .containers import DRAFT_RESOLVERS
 from .draft import ExpiredNode, Node, Scope
 from .draft_dict import DraftDict

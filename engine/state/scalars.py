@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ..errors import StateValueError
+from ...errors import StateValueError
 from .freezer import Freezer
 
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1  # the integers that orjson writes and reads

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import StateValueError
+from ...errors import StateValueError
 from .containers import Shape
 from .freezer import Freezer
 from .frozen import FrozenDict, FrozenList, thaw

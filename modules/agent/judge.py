@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine import StateModel
-from ...errors import RefoldError
+from ...errors import ExternalError
 from .chat.compaction import capabilities_of
 from .chat.messages import Message
 from .chat.usage import Usage
@@ -37,7 +37,7 @@ _YES = ("true", "yes", "1", "pass", "passed")
 _NO = ("false", "no", "0", "fail", "failed")
 
 
-class JudgementError(RefoldError):
+class JudgementError(ExternalError):
     """A judge's model gave no judgement that could be read; `reply` is what it said last."""
 
     def __init__(self, problem: str, reply: str) -> None:

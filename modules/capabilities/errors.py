@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from ...errors import RefoldError
+from ...errors import DefinitionError
 
 
-class CapabilityError(RefoldError, ValueError):
+class CapabilityError(DefinitionError, ValueError):
     """A folder that is no capability; `path` is what was read, `problems` are all that was found."""
 
     def __init__(self, path: Path, *problems: str) -> None:

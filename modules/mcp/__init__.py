@@ -31,7 +31,7 @@ from .errors import (
     MCPProtocolError,
     MCPTimeoutError,
     MCPUnavailableError,
-    MCPUnknownFateError,
+    MCPUnknownEffectError,
 )
 from .servers import MCPServers
 from .variables import MissingVariableError
@@ -72,7 +72,7 @@ __all__ = [
     "MCPStatus",
     "MCPTimeoutError",
     "MCPUnavailableError",
-    "MCPUnknownFateError",
+    "MCPUnknownEffectError",
     "MissingVariableError",
     "OAuthConfig",
     "SSEConnection",

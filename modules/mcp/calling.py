@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from mcp import types
 
-from ...engine import NoRunError, ask, effect, perform
+from ...engine import ask, effect, perform
+from ...errors import NoRunError
 from ..agent.tools import ErrorModel, ToolOutcome
 from .connection import Connection, NotSentError, Parked
 from .eliciting import answer_of, question_of, result_of, schema_of, text_of
-from .errors import MCPConnectionError, MCPProtocolError, MCPUnknownFateError
+from .errors import MCPConnectionError, MCPProtocolError, MCPUnknownEffectError
 from .listing import is_idempotent
 from .results import outcome_of
 
@@ -64,7 +65,7 @@ async def _sent(client: "MCPClient", tool: str, arguments: Mapping[str, Any], ag
         except NotSentError as error:
             if attempt == 2:
                 raise MCPConnectionError(client.server, f"the call could not be sent: {error}") from error
-        except MCPUnknownFateError:
+        except MCPUnknownEffectError:
             if attempt == 2 or not again:
                 raise
     raise AssertionError

@@ -55,7 +55,7 @@ class MCPClient:
     or `connect()` and `disconnect()`; for several servers at once see MCPServers. Whatever a server does, its tools
     tell the model of it as an error, and the run goes on:
 
-    - **it dies, or is restarted**: a call under way is an MCPUnknownFateError and is not sent again, unless the
+    - **it dies, or is restarted**: a call under way is an MCPUnknownEffectError and is not sent again, unless the
       server has annotated its tool as idempotent (or as one that only reads); the next call connects anew, once.
     - **it hangs**: connecting is given up after `init_timeout`, a call after `call_timeout` seconds.
     - **it answers garbage**: what is no message is skipped; a result that is none is an MCPProtocolError.

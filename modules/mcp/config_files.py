@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...errors import RefoldError
+from ...errors import DefinitionError
 from .configs import HttpServerConfig, OAuthConfig, ServerConfig, StdioServerConfig
 
 _TRANSPORTS = {"command": ("stdio",), "url": ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")}
@@ -19,7 +19,7 @@ _COMMAND: TypeAdapter[StdioServerConfig] = TypeAdapter(StdioServerConfig)
 _URL: TypeAdapter[HttpServerConfig] = TypeAdapter(HttpServerConfig)
 
 
-class ServerConfigError(RefoldError, ValueError):
+class ServerConfigError(DefinitionError, ValueError):
     """What says how to reach a server says too little, too much, or something else; `server` is its name."""
 
     def __init__(self, server: str, why: str) -> None:

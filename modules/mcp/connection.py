@@ -17,7 +17,7 @@ import httpx2
 from mcp import Client, MCPError, types
 from pydantic import ValidationError
 
-from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownFateError
+from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownEffectError
 from .listing import listed
 from .tasks_of_loops import loop_token, spawn
 from .transports import Streams
@@ -192,7 +192,7 @@ class Connection:
             call.error = NotSentError(self._hide(str(self._error)))
         else:
             why = f"the connection was lost during the call ({self._hide(str(self._error or 'the server has ended'))})"
-            call.error = MCPUnknownFateError(self.server, f"{why}; whether it was carried out is not known")
+            call.error = MCPUnknownEffectError(self.server, f"{why}; whether it was carried out is not known")
         call.tell()
 
     async def send(
@@ -265,7 +265,7 @@ class Connection:
                     f"MCP server {self.server!r} answered what is no answer: {self._hide(str(error))}"
                 )
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.TransportError, OSError) as error:
-                call.error = MCPUnknownFateError(
+                call.error = MCPUnknownEffectError(
                     self.server, f"the connection was lost during the call: {self._hide(repr(error))}"
                 )
 
@@ -273,7 +273,7 @@ class Connection:
         text = self._hide(error.error.message)
         if error.error.code == _CLOSED:
             self._lost()
-            return MCPUnknownFateError(
+            return MCPUnknownEffectError(
                 self.server,
                 f"the connection was lost during the call ({text}); whether it was carried out is not known",
             )

@@ -3,10 +3,10 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from ...errors import RefoldError
+from ...errors import ExternalError
 
 
-class MCPConnectionError(RefoldError, ConnectionError):
+class MCPConnectionError(ExternalError, ConnectionError):
     """There is no connection to `server`, and none could be made; what was to be sent was not."""
 
     def __init__(self, server: str, why: str) -> None:
@@ -18,19 +18,19 @@ class MCPAuthRequiredError(MCPConnectionError):
     """The server wants somebody to log in; `connect(interactive=True)` lets a person do so."""
 
 
-class MCPDisconnectedError(RefoldError, RuntimeError):
+class MCPDisconnectedError(ExternalError, RuntimeError):
     """A tool of a client that is not connected, or was disconnected, was called."""
 
 
-class MCPUnknownFateError(MCPConnectionError):
+class MCPUnknownEffectError(MCPConnectionError):
     """The connection was lost during a call: nobody knows whether the server carried it out. It was not sent again."""
 
 
-class MCPTimeoutError(RefoldError, TimeoutError):
+class MCPTimeoutError(ExternalError, TimeoutError):
     """A server did not answer a call in time; it was told to give it up, and may have carried it out."""
 
 
-class MCPProtocolError(RefoldError):
+class MCPProtocolError(ExternalError):
     """A server refused a request, or answered what is no answer; `code` is JSON-RPC's, if there was one."""
 
     def __init__(self, message: str, code: int | None = None) -> None:
@@ -38,7 +38,7 @@ class MCPProtocolError(RefoldError):
         self.code = code
 
 
-class MCPUnavailableError(RefoldError, ImportError):
+class MCPUnavailableError(ExternalError, ImportError):
     """The package `mcp` is not installed."""
 
 

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from ...errors import RefoldError
+from ...errors import DefinitionError
 
 T = TypeVar("T")
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<otherwise>:-[^}]*)?\}")
 
 
-class MissingVariableError(RefoldError, ValueError):
+class MissingVariableError(DefinitionError, ValueError):
     """A variable that is not set, and for which nothing else is given; `name` is the variable's."""
 
     def __init__(self, name: str, where: str) -> None:

@@ -3,7 +3,8 @@
 import json
 from typing import Any, Literal
 
-from ...engine import NoRunError, call_info
+from ...engine import call_info
+from ...errors import NoRunError
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.events import ToolStart
 from ..agent.reactions import Reaction, RetryWithFeedback

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from ...engine import BudgetExceeded, DivergenceError, NoRunError, RunClosed, call_info, emit
+from ...engine import call_info, emit
+from ...errors import DivergenceError, NoRunError, RunAbortedError
 from ..agent.events import ToolStart
 from ..agent.hooks import Hook
 from ..agent.loop.current_turn import CurrentTurn, current_turn
@@ -90,7 +91,7 @@ class _Gate:
             return self._deny(case, why_not, source="arguments")
         try:
             decision = await self._decision(event)
-        except (BudgetExceeded, RunClosed, DivergenceError):
+        except (RunAbortedError, DivergenceError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever keeps the judge from judging, no call is let through by it
             return self._failed(case, error)

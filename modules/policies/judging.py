@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
-from ...errors import RefoldError
+from ...errors import UsageError
 from ..agent.chat.compaction import capabilities_of
 from ..agent.chat.messages import Message
 from ..agent.chat.tool_calls import ToolCall
@@ -34,7 +34,7 @@ _STRICTEST: tuple[JudgeAction, ...] = ("deny", "ask", "allow")
 _LONGEST_REASON = 1_000
 
 
-class JudgeError(RefoldError):
+class JudgeError(UsageError):
     """A call that a judge cannot be shown whole."""
 
 

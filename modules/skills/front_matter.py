@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...errors import RefoldError
+from ...errors import DefinitionError
 from ...tasks.safe_yaml import YAMLError, load_yaml
 
 _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
 
 
-class SkillFileError(RefoldError, ValueError):
+class SkillFileError(DefinitionError, ValueError):
     """A file that is no skill, or no instructions; `path` is the file, `problems` are all that was found."""
 
     def __init__(self, path: Path, *problems: str) -> None:

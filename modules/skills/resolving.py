@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from ...errors import RefoldError
+from ...errors import UsageError
 from .skill import Skill
 
 
-class UnknownSkillError(RefoldError, ValueError):
+class UnknownSkillError(UsageError, ValueError):
     """No skill is meant by a name, or several; `name` is what was asked for, `candidates` the ids to choose from."""
 
     def __init__(self, name: str, candidates: Sequence[str], why: str) -> None:

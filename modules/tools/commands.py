@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ...engine import CallClosed, RunClosed, emit
+from ...engine import emit
+from ...errors import CallClosedError, RunClosedError
 from ..agent.tools import current_tool_call, tool
 from .sandbox import Sandbox, current_sandbox
 
@@ -75,7 +76,7 @@ async def run_command(
     told: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
 
     def on_output(text: str) -> None:
-        with suppress(RunClosed, CallClosed):  # the run was cancelled meanwhile
+        with suppress(RunClosedError, CallClosedError):  # the run was cancelled meanwhile
             emit(OUTPUT_EVENT, **told, text=text)
 
     done = await sandbox.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from ...engine import effect
+from ...errors import ExternalError
 from ...tasks.apart import Apart, ApartError
 from ..agent.tools import tool
 from . import markdown
@@ -34,7 +35,7 @@ _AGENT = "refold-fetch/1 (an agent's tool)"
 _CHARSET = re.compile(r"charset=[\"']?([-\w.:]+)", re.IGNORECASE)
 
 
-class FetchError(RuntimeError):
+class FetchError(ExternalError, RuntimeError):
     """A page that could not be had."""
 
 

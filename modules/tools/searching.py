@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode, urlsplit
 
 from ...engine import effect
-from ...errors import RefoldError
+from ...errors import ExternalError
 from ..agent.tools import tool
 from .fetching import FetchError, got
 from .markdown import to_text
@@ -22,7 +22,7 @@ _SECONDS = 30
 _MOST_TOLD = 500
 
 
-class SearchError(RefoldError, RuntimeError):
+class SearchError(ExternalError, RuntimeError):
     """A search that could not be made."""
 
 

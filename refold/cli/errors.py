@@ -3,7 +3,7 @@
 import sys
 import traceback as tb
 
-from ..errors import RefoldError
+from ..errors import UsageError
 from .render.output import write_json
 from .render.text import clean
 
@@ -12,7 +12,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
-class InputError(RefoldError):
+class InputError(UsageError):
     """Something that was given on the command line can't be used; the message says what and what to do.
 
     `type` names what went wrong where that was somebody else's exception.

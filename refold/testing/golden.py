@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import AgentModule, Divergence, Engine, MakesModule
-from ..errors import RefoldError
+from ..errors import DivergenceError
 from ..traces import Trace, changes_of
 
 _SHOWN = 5
@@ -15,15 +15,14 @@ ModuleMaker = Callable[[str, Trace], AgentModule[Any] | MakesModule | None]
 """Gives the module or Agent for an import path and a trace, or None to have its class called without arguments."""
 
 
-class TraceTestError(RefoldError, AssertionError):
+class TraceTestError(DivergenceError, AssertionError):
     """A trace that is no longer what today's code does, or that can't be tested; the message is the report.
 
     `divergences` are the places, empty where the trace could not be tested at all.
     """
 
     def __init__(self, message: str, divergences: list[Divergence] | None = None) -> None:
-        super().__init__(message)
-        self.divergences = divergences or []
+        super().__init__(divergences or [], message)
 
 
 def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:

@@ -9,10 +9,10 @@ from typing import Any, Literal, NoReturn
 
 import anyio
 
-from ..engine import AgentModule, MakesModule, RunResult, RunStatus, WaitAnsweredError, WaitRequest
-from ..errors import RefoldError
+from ..engine import AgentModule, MakesModule, RunResult, RunStatus, WaitRequest
+from ..errors import RefoldError, TraceLockedError, WaitAnsweredError
 from ..tasks import Task
-from ..traces import Record, Trace, TraceLockedError
+from ..traces import Record, Trace
 from ..traces.json_patch.make import make_patch
 from .copies import Copies, FileCopies, MemoryCopies
 from .recovery import Answers, Recovery, maker

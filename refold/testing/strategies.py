@@ -21,7 +21,8 @@ except ModuleNotFoundError as error:
 from pydantic import JsonValue, ValidationError
 from typing_extensions import TypeAliasType
 
-from ..engine import StateModel, StateSchema, StateValueError
+from ..engine import StateModel, StateSchema
+from ..errors import StateValueError
 from .limits import Limits
 
 M = TypeVar("M", bound=StateModel)

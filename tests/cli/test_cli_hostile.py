@@ -18,11 +18,11 @@ from typer.main import get_command
 
 from refold.cli import cli
 from refold.engine import ENDINGS
-from refold.errors import RefoldError
+from refold.errors import RefoldError, TraceNotFoundError
 from refold.modules.agent import Trajectory
 from refold.modules.agent.trajectory.converters import load_trajectory_jsonl
 from refold.modules.agent.warnings import AgentWarning
-from refold.traces import Trace, TraceNotFoundError
+from refold.traces import Trace
 
 ROUNDS = int(os.environ.get("REFOLD_HOSTILE_TRACES", "25"))
 FIRST = int(os.environ.get("REFOLD_HOSTILE_FIRST", "0"))

@@ -27,7 +27,6 @@ from refold import (
     StateSchema,
     Task,
     Trace,
-    TraceError,
     Usage,
     WaitRequest,
     ask,
@@ -40,6 +39,7 @@ from refold import (
     perform_sync,
     rng,
 )
+from refold.errors import TraceError
 
 ROUNDS = 2
 """How often the seven kinds of steps come around."""

@@ -24,7 +24,6 @@ from refold import (
     Decision,
     Engine,
     Observation,
-    RefoldError,
     RunResult,
     RuntimeBudget,
     StateModel,
@@ -42,6 +41,7 @@ from refold import (
 )
 from refold.engine.loop.decision import json_schema
 from refold.engine.loop.json_schema import schema_problem
+from refold.errors import RefoldError
 
 STEPS = 8
 

@@ -14,8 +14,6 @@ from refold import (
     AgentModule,
     Decision,
     Engine,
-    EngineUsageError,
-    ModuleDefinitionError,
     Observation,
     RunResult,
     RunStatus,
@@ -24,13 +22,12 @@ from refold import (
     StopReason,
     Task,
     Trace,
-    TraceCorruptError,
-    WaitAnsweredError,
     charge,
     effect,
     evaluator,
     perform,
 )
+from refold.errors import EngineUsageError, ModuleDefinitionError, TraceCorruptError, WaitAnsweredError
 
 
 class Seen(StateSchema):

@@ -17,10 +17,10 @@ from refold import (
     RuntimeBudget,
     StateSchema,
     StopReason,
-    TraceWriteError,
     effect,
 )
 from refold.engine.run import runner
+from refold.errors import TraceWriteError
 
 
 class Count(StateSchema):

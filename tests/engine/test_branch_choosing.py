@@ -8,16 +8,9 @@ import pytest
 from menus import Eats, Fragile, best_letter, eat, judge_model, judged, last_letter
 from trees import Taking, children, choices, explore
 
-from refold import (
-    BestOfN,
-    Decision,
-    Engine,
-    EngineUsageError,
-    SelectFirst,
-    perform,
-    rng,
-)
+from refold import BestOfN, Decision, Engine, SelectFirst, perform, rng
 from refold.engine import Branch, Node
+from refold.errors import EngineUsageError
 
 
 async def nothing(branch: Branch) -> Any:

@@ -13,9 +13,7 @@ from refold import (
     BeamSearch,
     BestOfN,
     Decision,
-    DivergenceError,
     Engine,
-    EngineUsageError,
     MonteCarloTreeSearch,
     RuntimeBudget,
     SelectFirst,
@@ -25,6 +23,7 @@ from refold import (
     verify,
 )
 from refold.engine import Branch
+from refold.errors import DivergenceError, EngineUsageError
 from refold.traces.file.store import FileStore
 
 

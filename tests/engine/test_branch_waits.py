@@ -24,13 +24,13 @@ from refold import (
     RunStatus,
     RuntimeBudget,
     StateSchema,
-    WaitAnsweredError,
     WaitRequest,
     ask,
     ask_sync,
     perform,
 )
 from refold.engine import Branch
+from refold.errors import WaitAnsweredError
 from refold.testing import FakeClock
 
 ran: list[str] = []

@@ -96,7 +96,7 @@ def test_a_deadline_leaves_a_thread_behind_whose_later_effects_are_refused(backe
     within(0.3, Acts({"blocks": blocks}), backend)
     gate.set()
     assert over.wait(60)
-    assert refused == ["RunClosed"]
+    assert refused == ["RunClosedError"]
 
 
 def test_a_deadline_reaches_into_decide_too() -> None:

@@ -12,8 +12,6 @@ from refold import (
     AgentModule,
     Decision,
     Engine,
-    EngineUsageError,
-    NoRunError,
     RunStatus,
     RuntimeBudget,
     StopReason,
@@ -25,6 +23,7 @@ from refold import (
     wait_child,
 )
 from refold.engine.run.resume import used_so_far
+from refold.errors import EngineUsageError, NoRunError
 from refold.testing import check_resume
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])

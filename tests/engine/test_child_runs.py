@@ -13,11 +13,8 @@ from refold import (
     BeamSearch,
     BestOfN,
     ChildResult,
-    ChildRunError,
     Decision,
-    EffectError,
     Engine,
-    EngineUsageError,
     MaxStepsCriteria,
     RunStatus,
     RuntimeBudget,
@@ -31,6 +28,7 @@ from refold import (
     start_child,
 )
 from refold.cli.entry import cli
+from refold.errors import ChildRunError, EffectError, EngineUsageError
 from refold.testing import assert_replays, check_resume
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"

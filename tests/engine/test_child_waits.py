@@ -7,15 +7,8 @@ import anyio
 import pytest
 from nesting import Boss, Log, Worker, children_of, plain
 
-from refold import (
-    AgentModule,
-    Decision,
-    Engine,
-    RunStatus,
-    WaitAnsweredError,
-    WaitRequest,
-    ask,
-)
+from refold import AgentModule, Decision, Engine, RunStatus, WaitRequest, ask
+from refold.errors import WaitAnsweredError
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 folders = pytest.mark.parametrize("kept", ["memory", "disk"])

@@ -10,16 +10,10 @@ from typing import Any, Generic, TypeVar
 import orjson
 import pytest
 
-from refold.engine.errors import (
-    DraftExpiredError,
-    EngineOwnedFieldError,
-    FrozenStateError,
-    ReduceError,
-    StateValueError,
-)
 from refold.engine.state.commit import fold_step
 from refold.engine.state.draft_list import DraftList
 from refold.engine.state.model import StateModel, StateSchema, dump
+from refold.errors import DraftExpiredError, EngineOwnedFieldError, FrozenStateError, ReduceError, StateValueError
 
 T = TypeVar("T")
 

@@ -15,16 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.engine.errors import (
-    DraftExpiredError,
-    EngineOwnedFieldError,
-    FrozenStateError,
-    ReduceError,
-    StateValueError,
-)
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import FrozenDict, FrozenList
 from refold.engine.state.model import StateModel, StateSchema, dump
+from refold.errors import DraftExpiredError, EngineOwnedFieldError, FrozenStateError, ReduceError, StateValueError
 
 put: Any = setattr
 fields: Any = vars

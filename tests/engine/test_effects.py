@@ -14,12 +14,8 @@ from refold import (
     Action,
     AgentModule,
     Decision,
-    EffectError,
-    EffectNotAllowed,
     Engine,
-    NoRunError,
     Observation,
-    RunClosed,
     RunResult,
     StateSchema,
     Trace,
@@ -34,6 +30,7 @@ from refold import (
     perform_sync,
     rng,
 )
+from refold.errors import EffectError, EffectNotAllowedError, NoRunError, RunClosedError
 from refold.testing import scripted
 
 
@@ -302,13 +299,13 @@ def test_no_effect_is_allowed_in_reduce_or_a_stop_criterion() -> None:
     class Impure(Decides):
         def reduce(self, state: Log, decision: Decision, observation: Observation) -> None:
             for attempt in (now, new_id, rng, lambda: emit("x"), lambda: perform_sync(pair)):
-                with pytest.raises(EffectNotAllowed):
+                with pytest.raises(EffectNotAllowedError):
                     attempt()
                 caught.append("reduce")
 
     class Criterion:
         def should_stop(self, state: Any, meter: Any) -> None:
-            with pytest.raises(EffectNotAllowed):
+            with pytest.raises(EffectNotAllowedError):
                 now()
             caught.append("stop")
 
@@ -375,7 +372,7 @@ def test_an_effect_after_the_end_of_its_run_is_refused() -> None:
         return 1
 
     Engine(Decides(work)).run("t")
-    with pytest.raises(RunClosed):
+    with pytest.raises(RunClosedError):
         kept[0]()
 
 

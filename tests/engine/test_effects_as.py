@@ -18,22 +18,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from test_matching import Hook, Item, Shop, Till, lawful
 
-from refold import (
-    EffectError,
-    Engine,
-    EngineUsageError,
-    ModuleDefinitionError,
-    RunClosed,
-    StateSchema,
-    Trace,
-    bind,
-    effect,
-    in_run,
-    new_id,
-    perform,
-    perform_as,
-    perform_sync,
-)
+from refold import Engine, StateSchema, Trace, bind, effect, in_run, new_id, perform, perform_as, perform_sync
 from refold.engine.effects.redaction import Redactor
 from refold.engine.effects.state_refs import StateRefs, asked_for, json_form, read_form, request_digest
 from refold.engine.effects.tools import check_tools
@@ -42,6 +27,7 @@ from refold.engine.state.digest import value_digest
 from refold.engine.state.frozen import FrozenDict
 from refold.engine.state.held import Held
 from refold.engine.state.model import json_value
+from refold.errors import EffectError, EngineUsageError, ModuleDefinitionError, RunClosedError
 
 
 def run(work: Any, steps: int = 1) -> Any:
@@ -155,7 +141,7 @@ def test_no_effect_is_begun_after_the_end_of_its_run() -> None:
         return perform_sync(till.pay_in_thread)
 
     run(work)
-    with pytest.raises(RunClosed):
+    with pytest.raises(RunClosedError):
         kept[0]()
     assert till.done == 0
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from refold import AgentModule, Decision, Engine, ExplorationError, Observation, SelectFirst, StateSchema
-from refold.engine.errors import EngineUsageError
+from refold import AgentModule, Decision, Engine, Observation, SelectFirst, StateSchema
+from refold.errors import EngineUsageError, ExplorationError
 
 made: Any = Engine  # what is tested is wrong on purpose
 

@@ -23,8 +23,8 @@ from refold import (
     StateSchema,
     StopReason,
     Trace,
-    TraceWriteError,
 )
+from refold.errors import TraceWriteError
 
 PROGRAM = """
 import sys, threading, time
@@ -175,7 +175,7 @@ def test_what_goes_on_when_its_run_has_failed_is_ended_in_silence(tmp_path: Path
             process.kill()
     assert out == "failed EffectError\n"
     assert "Traceback" not in errors
-    assert "RunClosed" not in errors
+    assert "RunClosedError" not in errors
 
 
 def test_a_full_disk_fails_the_run_keeps_what_was_written_and_starts_nothing_more(tmp_path: Path) -> None:

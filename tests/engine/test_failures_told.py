@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from refold import (
-    Action,
-    AgentModule,
-    Decision,
-    Engine,
-    Observation,
-    RunNotCompletedError,
-    RunStatus,
-    StateDefinitionError,
-    StateModel,
-    StateSchema,
-)
+from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateModel, StateSchema
+from refold.errors import RunNotCompletedError, StateDefinitionError
 
 
 def look() -> None:

@@ -27,7 +27,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from refold import Engine, RunResult, RuntimeBudget, StopReason, Trace, TraceNotFoundError
+from refold import Engine, RunResult, RuntimeBudget, StopReason, Trace
+from refold.errors import TraceNotFoundError
 
 sys.path.insert(0, str(Path(__file__).parent))
 kit: Any = import_module("family")

@@ -13,10 +13,7 @@ from refold import (
     AgentModule,
     BestOfN,
     Decision,
-    EffectNotAllowed,
     Engine,
-    EngineOwnedFieldError,
-    EngineUsageError,
     EnvSpec,
     Observation,
     RunResult,
@@ -24,11 +21,9 @@ from refold import (
     RuntimeBudget,
     StateModel,
     StateSchema,
-    StateValueError,
     StopReason,
     Task,
     Trace,
-    TraceNotFoundError,
     Usage,
     call_info,
     charge,
@@ -37,6 +32,13 @@ from refold import (
     now,
     perform,
     rng,
+)
+from refold.errors import (
+    EffectNotAllowedError,
+    EngineOwnedFieldError,
+    EngineUsageError,
+    StateValueError,
+    TraceNotFoundError,
 )
 from refold.testing import FakeClock, fold_with_jsonpatch
 from refold.traces import family
@@ -309,7 +311,7 @@ def break_the_schema(draft: Any) -> None:
         (async_edit, EngineUsageError, "got an async function"),
         (lambda draft: draft.notes.pop(), EngineUsageError, "edit returned .*Note"),
         (lambda draft: 7, EngineUsageError, "edit returned int"),
-        (perform_in_edit, EffectNotAllowed, "inside"),
+        (perform_in_edit, EffectNotAllowedError, "inside"),
         (lambda draft: 1 / 0, ZeroDivisionError, "division"),
         *[
             ({f"/{name}": 1}, EngineOwnedFieldError, name)

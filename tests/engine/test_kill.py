@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from dying import written
 
-from refold import Trace, TraceNotFoundError
+from refold import Trace
+from refold.errors import TraceNotFoundError
 
 sys.path.insert(0, str(Path(__file__).parent))
 crashing: Any = import_module("crashing")

@@ -11,12 +11,9 @@ import pytest
 from refold import (
     Action,
     AgentModule,
-    CallClosed,
     Decision,
     Engine,
     Observation,
-    RefoldError,
-    RunClosed,
     RunResult,
     RuntimeBudget,
     StateSchema,
@@ -32,6 +29,7 @@ from refold import (
     run_actions,
     run_child,
 )
+from refold.errors import CallClosedError, RefoldError, RunClosedError
 from refold.testing import scripted
 
 
@@ -92,7 +90,7 @@ class Steps(AgentModule[Count]):
 def check(result: RunResult, caught: list[BaseException]) -> None:
     assert result.error is None, result.error
     result.trace.check()
-    assert [type(error) for error in caught] == [CallClosed]
+    assert [type(error) for error in caught] == [CallClosedError]
     assert isinstance(caught[0], RefoldError)
     assert "is over" in str(caught[0])
     names = {"touch", "touch_on_loop", "refold.ask", "refold.child"}
@@ -202,7 +200,7 @@ def test_what_is_open_in_a_call_that_ends_is_given_up_with_it(inner: str) -> Non
     assert result.error is None, result.error
     assert result.status == "completed", "a question of a call that is over keeps nobody waiting"
     result.trace.check()
-    assert [type(error) for error in caught] == [CallClosed], asked
+    assert [type(error) for error in caught] == [CallClosedError], asked
     first = result.trace.steps[0].effects[0]
     assert first.error is not None
     assert first.error["type"] == "TimeoutError"
@@ -262,4 +260,4 @@ def test_after_the_runs_end_it_is_the_run_that_is_closed() -> None:
     Engine(Steps(leave, leave, "tool"), budget=RuntimeBudget(max_runtime_seconds=0.2)).run("t")
     gate.set()
     assert over.wait(60)
-    assert [type(error) for error in caught] == [RunClosed]
+    assert [type(error) for error in caught] == [RunClosedError]

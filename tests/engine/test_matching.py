@@ -17,7 +17,6 @@ from refold import (
     Action,
     AgentModule,
     Decision,
-    DivergenceError,
     Engine,
     Observation,
     RunResult,
@@ -32,6 +31,7 @@ from refold import (
     perform_sync,
     rng,
 )
+from refold.errors import DivergenceError
 from refold.traces.analysis.children import begun_children, called_children
 
 

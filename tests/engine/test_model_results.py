@@ -4,19 +4,9 @@ from typing import Any
 
 import pytest
 
-from refold import (
-    Action,
-    AgentModule,
-    Decision,
-    EffectError,
-    Engine,
-    Observation,
-    StateModel,
-    StateSchema,
-    effect,
-    perform,
-)
+from refold import Action, AgentModule, Decision, Engine, Observation, StateModel, StateSchema, effect, perform
 from refold.engine.state.model import json_value
+from refold.errors import EffectError
 
 
 class Part(StateModel):

@@ -10,14 +10,12 @@ from refold import (
     Action,
     AgentModule,
     Decision,
-    DecisionError,
     Engine,
     MaxStepsCriteria,
     Observation,
     RunStatus,
     RuntimeBudget,
     StagnationCriteria,
-    StateDefinitionError,
     StateSchema,
     StopReason,
     Task,
@@ -25,6 +23,7 @@ from refold import (
     new_id,
     rng,
 )
+from refold.errors import DecisionError, StateDefinitionError
 
 
 class Thing(StateSchema):

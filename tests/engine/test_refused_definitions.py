@@ -7,21 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from refold import (
-    Action,
-    AgentModule,
-    Decision,
-    DecisionError,
-    Engine,
-    ModuleDefinitionError,
-    Observation,
-    RunStatus,
-    StateSchema,
-)
-from refold.engine.errors import StateValueError
+from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema
 from refold.engine.state.commit import fold_step
 from refold.engine.state.freezer import MAX_DEPTH
 from refold.engine.state.model import StateModel
+from refold.errors import DecisionError, ModuleDefinitionError, StateValueError
 
 
 class State(StateSchema):

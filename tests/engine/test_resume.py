@@ -10,7 +10,6 @@ from refold import (
     Action,
     AgentModule,
     Decision,
-    DivergenceError,
     Engine,
     Observation,
     RunStatus,
@@ -18,12 +17,11 @@ from refold import (
     StateSchema,
     StopReason,
     Trace,
-    TraceLockedError,
     TraceWriter,
-    WaitAnsweredError,
     effect,
     perform,
 )
+from refold.errors import DivergenceError, TraceLockedError, WaitAnsweredError
 
 
 class Ledger(StateSchema):

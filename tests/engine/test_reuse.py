@@ -16,7 +16,6 @@ from refold import (
     BeamSearch,
     BestOfN,
     Decision,
-    EffectError,
     Engine,
     MonteCarloTreeSearch,
     Observation,
@@ -36,6 +35,7 @@ from refold import (
     perform_sync,
     rng,
 )
+from refold.errors import EffectError
 from refold.testing import fold_with_jsonpatch
 
 

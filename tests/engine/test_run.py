@@ -11,8 +11,6 @@ from refold import (
     AgentModule,
     Decision,
     Engine,
-    EngineUsageError,
-    ModuleDefinitionError,
     Observation,
     RunResult,
     RunStatus,
@@ -22,6 +20,7 @@ from refold import (
     Task,
     Trace,
 )
+from refold.errors import EngineUsageError, ModuleDefinitionError
 
 
 class Notes(StateSchema):

@@ -34,10 +34,10 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
-from refold.engine.errors import StateDefinitionError, StateMigrationError, StateValueError
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import FrozenList
 from refold.engine.state.model import StateModel, StateSchema, dump
+from refold.errors import StateDefinitionError, StateMigrationError, StateValueError
 from refold.traces.json_patch.apply import apply_patch
 
 T = TypeVar("T")

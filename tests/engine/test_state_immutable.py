@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from refold.engine.errors import FrozenStateError
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import FrozenDict, FrozenList, thaw
 from refold.engine.state.model import StateModel, StateSchema, dump, json_value
+from refold.errors import FrozenStateError
 
 
 class Leaf(StateModel):

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from refold.engine.errors import StateValueError
 from refold.engine.state.commit import fold_step
 from refold.engine.state.model import StateModel, StateSchema, dump, json_value
 from refold.engine.state.serialization import COMPARISON
+from refold.errors import StateValueError
 from refold.traces.json_patch.apply import apply_patch
 from refold.traces.json_patch.make import make_patch
 

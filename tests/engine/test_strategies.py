@@ -11,19 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import BUDGET, Place, Taking, Tree, Way, children, choices, delays, ended, explore, judge, value, worth
 
-from refold import (
-    BeamSearch,
-    BestFirst,
-    BestOfN,
-    Decision,
-    Engine,
-    EngineUsageError,
-    MonteCarloTreeSearch,
-    SelectBest,
-    SelectFirst,
-    Task,
-)
+from refold import BeamSearch, BestFirst, BestOfN, Decision, Engine, MonteCarloTreeSearch, SelectBest, SelectFirst, Task
 from refold.engine import Branch, Node
+from refold.errors import EngineUsageError
 
 Size = tuple[int, int, int]
 """Salt, depth and width of a tree."""

@@ -14,23 +14,19 @@ from refold import (
     BeamSearch,
     BestOfN,
     Decision,
-    DivergenceError,
     Engine,
-    EngineUsageError,
     Observation,
     RunResult,
     RunStatus,
     RuntimeBudget,
-    StateMigrationError,
     StateSchema,
-    StateValueError,
     StopReason,
     Trace,
-    WaitAnsweredError,
     ask,
     effect,
     perform,
 )
+from refold.errors import DivergenceError, EngineUsageError, StateMigrationError, StateValueError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch
 
 # states of three versions

@@ -15,18 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field
 
-from refold import (
-    Action,
-    Decision,
-    DecisionError,
-    Engine,
-    RunResult,
-    RunStatus,
-    WaitAnsweredError,
-    WaitRequest,
-    ask,
-    ask_sync,
-)
+from refold import Action, Decision, Engine, RunResult, RunStatus, WaitRequest, ask, ask_sync
+from refold.errors import DecisionError, WaitAnsweredError
 from refold.testing import scripted
 from refold.testing.strategies import JSON_VALUES
 

@@ -22,11 +22,11 @@ from refold import (
     StateSchema,
     StopCriteria,
     StopReason,
-    WaitAnsweredError,
     WaitRequest,
     ask,
     ask_sync,
 )
+from refold.errors import WaitAnsweredError
 from refold.testing import FakeClock, scripted
 
 BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])

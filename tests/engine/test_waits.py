@@ -13,10 +13,7 @@ from refold import (
     Action,
     AgentModule,
     Decision,
-    DecisionError,
-    EffectNotAllowed,
     Engine,
-    NoRunError,
     Observation,
     Record,
     RunResult,
@@ -25,7 +22,6 @@ from refold import (
     StateSchema,
     StopReason,
     Trace,
-    WaitAnsweredError,
     WaitRequest,
     ask,
     ask_sync,
@@ -35,6 +31,7 @@ from refold import (
     perform,
     perform_sync,
 )
+from refold.errors import DecisionError, EffectNotAllowedError, NoRunError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch, scripted
 
 
@@ -412,7 +409,7 @@ def test_no_asking_in_reduce_nor_outside_of_a_run() -> None:
         def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
             try:
                 ask_sync("?")
-            except EffectNotAllowed as error:
+            except EffectNotAllowedError as error:
                 raised.append(error)
 
     assert Engine(Asks(lambda state: Decision.final("x"))).run("t").error is None

@@ -15,7 +15,6 @@ from refold import (
     AgentModule,
     Decision,
     Engine,
-    NoThreadError,
     Observation,
     RunResult,
     StateSchema,
@@ -25,6 +24,7 @@ from refold import (
     perform_sync,
 )
 from refold.engine.concurrency import threads as workers
+from refold.errors import NoThreadError
 
 
 class Count(StateSchema):

@@ -20,9 +20,9 @@ from refold import (
     StateSchema,
     Task,
     Trace,
-    TraceNotFoundError,
 )
 from refold.engine import Branch, Node
+from refold.errors import TraceNotFoundError
 
 Way = tuple[int, ...]
 

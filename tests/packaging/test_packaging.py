@@ -78,13 +78,6 @@ def test_the_facade_has_every_public_name_of_its_rooms() -> None:
         refold.nonsense  # noqa: B018
 
 
-def test_every_error_derives_from_refold_error() -> None:
-    for name in refold.__all__:
-        thing = getattr(refold, name)
-        if isinstance(thing, type) and issubclass(thing, BaseException):
-            assert issubclass(thing, refold.RefoldError), name
-
-
 def test_modules_are_built_on_the_engines_public_names_alone() -> None:
     public = set(refold.__all__)
     for path in (ROOT / "modules").rglob("*.py"):

@@ -13,10 +13,7 @@ from refold import (
     Action,
     AgentModule,
     Decision,
-    EffectError,
-    EffectNotAllowed,
     Engine,
-    FrozenStateError,
     Observation,
     RunResult,
     RunStatus,
@@ -30,6 +27,7 @@ from refold import (
     perform,
     replay,
 )
+from refold.errors import EffectError, EffectNotAllowedError, FrozenStateError
 
 
 class Item(StateModel):
@@ -135,7 +133,7 @@ def test_rule_2_only_effects_touch_the_world_and_each_is_journaled() -> None:
             return Decision.act([Action("tool")])
 
         def reduce(self, state: Bag, decision: Decision, observation: Observation) -> None:
-            with pytest.raises(EffectNotAllowed):
+            with pytest.raises(EffectNotAllowedError):
                 now()
 
     result = Engine(Journaled()).run("t")

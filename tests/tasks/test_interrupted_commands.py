@@ -10,7 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from refold.tasks import CommandError, processes
+from refold.errors import CommandError
+from refold.tasks import processes
 from refold.tasks.processes import ChildProcess, child_env
 
 

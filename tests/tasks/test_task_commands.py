@@ -14,14 +14,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from refold.tasks import (
-    CommandError,
-    EnvironmentNotOpenError,
-    ExecResult,
-    HostEnvironment,
-    OutsideWorkspaceError,
-    processes,
-)
+from refold.errors import CommandError, EnvironmentNotOpenError, OutsideWorkspaceError
+from refold.tasks import ExecResult, HostEnvironment, processes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX commands and process groups")
 

@@ -8,17 +8,19 @@ from typing import Any
 import anyio
 import pytest
 
-from refold.tasks import (
+from refold.errors import (
     CopyRefusedError,
-    Environment,
     EnvironmentMismatchError,
     EnvironmentNotOpenError,
-    EnvSpec,
-    FolderEnvironment,
-    HostEnvironment,
     NoEnvironmentError,
     NotForkableError,
     OutsideWorkspaceError,
+)
+from refold.tasks import (
+    Environment,
+    EnvSpec,
+    FolderEnvironment,
+    HostEnvironment,
     ScratchEnvironment,
     Task,
     TaskResource,

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.tasks import Task, TaskFileError, load_task, load_tasks
+from refold.errors import TaskFileError
+from refold.tasks import Task, load_task, load_tasks
 from refold.tasks.documents import Document
 from refold.tasks.json_documents import parse_json
 from refold.tasks.yaml_documents import parse_yaml

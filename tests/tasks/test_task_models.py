@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from refold.errors import RefoldError
-from refold.tasks import EnvSpec, Task, TaskBudget, TaskInvalidError, TaskResource, as_task
+from refold.errors import RefoldError, TaskInvalidError
+from refold.tasks import EnvSpec, Task, TaskBudget, TaskResource, as_task
 
 
 def problems(doc: object) -> dict[str, str]:

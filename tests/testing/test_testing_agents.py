@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from refold import Engine, EngineUsageError, RunStatus, StopReason
+from refold import Engine, RunStatus, StopReason
+from refold.errors import EngineUsageError
 from refold.modules.agent import Agent, ScriptedGenerator, ToolCall, tool
 from refold.testing import assert_replays, check_resume
 from refold.testing.golden import check_golden

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.traces import (
-    Record,
-    Trace,
-    TraceCorruptError,
-    TraceError,
-    TraceNotFoundError,
-    TraceWriter,
-    branches_folder,
-    copy_json,
-    list_traces,
-    repair,
-    replay,
-)
+from refold.errors import TraceCorruptError, TraceError, TraceNotFoundError
+from refold.traces import Record, Trace, TraceWriter, branches_folder, copy_json, list_traces, repair, replay
 from refold.traces.analysis.locate import find_relative
 from refold.traces.json_patch.make import make_patch
 

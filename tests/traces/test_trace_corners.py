@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from refold.traces import PatchError, Trace, TraceCorruptError, TraceWriter, apply_patch, same_json
+from refold.errors import PatchError, TraceCorruptError
+from refold.traces import Trace, TraceWriter, apply_patch, same_json
 from refold.traces.analysis.children import called_children
 from refold.traces.json_patch.make import Comparison, Span
 from refold.traces.states.fold import fold_patches

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from refold.traces import Trace, TraceCorruptError, TraceWriter, apply_patch
+from refold.errors import TraceCorruptError
+from refold.traces import Trace, TraceWriter, apply_patch
 
 WriteRun = Callable[..., Trace]
 GOLDEN = Path(__file__).parent / "golden" / "format-1.trace.jsonl"

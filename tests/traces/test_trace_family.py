@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from refold.traces import Family, Kin, KinBranch, Record, Trace, TraceCorruptError, TraceWriter, branches_folder, family
+from refold.errors import TraceCorruptError
+from refold.traces import Family, Kin, KinBranch, Record, Trace, TraceWriter, branches_folder, family
 
 EDIT = [{"op": "add", "path": "/n", "value": 1}]
 

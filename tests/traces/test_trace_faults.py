@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold import TraceExistsError, TraceLockedError, TraceWriteError
+from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
 from refold.traces import TraceWriter
 from refold.traces.file.lock import lock_holder
 from refold.traces.file.store import FileStore

@@ -13,17 +13,16 @@ from typing import Any
 import orjson
 import pytest
 
-from refold.traces import (
+from refold.errors import (
     RecordError,
-    Trace,
     TraceCorruptError,
     TraceError,
     TraceExistsError,
     TraceLockedError,
     TraceNotFoundError,
     TraceWriteError,
-    TraceWriter,
 )
+from refold.traces import Trace, TraceWriter
 from refold.traces.file.store import FileStore
 
 WriteRun = Callable[..., Trace]

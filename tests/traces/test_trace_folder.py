@@ -6,16 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from refold.traces import (
-    NotATraceError,
-    Trace,
-    TraceCorruptError,
-    TraceLockedError,
-    TraceNotFoundError,
-    TraceWriter,
-    list_traces,
-    repair,
-)
+from refold.errors import NotATraceError, TraceCorruptError, TraceLockedError, TraceNotFoundError
+from refold.traces import Trace, TraceWriter, list_traces, repair
 
 WriteRun = Callable[..., Trace]
 

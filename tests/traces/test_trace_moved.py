@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema, Trace, TraceWriteError
+from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema, Trace
+from refold.errors import TraceWriteError
 from refold.traces import TraceWriter
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from refold.traces import Trace, TraceCorruptError, TraceError, TraceNotFoundError, TraceWriter, replay
+from refold.errors import TraceCorruptError, TraceError, TraceNotFoundError
+from refold.traces import Trace, TraceWriter, replay
 
 WriteRun = Callable[..., Trace]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import NotATraceError, TraceCorruptError, TraceError
+from ...errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.lines import START, Lines
 from ..file.lock import lock_holder
 from ..file.opening import open_file

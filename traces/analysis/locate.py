@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import TraceError, TraceNotFoundError
+from ...errors import TraceError, TraceNotFoundError
 from ..file.opening import open_file
 from ..file.record import Record
 from ..file.store import SUFFIX, MemoryFamily, trace_name

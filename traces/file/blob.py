@@ -6,7 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
+from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .opening import read_file
 from .store import sync_folder, trace_name
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from ..errors import PatchError, TraceCorruptError, TraceError
+from ...errors import PatchError, TraceCorruptError, TraceError
 from ..json_patch.apply import run_patch
 from ..json_patch.share import patched
 from ..step import gather_effects

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from ..errors import NotATraceError, RecordError, TraceCorruptError
+from ...errors import NotATraceError, RecordError, TraceCorruptError
 from .record import HASH_LENGTH, TAIL_LENGTH, Record, line_hash
 
 START = b'{"kind":"'

@@ -9,7 +9,7 @@ import os
 import stat
 from pathlib import Path
 
-from ..errors import TraceError, TraceNotFoundError
+from ...errors import TraceError, TraceNotFoundError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)

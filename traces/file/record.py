@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ..errors import MissingMemberError, RecordError, TraceCorruptError
+from ...errors import MissingMemberError, RecordError, TraceCorruptError
 from .schema import MEMBERS, misfit
 
 FORMAT = 1

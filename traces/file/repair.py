@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import TraceCorruptError, TraceError
+from ...errors import TraceCorruptError, TraceError
 from ..trace import Trace
 from .lines import Lines
 from .store import FileStore

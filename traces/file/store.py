@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
+from ...errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
 from ..states.bases import Bases
 from .lock import lock_file
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Self
 
-from ..errors import TraceWriteError
+from ...errors import TraceWriteError
 from ..trace import Trace
 from .blob import Blobs, FolderBlobs, MemoryBlobs
 from .lock import close_in_children

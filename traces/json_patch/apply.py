@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..errors import PatchError
+from ...errors import PatchError
 
 Operation = Mapping[str, Any]
 

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from ....engine import EffectError, effect, perform
+from ....engine import effect, perform
+from ....errors import EffectError
 from ..generators.errors import GeneratorError
 from ..generators.generation import Generation
 from ..generators.protocol import Capabilities, DescribedGenerator, Generator

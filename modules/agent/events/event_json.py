@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....errors import RefoldError
+from ....errors import RefoldError, UsageError
 from ..warnings import AgentWarning
 from .base import AgentEvent
 
 
-class EventFormatError(RefoldError, ValueError):
+class EventFormatError(UsageError, ValueError):
     """A document is no event; `type` is the class that it names, the message says what does not fit."""
 
     def __init__(self, type: str, problem: str) -> None:

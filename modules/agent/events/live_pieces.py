@@ -4,7 +4,8 @@ from time import time
 
 import orjson
 
-from ....engine import NoRunError, RunStream, call_info
+from ....engine import RunStream, call_info
+from ....errors import NoRunError
 from ....traces import Record
 from ..generators import Delta
 from ..generators.request_context import Listener, generation_number

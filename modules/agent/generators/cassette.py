@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from ....engine import NoRunError, call_info
+from ....engine import call_info
+from ....errors import NoRunError
 from ..chat.messages import Message
 from .cassette_file import CassetteFile, Entry, difference
 from .errors import CassetteMissError, ContextOverflowError, GeneratorError

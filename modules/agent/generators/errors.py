@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ....engine import EffectError
-from ....errors import RefoldError
+from ....errors import EffectError, ExternalError
 
 OVERFLOW_MARKS = (
     "context_length_exceeded",
@@ -32,7 +31,7 @@ _REFUSING = re.compile(
 )
 
 
-class GeneratorError(RefoldError):
+class GeneratorError(ExternalError):
     """A model could not be asked, or gave no answer. Its class says what can be done about it.
 
     `status` is the HTTP status, if there was one; `retry_after` the seconds that the provider asked to wait;

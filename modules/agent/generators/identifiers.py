@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from ....errors import RefoldError
+from ....errors import UsageError
 from .cassette import CassetteGenerator
 from .litellm_generator import LiteLLMGenerator
 from .params import GenerateParams
@@ -21,7 +21,7 @@ Provider: TypeAlias = Callable[[str, GenerateParams, dict[str, str]], Generator]
 _LOGIN = re.compile(r"://[^/\s@]+@")
 
 
-class GeneratorNameError(RefoldError, ValueError):
+class GeneratorNameError(UsageError, ValueError):
     """An identifier that no generator can be made of; the message says what is near."""
 
 

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from ....engine import BudgetExceeded, EffectError, RunClosed, Usage, charge, effect, perform
+from ....engine import Usage, charge, effect, perform
+from ....errors import EffectError, RunAbortedError
 from ..chat.messages import Message
 from ..chat.usage import Usage as AgentUsage
 from .backoff import Backoff as Backoff
@@ -92,7 +93,7 @@ class _Asked:
                 chat, params = self.render(chat, params)
             with numbered(number):
                 generation = await _ask(self.generator, chat, params)
-        except (BudgetExceeded, RunClosed):
+        except RunAbortedError:
             raise
         except Exception as error:  # noqa: BLE001 - every exception of a generator is told in one of its classes
             told = classified(error)

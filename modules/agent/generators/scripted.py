@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....engine import NoRunError, call_info
+from ....engine import call_info
+from ....errors import NoRunError
 from ....tasks.safe_yaml import YAMLError, load_yaml
 from ..chat.messages import Message
 from ..chat.usage import Usage

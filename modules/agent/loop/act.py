@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ....engine import ActionResult, Decision, EffectError, Observation, call_info, effect, perform, run_actions
+from ....engine import ActionResult, Decision, Observation, call_info, effect, perform, run_actions
+from ....errors import EffectError
 from ..chat.json_forms import usage_to_dict
 from ..chat.tool_calls import ToolCall
 from ..chat.validation import INTERRUPTED

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....engine import NoRunError, emit, follow_run
+from ....engine import emit, follow_run
+from ....errors import NoRunError
 from ..chat.compaction import compacted
 from ..chat.messages import Message
 from ..chat.usage import Usage

@@ -9,7 +9,8 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ....engine import BudgetExceeded, DivergenceError, RunClosed, effect, emit, now, perform
+from ....engine import effect, emit, now, perform
+from ....errors import DivergenceError, RunAbortedError
 from ..chat.json_forms import plain, usage_from, usage_to_dict
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStep, MetricSeries, ReactStep, ToolStart
@@ -19,7 +20,7 @@ from ..reactions import Reaction, RetryWithFeedback, reaction_from_dict, winner
 from .errors import error_to_dict, error_type
 
 log = logging.getLogger("refold")
-_PASSED_ON = (BudgetExceeded, RunClosed, DivergenceError)
+_PASSED_ON = (RunAbortedError, DivergenceError)
 OTHER = Reaction.precedence
 """The precedence of reactions that change nothing."""
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ....engine import EffectError
-from ....errors import RefoldError
+from ....errors import EffectError, ExternalError
 from ..generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -21,7 +20,7 @@ ERROR_SHOWN = 2_000
 """How many characters an error's text has at most, wherever events hold it; the middle of a longer one is cut out."""
 
 
-class RecordedError(RefoldError):
+class RecordedError(ExternalError):
     """An error of which the class's name and the text are known, as a trace or a saved trajectory holds it.
 
     Where the class is one of Python's own, such as ValueError, or of generators' errors, the error is an instance of

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ....engine import RunError, RunStatus, WaitRequest
+from ....engine import RunFailure, RunStatus, WaitRequest
 from ....traces import Trace
 from ..events import AgentEnd, AgentEvent, AgentStart, EventFormatError
 from ..events.base import AgentStopReason
@@ -28,7 +28,7 @@ class RunStanding:
 
     status: RunStatus
     waiting: tuple[WaitRequest, ...] = field(default=())
-    error: RunError | None = None
+    error: RunFailure | None = None
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
@@ -50,7 +50,7 @@ class RunStanding:
         try:
             error = doc.get("error")
             requests = tuple(WaitRequest.from_dict(request) for request in doc.get("waiting") or ())
-            return cls(RunStatus(doc["status"]), requests, RunError.from_dict(error) if error else None)
+            return cls(RunStatus(doc["status"]), requests, RunFailure.from_dict(error) if error else None)
         except (TypeError, ValueError, KeyError, AttributeError) as wrong:
             raise EventFormatError("Trajectory", f"its last_run does not say how a run stands: {wrong}") from None
 
@@ -82,12 +82,12 @@ def told_status(events: Sequence[AgentEvent]) -> RunStatus | None:
     return None if end is None else _BY_STOP[end.stop_reason]
 
 
-def told_error(events: Sequence[AgentEvent]) -> RunError | None:
+def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
     """What the last run failed for, as its end tells it: a model's error or a hook's Fail, which raise nothing."""
     end = end_of(events)
     if end is None or end.error is None:
         return None
-    return RunError("Fail" if isinstance(end.error, str) else error_type(end.error), error_text(end.error))
+    return RunFailure("Fail" if isinstance(end.error, str) else error_type(end.error), error_text(end.error))
 
 
 def answer_of(events: Sequence[AgentEvent], status: RunStatus | None) -> str | None:

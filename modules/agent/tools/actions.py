@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ....engine import Action, DecisionError
+from ....engine import Action
+from ....errors import DecisionError
 from ..chat.tool_calls import ToolCall
 from .output import clean
 

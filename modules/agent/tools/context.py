@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ....errors import RefoldError
+from ....errors import UsageError
 from ..chat.tool_calls import ToolCall
 from ..within import Within
 
 _NONE: Any = object()
 
 
-class NoContextError(RefoldError, LookupError):
+class NoContextError(UsageError, LookupError):
     """A tool's parameter stands for something of the run that is not there; `wanted` is what it stands for."""
 
     def __init__(self, wanted: str, known: str) -> None:

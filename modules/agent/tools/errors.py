@@ -9,14 +9,13 @@ from xml.sax.saxutils import quoteattr
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ....engine import BudgetExceeded, DivergenceError, EffectError, RunClosed
-from ....errors import RefoldError
+from ....errors import DivergenceError, EffectError, RunAbortedError
 from .truncation import cut_middle
 
 DEFAULT_CATCH_EXCEPTIONS: frozenset[type[Exception]] = frozenset({json.JSONDecodeError, ValidationError})
 """Errors in what the model wrote, as a narrower `catch` than the default, which is to catch everything."""
 
-_PASSED_ON = (BudgetExceeded, RunClosed, DivergenceError)
+_PASSED_ON = (RunAbortedError, DivergenceError)
 _SHOWN = 80
 
 
@@ -26,7 +25,7 @@ def _element(tag: str, attributes: str, text: str) -> str:
     return f"<{tag}{attributes}>{harmless}</{tag}>"
 
 
-class ToolSignal(RefoldError):
+class ToolSignal(Exception):
     """What a tool raises, or returns, to steer the run; it is no failure, and no `catch` keeps it back.
 
     A subclass says by `stop` whether the run ends after the step, by `text()` what stands as the call's result, and

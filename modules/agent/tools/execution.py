@@ -8,7 +8,8 @@ import anyio.to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import TypeAdapter, ValidationError
 
-from ....engine import NoRunError, Usage, call_info, charge
+from ....engine import Usage, call_info, charge
+from ....errors import NoRunError
 from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage as AgentUsage
 from ..generators.usage_scope import Spending, spending

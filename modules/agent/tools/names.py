@@ -2,7 +2,7 @@
 
 import re
 
-from ....errors import RefoldError
+from ....errors import DefinitionError
 
 MAX_WIRE_NAME = 64
 """How long a function's name may be for the APIs of models."""
@@ -11,7 +11,7 @@ _SEPARATOR = "__"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 
 
-class WireNameError(RefoldError, ValueError):
+class WireNameError(DefinitionError, ValueError):
     """A tool has no name that can be sent to a model; `tool` and `namespace` are what it was to be made from."""
 
     def __init__(self, message: str, tool: str, namespace: tuple[str, ...] = ()) -> None:

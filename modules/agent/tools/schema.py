@@ -15,12 +15,12 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import PydanticJsonSchemaWarning
 from typing_extensions import TypedDict
 
-from ....errors import RefoldError
+from ....errors import DefinitionError
 from .context import Context
 from .docstrings import parameter_texts, target_of
 
 
-class ToolDefinitionError(RefoldError, TypeError):
+class ToolDefinitionError(DefinitionError, TypeError):
     """A function that cannot be a tool; `tool` is its name, `parameter` the parameter that it fails at, if one does."""
 
     def __init__(self, tool: str, why: str, parameter: str | None = None) -> None:

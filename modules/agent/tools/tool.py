@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, ParamSpec, S
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr
 
-from ....engine import NoRunError, call_info, effect, perform
+from ....engine import call_info, effect, perform
+from ....errors import NoRunError
 from ..chat.messages import Message
 from ..chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from .actions import action_for, text_of_args

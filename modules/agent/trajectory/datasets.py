@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ....errors import RefoldError
+from ....errors import ExternalError
 from .converters import trajectory_to_jsonl_record
 from .trajectory import Trajectory
 
@@ -12,7 +12,7 @@ FORMATS = ("messages", "chat", "turns")
 _INT64 = 2**63
 
 
-class DatasetsMissingError(RefoldError, ImportError):
+class DatasetsMissingError(ExternalError, ImportError):
     """The `datasets` package is not installed, or too old."""
 
     def __init__(self, problem: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from ....engine import ENDINGS, ActionResult, StopReason
-from ....traces import Record, Trace, TraceCorruptError, is_blob
+from ....errors import TraceCorruptError
+from ....traces import Record, Trace, is_blob
 from ..chat.content import content_part
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message

@@ -7,8 +7,9 @@ from uuid import UUID, uuid4, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, PrivateAttr, ValidationError
 
-from ....engine import EngineUsageError, RunError, RunNotCompletedError, RunStatus, WaitRequest
-from ....traces import Trace, TraceError
+from ....engine import RunFailure, RunStatus, WaitRequest
+from ....errors import EngineUsageError, RunNotCompletedError, TraceError
+from ....traces import Trace
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
 from ..chat.usage import Usage
@@ -135,7 +136,7 @@ class Trajectory(BaseModel):
         return answer_of(self.events, self.status)
 
     @property
-    def error(self) -> RunError | None:
+    def error(self) -> RunFailure | None:
         """What the last run failed for; None where it did not fail."""
         if self.status is not RunStatus.failed:
             return None

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, NoReturn
 
-from ....errors import RefoldError
+from ....errors import UsageError
 
 _importing: ContextVar[bool] = ContextVar("refold_importing_a_capability", default=False)
 
@@ -21,7 +21,7 @@ def importing() -> Generator[None]:
         _importing.reset(token)
 
 
-class NotInRefoldError(RefoldError, NotImplementedError, AttributeError):
+class NotInRefoldError(UsageError, NotImplementedError, AttributeError):
     """A capability has used a name of dreadnode that refold does not have; `wanted` is the name.
 
     It is an AttributeError as well, so that `hasattr` says no.

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ...agent.tools.actions import RAW_ARGUMENTS
 from ...tools import current_workspace
 from ...tools.addresses import clean_host, clean_url, is_below
-from ...tools.files.patch_format import PatchError, read_patch
+from ...tools.files.patch_format import PatchFormatError, read_patch
 from .command_pattern import CommandPattern
 from .commands import READ_THROUGH, line_of
 from .path_pattern import PathPattern
@@ -218,7 +218,7 @@ def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
     if call.bare == "apply_patch":
         try:
             patches = read_patch(str(call.args.get("patch", "")))
-        except PatchError:
+        except PatchFormatError:
             return [] if moved else None
         pairs = [(patch.path, None if moved else patch.move_to) for patch in patches if patch.move_to or not moved]
         found: list[Any] = [path for pair in pairs for path in pair if path]

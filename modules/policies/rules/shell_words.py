@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....errors import RefoldError
-
 SPACE = " \t"
 ENDS = " \t\n;&|<>()"
 """What ends a word where it is not quoted."""
@@ -25,7 +23,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ARITHMETIC = re.compile(r"\(\([\w\s+\-*/%<>=!&|?:]*\)\)", re.ASCII)
 
 
-class Doubt(RefoldError):
+class Doubt(Exception):
     """What a command line does cannot be told for sure; the text says why."""
 
 

@@ -4,7 +4,7 @@ from .editing import EditError, edit_file, multiedit
 from .guarded import GuardedError
 from .lines import delete_lines, insert_lines
 from .listing import glob, ls
-from .patch_format import PatchError
+from .patch_format import PatchFormatError
 from .patching import apply_patch
 from .reading import read, write
 from .searching import grep
@@ -15,7 +15,7 @@ __all__ = [
     "EditError",
     "GuardedError",
     "NotTextError",
-    "PatchError",
+    "PatchFormatError",
     "Workspace",
     "apply_patch",
     "current_workspace",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from ....errors import UsageError
 from ...agent.tools import tool
 from .changing import Change, change_files, one_at_a_time
 from .matching import Place, find
@@ -12,7 +13,7 @@ from .workspace import current_workspace
 _SHOWN = 5
 
 
-class EditError(ValueError):
+class EditError(UsageError, ValueError):
     """An edit that cannot be made: what it would replace is not there, or in several places."""
 
 

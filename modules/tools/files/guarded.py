@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from ....errors import RefoldError
+from ....errors import TaskError
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 """What git takes for a repository, if a folder has it (setup.c: is_git_directory)."""
@@ -22,7 +22,7 @@ _NOT_SEARCHED = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Folders that are large and hold no work of anybody's."""
 
 
-class GuardedError(RefoldError, PermissionError):
+class GuardedError(TaskError, PermissionError):
     """A file that is not written as others run it as code; `path` is the one that was asked for."""
 
     def __init__(self, path: str, why: str) -> None:

@@ -17,12 +17,14 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ....errors import UsageError
+
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"
 _END_OF_FILE = "*** End of File"
 
 
-class PatchError(ValueError):
+class PatchFormatError(UsageError, ValueError):
     """A patch that cannot be read, or does not fit the files."""
 
 
@@ -57,14 +59,14 @@ class FilePatch:
 
 
 def read_patch(text: str) -> list[FilePatch]:
-    """The parts of a patch, in their order; raises PatchError that names the line."""
+    """The parts of a patch, in their order; raises PatchFormatError that names the line."""
     lines = text.replace("\r\n", "\n").strip("\n").split("\n")
     while lines and not lines[0].strip():
         del lines[0]
     if not lines or lines[0].strip() != _BEGIN:
-        raise PatchError(f"a patch begins with the line {_BEGIN!r}")
+        raise PatchFormatError(f"a patch begins with the line {_BEGIN!r}")
     if lines[-1].strip() != _END:
-        raise PatchError(f"a patch ends with the line {_END!r}")
+        raise PatchFormatError(f"a patch ends with the line {_END!r}")
     found: list[FilePatch] = []
     for number, line in enumerate(lines[1:-1], 2):
         if line.startswith((_ADD, _DELETE, _UPDATE)):
@@ -72,19 +74,21 @@ def read_patch(text: str) -> list[FilePatch]:
         elif found:
             _take(found[-1], line, number)
         elif line.strip():
-            raise PatchError(f"line {number}: {line!r:.80} stands before any file; begin with {_UPDATE!r} or the like")
+            raise PatchFormatError(
+                f"line {number}: {line!r:.80} stands before any file; begin with {_UPDATE!r} or the like"
+            )
     for each in found:
         if each.kind == "update" and not each.move_to and not any(hunk.lines for hunk in each.hunks):
-            raise PatchError(f"the update of {each.path} changes nothing")
+            raise PatchFormatError(f"the update of {each.path} changes nothing")
     if not found:
-        raise PatchError("the patch names no file")
+        raise PatchFormatError("the patch names no file")
     return found
 
 
 def _opened(line: str, number: int) -> FilePatch:
     head, _, path = line.partition(":")
     if not path.strip():
-        raise PatchError(f"line {number}: {line!r} names no file")
+        raise PatchFormatError(f"line {number}: {line!r} names no file")
     kinds: dict[str, Literal["add", "delete", "update"]] = {_ADD: "add", _DELETE: "delete", _UPDATE: "update"}
     return FilePatch(kinds[f"{head}:"], path.strip())
 
@@ -93,17 +97,17 @@ def _take(patch: FilePatch, line: str, number: int) -> None:
     """Takes a line as part of a file's patch."""
     if patch.kind == "delete":
         if line.strip():
-            raise PatchError(f"line {number}: nothing follows on a deletion, got {line!r:.80}")
+            raise PatchFormatError(f"line {number}: nothing follows on a deletion, got {line!r:.80}")
         return
     if patch.kind == "add":
         if not line.startswith("+"):
-            raise PatchError(f"line {number}: each line of a new file begins with +, got {line!r:.80}")
+            raise PatchFormatError(f"line {number}: each line of a new file begins with +, got {line!r:.80}")
         patch.lines.append(line[1:])
         return
     if line.startswith(_MOVE) and not patch.hunks and patch.move_to is None:
         patch.move_to = line.removeprefix(_MOVE).strip()
         if not patch.move_to:
-            raise PatchError(f"line {number}: {line!r} names no file")
+            raise PatchFormatError(f"line {number}: {line!r} names no file")
         return
     if line.startswith("@@"):
         anchor = line[2:].removeprefix(" ").removesuffix("@@").rstrip()
@@ -126,4 +130,4 @@ def _take(patch: FilePatch, line: str, number: int) -> None:
     elif line[0] == "+":
         hunk.lines.append(("+", line[1:]))
     else:
-        raise PatchError(f"line {number}: a line of a hunk begins with a blank, - or +, got {line!r:.80}")
+        raise PatchFormatError(f"line {number}: a line of a hunk begins with a blank, - or +, got {line!r:.80}")

@@ -9,7 +9,7 @@ from typing import Annotated
 from ...agent.tools import tool
 from .changing import Change, change_files, one_at_a_time
 from .matching import look_alike, windows
-from .patch_format import FilePatch, Hunk, PatchError, read_patch
+from .patch_format import FilePatch, Hunk, PatchFormatError, read_patch
 from .text import TextFile
 from .workspace import Workspace, current_workspace
 
@@ -64,7 +64,7 @@ class _Plan:
         self._named: set[str] = set()
 
     def take(self, part: FilePatch) -> None:
-        """Works out one file's changes; raises PatchError where they don't fit."""
+        """Works out one file's changes; raises PatchFormatError where they don't fit."""
         path = self._once(part.path)
         if part.kind == "add":
             text = "".join(f"{line}\n" for line in part.lines)
@@ -89,14 +89,14 @@ class _Plan:
         self.told.append(f"R {path} -> {moved}")
 
     def _once(self, path: str) -> str:
-        """The path from the workspace on; raises PatchError for one that the patch names twice."""
+        """The path from the workspace on; raises PatchFormatError for one that the patch names twice."""
         try:
             with self._workspace.spot(path, self._cwd) as spot:
                 where = spot.path
         except FileNotFoundError:  # in a folder that is not there yet
             where = posixpath.normpath(path)
         if where in self._named:
-            raise PatchError(f"the patch names {where} twice; put all its hunks under one heading")
+            raise PatchFormatError(f"the patch names {where} twice; put all its hunks under one heading")
         self._named.add(where)
         return where
 
@@ -145,7 +145,7 @@ def _merged(hunk: Hunk, found: Sequence[str]) -> list[str]:
 
 
 def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> int:
-    """The line that a hunk begins at; raises PatchError where there is none, or more than one."""
+    """The line that a hunk begins at; raises PatchFormatError where there is none, or more than one."""
     for anchor in hunk.anchors:
         if not _UNIFIED.match(anchor.strip()):
             after = _anchored(lines, anchor, after, where) + 1
@@ -160,7 +160,7 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> int:
             return found[0]
         if len(found) > 1:
             numbers = ", ".join(str(at + 1) for at in found[:5])
-            raise PatchError(
+            raise PatchFormatError(
                 f"{where}: its lines stand in {len(found)} places (lines {numbers}); add lines that stay around it, or "
                 "name a line above after @@"
             )
@@ -169,7 +169,7 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> int:
     near = max(range(len(lines) or 1), key=lambda at: _likeness(lines[at : at + len(old)], old))
     hint = f"; the nearest are at line {near + 1}" if _likeness(lines[near : near + len(old)], old) >= _NEAR else ""
     first = next((text for text in old if text.strip()), old[0])
-    raise PatchError(f"{where}: its lines were not found (from {first!r:.80} on){hint}. Read the file")
+    raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){hint}. Read the file")
 
 
 def _anchored(lines: Sequence[str], anchor: str, after: int, where: str) -> int:
@@ -177,7 +177,7 @@ def _anchored(lines: Sequence[str], anchor: str, after: int, where: str) -> int:
         found = [at for at in windows(lines, [anchor], key) if at >= after]
         if found:
             return found[0]
-    raise PatchError(f"{where}: there is no line {anchor!r:.80} to go by")
+    raise PatchFormatError(f"{where}: there is no line {anchor!r:.80} to go by")
 
 
 def _likeness(lines: Sequence[str], old: Sequence[str]) -> float:

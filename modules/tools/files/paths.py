@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ....tasks import OutsideWorkspaceError
+from ....errors import OutsideWorkspaceError
 
 MAX_LINKS = 40
 """How many links one path may lead through, as Linux has it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from ....engine import effect
-from ....tasks import OutsideWorkspaceError
+from ....errors import OutsideWorkspaceError
 from ....tasks.apart import Apart, ApartError
 from ...agent.tools import tool
 from . import line_search

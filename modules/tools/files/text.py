@@ -6,6 +6,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Self
 
+from ....errors import UsageError
+
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -17,7 +19,7 @@ _DECLARED = re.compile(rb"coding[:=]\s*[\"']?([-\w.]+)")
 _DECLARED_WITHIN = 512
 
 
-class NotTextError(ValueError):
+class NotTextError(UsageError, ValueError):
     """A file that holds no text."""
 
 

@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from ....tasks import NoEnvironmentError, OutsideWorkspaceError, current_environment
+from ....errors import NoEnvironmentError, OutsideWorkspaceError
+from ....tasks import current_environment
 from ...agent.cache import cache_folder
 from .descent import Descent
 from .paths import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of

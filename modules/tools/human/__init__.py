@@ -4,7 +4,7 @@ from .asking import approve_call, ask_user, confirm
 from .handlers import (
     HumanPromptHandler,
     NobodyToAskError,
-    UserCancelled,
+    UserCancelledError,
     UserInputCallback,
     reset_human_prompt_handler,
     set_human_prompt_handler,
@@ -21,7 +21,7 @@ __all__ = [
     "HumanQuestion",
     "NobodyToAskError",
     "QuestionAnswer",
-    "UserCancelled",
+    "UserCancelledError",
     "UserInputCallback",
     "approve_call",
     "ask_user",

@@ -3,10 +3,11 @@
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
-from ....engine import NoRunError, call_info, effect, new_id
+from ....engine import call_info, effect, new_id
+from ....errors import NoRunError
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for, current_tool_call, tool
-from .handlers import UserCancelled, put
+from .handlers import UserCancelledError, put
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion
 
 _YES = frozenset({"yes", "y", "1", "confirm", "ok", "sure"})
@@ -60,7 +61,7 @@ async def ask_user(
     )
     response = await put(prompt)
     if response.action == "cancel":
-        raise UserCancelled("the user did not answer")
+        raise UserCancelledError("the user did not answer")
     return _told(prompt, response)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from ....engine import NoRunError, WaitRequest, ask
-from ....errors import RefoldError
+from ....engine import WaitRequest, ask
+from ....errors import ExternalError, NoRunError, UsageError
 from ....printable import printable
 from .answers import answer_of, response_of, schema_of, text_of, understood
 from .prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
@@ -23,11 +23,15 @@ _callback: ContextVar[UserInputCallback | None] = ContextVar("refold_user_input_
 _terminal = threading.Lock()
 
 
-class UserCancelled(RefoldError):
+class UserCancelledError(ExternalError):
     """The person who was asked did not want to answer."""
 
 
-class NobodyToAskError(RefoldError):
+UserCancelled = UserCancelledError
+"""The name of the error in dreadnode."""
+
+
+class NobodyToAskError(UsageError):
     """Outside of a run, without a handler and without a terminal, nobody can answer."""
 
 

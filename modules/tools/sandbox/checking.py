@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import psutil
 
-from ....tasks import CommandError, OutsideWorkspaceError
+from ....errors import CommandError, OutsideWorkspaceError
 from .protocol import Sandbox
 
 Check = Callable[[Sandbox], Awaitable[str | None]]

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ....tasks import Environment, FolderEnvironment, NoEnvironmentError, current_environment
+from ....errors import NoEnvironmentError
+from ....tasks import Environment, FolderEnvironment, current_environment
 from ..files.workspace import Workspace, current_workspace
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ....tasks import CommandError
+from ....errors import CommandError
 from ....tasks.supervised import Supervised
 from .limits import Finished
 from .output import Kept, Streamed

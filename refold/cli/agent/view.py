@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from rich.console import Console
 from rich.text import Text
 
-from ...engine import NoRunError, call_info
+from ...engine import call_info
+from ...errors import NoRunError
 from ...modules.agent import (
     AgentEvent,
     GenerationContent,

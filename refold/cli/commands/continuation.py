@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ...engine import AgentModule, Engine, RunResult, RuntimeBudget, WaitAnsweredError
+from ...engine import AgentModule, Engine, RunResult, RuntimeBudget
+from ...errors import WaitAnsweredError
 from ...traces import Durability, Record, Trace
 from ..errors import InputError, one_line
 from ..input.questions import ask_person

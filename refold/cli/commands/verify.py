@@ -7,8 +7,8 @@ from typing import Any
 from rich.text import Text
 
 from ...engine import AgentModule, Divergence, Engine
-from ...errors import RefoldError
-from ...traces import PatchError, Trace, changes_of
+from ...errors import PatchError, RefoldError
+from ...traces import Trace, changes_of
 from ..errors import BAD_INPUT, one_line
 from ..render.output import console, say, stdout_to_stderr, write_json
 from ..render.step_view import change_lines

@@ -25,7 +25,7 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+), in ', re.MULTILINE)
 
 @dataclass
 class Summary:
-    """How a run stands; `exit_code` is None where nothing was run, `error` has the members of `RunError`."""
+    """How a run stands; `exit_code` is None where nothing was run, `error` has the members of `RunFailure`."""
 
     run_id: str
     status: str

@@ -6,7 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from refold import RunClosed, Task, Trace, ask, effect
+from refold import Task, Trace, ask, effect
+from refold.errors import RunClosedError
 from refold.modules.agent import (
     Agent,
     AgentTask,
@@ -364,7 +365,7 @@ def test_an_agent_is_checked_when_it_is_made() -> None:
 
 
 async def test_a_run_that_has_ended_starts_nothing_more() -> None:
-    assert issubclass(RunClosed, Exception)
+    assert issubclass(RunClosedError, Exception)
     agent = Agent(name="t", model=ScriptedGenerator([[call("note")], "done"]), tools=[note])
     async with agent.stream("go") as stream:
         async for event in stream:

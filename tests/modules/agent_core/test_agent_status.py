@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from refold import Engine, RunNotCompletedError, RunStatus
+from refold import Engine, RunStatus
+from refold.errors import RunNotCompletedError
 from refold.modules.agent import (
     Agent,
     AgentEnd,

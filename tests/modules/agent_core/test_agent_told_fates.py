@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from refold import Engine, WaitAnsweredError
+from refold import Engine
+from refold.errors import WaitAnsweredError
 from refold.modules.agent import Agent, Message, ScriptedGenerator, ToolCall, ToolOutcome, tool
 from refold.traces import Trace
 

@@ -13,7 +13,8 @@ from chatting import Chatting
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold import Decision, EffectError, Engine, RunResult, RunStatus, RuntimeBudget, StopReason, Trace
+from refold import Decision, Engine, RunResult, RunStatus, RuntimeBudget, StopReason, Trace
+from refold.errors import EffectError
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.generators.answers import Answer

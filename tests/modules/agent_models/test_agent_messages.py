@@ -10,7 +10,8 @@ import pytest
 from chat_strategies import messages, parts
 from hypothesis import given
 
-from refold import Action, AgentModule, Decision, Engine, FrozenStateError, Observation, StateSchema, StateValueError
+from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema
+from refold.errors import FrozenStateError, StateValueError
 from refold.modules.agent.chat.content import Content, ContentAudioInput, ContentImageUrl, ContentText, content_part
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import (

@@ -13,7 +13,6 @@ from refold import (
     Action,
     AgentModule,
     Decision,
-    EffectError,
     Engine,
     Observation,
     RuntimeBudget,
@@ -22,6 +21,7 @@ from refold import (
     effect,
     perform,
 )
+from refold.errors import EffectError
 from refold.modules.agent import (
     AgentInput,
     Stop,

@@ -105,7 +105,7 @@ async def test_calls_of_many_tasks_run_at_once(tmp_path: Path) -> None:
 async def test_a_call_whose_server_dies_is_not_sent_again_and_the_next_one_connects_anew(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         message = await call(client, "die")
-        assert message.metadata["error_type"] == "MCPUnknownFateError"
+        assert message.metadata["error_type"] == "MCPUnknownEffectError"
         assert "whether it was carried out is not known" in message.content
         assert client.status == "failed"
         assert calls(tmp_path) == ["die"]
@@ -140,7 +140,7 @@ async def test_all_calls_under_way_hear_of_the_death(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tg:
             for name in ("hang", "hang", "die"):
                 tg.start_soon(one, name)
-    assert [message.metadata["error_type"] for message in told] == ["MCPUnknownFateError"] * 3
+    assert [message.metadata["error_type"] for message in told] == ["MCPUnknownEffectError"] * 3
 
 
 async def test_a_call_that_hangs_is_given_up_and_the_connection_stays(tmp_path: Path) -> None:

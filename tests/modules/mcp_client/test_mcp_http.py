@@ -75,7 +75,7 @@ async def test_streamable_http_is_called_killed_and_found_again(start: Start, po
             while not (tmp_path / "calls").exists():
                 await anyio.sleep(0.02)
             process.kill()
-        assert messages[0].metadata["error_type"] == "MCPUnknownFateError"
+        assert messages[0].metadata["error_type"] == "MCPUnknownEffectError"
         assert (await call(client, "add", a=1, b=2)).metadata["error_type"] == "MCPConnectionError"
         assert client.status is MCPStatus.FAILED
         process.wait()

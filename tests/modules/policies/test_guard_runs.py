@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from refold import Engine, WaitAnsweredError
+from refold import Engine
+from refold.errors import WaitAnsweredError
 from refold.modules.agent import (
     Agent,
     FatalGeneratorError,

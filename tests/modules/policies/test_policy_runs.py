@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from refold import DivergenceError, Engine
+from refold import Engine
+from refold.errors import DivergenceError
 from refold.modules.agent import (
     Agent,
     CountingHook,
@@ -79,7 +80,7 @@ class TestHeadless:
         calls = [ToolCall.of("q", "ask_user", {"question": "Which?"}), ToolCall.of("y", "confirm", {"action": "go"})]
         trajectory = await run(made([calls, "done"], "headless"))
         asked, confirmed = results(trajectory)
-        assert "UserCancelled" in asked
+        assert "UserCancelledError" in asked
         assert confirmed == "False"
         assert trajectory.trace is not None
         assert trajectory.trace.status == "completed"
@@ -88,7 +89,7 @@ class TestHeadless:
         token = set_human_prompt_handler(lambda prompt: HumanInputResponse(text="me"))
         try:
             trajectory = await run(made([[ToolCall.of("q", "ask_user", {"question": "?"})], "done"], "headless"))
-            assert "UserCancelled" in results(trajectory)[0]
+            assert "UserCancelledError" in results(trajectory)[0]
             trajectory = await run(made([[ToolCall.of("q", "ask_user", {"question": "?"})], "done"], "interactive"))
             assert results(trajectory) == ["me"]
         finally:

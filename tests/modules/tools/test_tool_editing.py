@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refold.modules.tools import (
     EditError,
-    PatchError,
+    PatchFormatError,
     Workspace,
     apply_patch,
     delete_lines,
@@ -346,7 +346,7 @@ class TestPatch:
 
     @pytest.mark.parametrize("text", ["", "x", "*** Begin Patch", "*** Begin Patch\n*** End Patch", "*** End Patch"])
     def test_what_is_no_patch(self, text: str) -> None:
-        with pytest.raises(PatchError):
+        with pytest.raises(PatchFormatError):
             apply_patch(text)
 
 

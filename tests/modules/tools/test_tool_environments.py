@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from refold.errors import CommandError
 from refold.modules.tools import (
     Finished,
     Limits,
@@ -23,7 +24,7 @@ from refold.modules.tools import (
 )
 from refold.modules.tools.files.workspace import Workspace
 from refold.modules.tools.sandbox import EnvironmentSandbox, choosing
-from refold.tasks import CommandError, ExecResult, HostEnvironment, use_environment
+from refold.tasks import ExecResult, HostEnvironment, use_environment
 
 
 class Elsewhere:

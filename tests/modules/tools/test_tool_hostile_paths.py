@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from refold import OutsideWorkspaceError
+from refold.errors import OutsideWorkspaceError
 from refold.modules.tools import (
     Workspace,
     apply_patch,

@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from refold import (
-    AgentModule,
-    Decision,
-    Engine,
-    EngineUsageError,
-    Observation,
-    RuntimeBudget,
-    StateSchema,
-    WaitAnsweredError,
-    WaitRequest,
-)
+from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest
+from refold.errors import EngineUsageError, WaitAnsweredError
 from refold.modules.agent import ToolOutcome, action_for, actions_of, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.tools import (
@@ -26,7 +17,7 @@ from refold.modules.tools import (
     HumanPrompt,
     NobodyToAskError,
     QuestionAnswer,
-    UserCancelled,
+    UserCancelledError,
     approve_call,
     ask_user,
     confirm,
@@ -174,7 +165,7 @@ async def test_confirm_reads_yes_and_no_and_else_the_default(said: str, default_
 async def test_who_cancels_has_confirmed_nothing_and_answered_nothing() -> None:
     set_human_prompt_handler(lambda prompt: HumanInputResponse(action="cancel"))
     assert await confirm("go", default_yes=True) is False
-    with pytest.raises(UserCancelled):
+    with pytest.raises(UserCancelledError):
         await ask_user("?")
     assert await approve_call(ToolCall.of("c", "x", {})) == "deny"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from refold.modules.tools import HumanPrompt, UserCancelled, ask_user, confirm
+from refold.modules.tools import HumanPrompt, UserCancelledError, ask_user, confirm
 from refold.modules.tools.human import QuestionAnswer
 from refold.modules.tools.human.handlers import terminal_handler
 from refold.modules.tools.human.prompts import HumanPromptOption, HumanQuestion
@@ -51,7 +51,7 @@ async def test_questions_outside_of_a_run_are_asked_at_the_terminal(
     typed(monkeypatch, "y")
     assert await confirm("Go on?")
     typed(monkeypatch)
-    with pytest.raises(UserCancelled):
+    with pytest.raises(UserCancelledError):
         await ask_user("Which colour?")
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ....traces import SUFFIX, Trace, TraceCorruptError, repair
+from ....errors import TraceCorruptError
+from ....traces import SUFFIX, Trace, repair
 from ...errors import InputError
 from ...render.output import console, say, write_json
 from ...render.text import clean, count_text

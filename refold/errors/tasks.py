@@ -1,22 +1,43 @@
-"""What tasks and environments refuse, each error with its facts as attributes."""
+"""Errors of tasks, their files and their environments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from ..errors import RefoldError
-
-if TYPE_CHECKING:
-    from .issues import TaskValidationIssue
+from .families import TaskError
 
 
-class TaskInvalidError(RefoldError):
+class Issue(Protocol):
+    """One thing wrong with a task or its environment, as these errors see a `refold.tasks.TaskValidationIssue`."""
+
+    @property
+    def code(self) -> str:
+        """A stable name for programs, such as `TASK_RESOURCE_MISSING`."""
+
+    @property
+    def message(self) -> str:
+        """The problem in words."""
+
+    @property
+    def field(self) -> str:
+        """The path of the field in the task document, empty for the whole document."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The facts as JSON values."""
+
+    @property
+    def place(self) -> str:
+        """The field with a colon, or nothing for the whole document."""
+
+
+class TaskInvalidError(TaskError):
     """A document that is not a task; `issues` says everything that is wrong with it, each with a code and a field."""
 
-    def __init__(self, issues: Sequence[TaskValidationIssue]) -> None:
+    def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)
         super().__init__("not a valid task: " + "; ".join(f"{issue.place}{issue.message}" for issue in self.issues))
 
@@ -30,7 +51,7 @@ class FileProblem:
     message: str
 
 
-class TaskFileError(RefoldError):
+class TaskFileError(TaskError):
     """A task file that can't be used; `line` and `field` are those of the first of its `problems`.
 
     The message has one line a problem: `tasks.yaml:7: budget.max_steps: must be at least 1 (got 0)`.
@@ -48,16 +69,16 @@ class TaskFileError(RefoldError):
         return ": ".join([*place, *([problem.field] if problem.field else []), problem.message])
 
 
-class EnvironmentMismatchError(RefoldError):
+class EnvironmentMismatchError(TaskError):
     """The environment that a task asks for can't be had; `code` is the first issue's."""
 
-    def __init__(self, issues: Sequence[TaskValidationIssue]) -> None:
+    def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)
         self.code = self.issues[0].code
         super().__init__("; ".join(f"{issue.place}{issue.message}" for issue in self.issues))
 
 
-class OutsideWorkspaceError(RefoldError):
+class OutsideWorkspaceError(TaskError):
     """A path that leads out of the workspace, by `..`, as an absolute path, or through a symbolic link."""
 
     def __init__(self, path: str, root: Path, why: str) -> None:
@@ -66,7 +87,7 @@ class OutsideWorkspaceError(RefoldError):
         super().__init__(f"{path!r} {why}; use a path inside {root}")
 
 
-class NoEnvironmentError(RefoldError):
+class NoEnvironmentError(TaskError):
     """`current_environment()` was called where no environment is open."""
 
     def __init__(self) -> None:
@@ -76,7 +97,7 @@ class NoEnvironmentError(RefoldError):
         )
 
 
-class EnvironmentNotOpenError(RefoldError):
+class EnvironmentNotOpenError(TaskError):
     """An environment was used before it was opened or after it was closed; a command it ran then was killed."""
 
     def __init__(self, type_: str, why: str) -> None:
@@ -84,7 +105,7 @@ class EnvironmentNotOpenError(RefoldError):
         super().__init__(f"the {type_!r} environment {why}")
 
 
-class NotForkableError(RefoldError):
+class NotForkableError(TaskError):
     """`fork()` of an environment without the capability "fork"."""
 
     def __init__(self, type_: str) -> None:
@@ -99,7 +120,7 @@ _SHOWN = 300
 """How many characters of a command an error repeats: a model may have written megabytes."""
 
 
-class CommandError(RefoldError):
+class CommandError(TaskError):
     """A command that could not be started; what it does once started is told by its `ExecResult`."""
 
     def __init__(self, argv: Sequence[str], reason: str) -> None:
@@ -109,3 +130,7 @@ class CommandError(RefoldError):
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}... ({len(shown) - _SHOWN} more characters)"
         super().__init__(f"could not start {shown}: {reason}")
+
+
+class CopyRefusedError(TaskError):
+    """A folder cannot be copied: a link leads out of the folder, or an entry is neither a file nor a folder."""

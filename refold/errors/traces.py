@@ -1,13 +1,9 @@
-"""The errors of `refold.traces`: each says what is wrong, where, and what to do next."""
+"""Errors of traces: their files, their records, and JSON Patches."""
 
 from pathlib import Path
 from typing import Any
 
-from ..errors import RefoldError
-
-
-class TraceError(RefoldError):
-    """The base class of all errors that `refold.traces` raises."""
+from .families import TraceError
 
 
 class TraceNotFoundError(TraceError):

@@ -1,14 +1,11 @@
-"""The errors of the engine.
-
-Each message says what was given, what was expected, and what to do instead.
-"""
+"""Errors of the engine: definitions, calls, states, effects and runs."""
 
 from typing import Any
 
-from ..errors import RefoldError
+from .families import DefinitionError, ExternalError, RunAbortedError, StateError, TaskError, UsageError
 
 
-class StateDefinitionError(RefoldError, TypeError):
+class StateDefinitionError(DefinitionError, TypeError):
     """A state class declares something that JSON cannot carry there and back unchanged.
 
     `where` is the class and field, `why` the reason.
@@ -20,7 +17,7 @@ class StateDefinitionError(RefoldError, TypeError):
         self.why = why
 
 
-class StateValueError(RefoldError, ValueError):
+class StateValueError(StateError, ValueError):
     """A value that a state, an argument or a result cannot hold.
 
     `path` is a JSON Pointer to it.
@@ -61,7 +58,7 @@ class CircularValueError(StateValueError):
         return super().under(token)
 
 
-class FrozenStateError(RefoldError, TypeError):
+class FrozenStateError(StateError, TypeError):
     """An attempt to change a frozen value: a committed one, or a new one outside a draft.
 
     `field` names it.
@@ -76,7 +73,7 @@ class FrozenStateError(RefoldError, TypeError):
         self.field = field
 
 
-class DraftExpiredError(RefoldError, RuntimeError):
+class DraftExpiredError(StateError, RuntimeError):
     """A draft was used after its reduce() had ended; `field` names the draft."""
 
     def __init__(self, field: str) -> None:
@@ -86,7 +83,7 @@ class DraftExpiredError(RefoldError, RuntimeError):
         self.field = field
 
 
-class EngineOwnedFieldError(RefoldError, AttributeError):
+class EngineOwnedFieldError(StateError, AttributeError):
     """A reduce() or an edit wrote a field that the engine alone writes."""
 
     def __init__(self, field: str) -> None:
@@ -94,27 +91,27 @@ class EngineOwnedFieldError(RefoldError, AttributeError):
         self.field = field
 
 
-class StateMigrationError(RefoldError, ValueError):
+class StateMigrationError(StateError, ValueError):
     """A state's document has another schema version, and no registered migrations lead to its class's version."""
 
 
-class DecisionError(RefoldError, ValueError):
+class DecisionError(UsageError, ValueError):
     """A decision or action that cannot be carried out as given."""
 
 
-class ModuleDefinitionError(RefoldError, TypeError):
+class ModuleDefinitionError(DefinitionError, TypeError):
     """An AgentModule with hooks or tools that the engine cannot call, or with results of another type."""
 
 
-class ReduceError(RefoldError, RuntimeError):
+class ReduceError(StateError, RuntimeError):
     """reduce() broke its contract: it returned no state, or changed the draft and returned another state."""
 
 
-class EffectNotAllowed(RefoldError, RuntimeError):
+class EffectNotAllowedError(UsageError, RuntimeError):
     """An effect was performed where none is allowed: inside reduce() or a stop criterion."""
 
 
-class EffectError(RefoldError):
+class EffectError(ExternalError):
     """An effect failed; a replay raises the same error.
 
     `error_type` is the class name of the original exception, `message` its text, `data` its JSON payload or None. The
@@ -128,21 +125,21 @@ class EffectError(RefoldError):
         self.data = data
 
 
-class NoRunError(RefoldError, RuntimeError):
+class NoRunError(UsageError, RuntimeError):
     """An effect was performed in a thread without a run, while runs are live.
 
     `bind(fn)` gives the thread its run.
     """
 
 
-class RunClosed(RefoldError, RuntimeError):
+class RunClosedError(RunAbortedError, RuntimeError):
     """The run of this effect has ended.
 
     Refold records and starts nothing more for it.
     """
 
 
-class CallClosed(RefoldError, RuntimeError):
+class CallClosedError(UsageError, RuntimeError):
     """The hook or call of this effect is over.
 
     Refold records and starts nothing more for it.
@@ -151,21 +148,21 @@ class CallClosed(RefoldError, RuntimeError):
     """
 
 
-class ChildRunError(RunClosed):
+class ChildRunError(RunAbortedError, RuntimeError):
     """A child run could neither start nor resume.
 
     Its parent fails; resuming the parent tries the child again.
     """
 
 
-class NoThreadError(RunClosed):
+class NoThreadError(RunAbortedError, RuntimeError):
     """The process can start no thread, and none at work could become free.
 
     The run fails, and can be resumed.
     """
 
 
-class BudgetExceeded(RefoldError, RuntimeError):
+class BudgetExceededError(RunAbortedError, RuntimeError):
     """The budget stopped the run; `reason` is the StopReason."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -173,27 +170,11 @@ class BudgetExceeded(RefoldError, RuntimeError):
         self.reason = reason
 
 
-class WaitAnsweredError(RefoldError, ValueError):
+class WaitAnsweredError(UsageError, ValueError):
     """An answer without an open request, or one that does not fit its request's schema."""
 
 
-class DivergenceError(RefoldError, RuntimeError):
-    """The code no longer does what its trace recorded.
-
-    `divergences` are the places, in their order.
-
-    `result` is the resumed run's result if the divergence was found only while the run continued, otherwise None.
-    """
-
-    result: Any = None
-
-    def __init__(self, divergences: list[Any]) -> None:
-        first = divergences[0]
-        super().__init__(f"the code has changed since this trace was written: {first}")
-        self.divergences = divergences
-
-
-class ExplorationError(RefoldError, RuntimeError):
+class ExplorationError(RunAbortedError, RuntimeError):
     """Every candidate of a branch failed.
 
     `lost` has the reason for each, by its place in the tree.
@@ -205,7 +186,7 @@ class ExplorationError(RefoldError, RuntimeError):
         self.lost = lost
 
 
-class RunNotCompletedError(RefoldError, RuntimeError):
+class RunNotCompletedError(TaskError, RuntimeError):
     """A run has not completed; `result` says how it ended. Raised by `raise_for_status`."""
 
     def __init__(self, message: str, result: Any) -> None:
@@ -213,13 +194,13 @@ class RunNotCompletedError(RefoldError, RuntimeError):
         self.result = result
 
 
-class EngineUsageError(RefoldError, RuntimeError):
+class EngineUsageError(UsageError, RuntimeError):
     """The engine was called in a wrong way; the message names the right call."""
 
 
-def message_of(error: BaseException) -> str:
-    """Return an exception's message as text that can be written as UTF-8, even if its own `__str__` fails."""
-    try:
-        return str(error).encode("utf-8", "replace").decode()
-    except Exception as failed:  # noqa: BLE001 - a stranger's __str__
-        return f"(its message cannot be told: {type(failed).__name__})"
+class ArgumentError(UsageError, TypeError):
+    """The arguments of a tool call do not fit the function; `argument` is the name of the first bad one."""
+
+    def __init__(self, message: str, argument: str) -> None:
+        super().__init__(message)
+        self.argument = argument

@@ -1,0 +1,131 @@
+"""All errors of refold, in eight families: each says whom to ask, and what to do.
+
+| family | who is to blame | what to do |
+|---|---|---|
+| `DefinitionError` | the author of a class, tool, skill, capability or configuration | correct the definition |
+| `UsageError` | the caller | correct the call, its arguments, or the place where it is made |
+| `StateError` | the author of a hook, most often of `reduce` | correct the hook; its step is not committed |
+| `ExternalError` | the world: a provider, server, program, package, person | retry, or handle it in `decide` |
+| `RunAbortedError` | nobody: the run cannot go on | clean up and let it pass; resume or fork later |
+| `TraceError` | the file of a trace | look at the file: another writer, a full disk, a damaged line |
+| `TaskError` | the task: its document, environment, workspace, or run | correct the task |
+| `DivergenceError` | the code, which is not the code of the trace | restore the code, or fork the run |
+
+All derive from `RefoldError`. The errors of the core are here; the errors of a module (`refold.modules.mcp`, …) are
+in that module, and belong to the same families. Every error's name ends in `Error`, and nothing else's does, apart from
+events of the Agent under the names that dreadnode gave them.
+
+`EffectError` is no family: code that expects a failed effect should not catch a misuse of the engine.
+"""
+
+from .engine import (
+    ArgumentError,
+    BudgetExceededError,
+    CallClosedError,
+    ChildRunError,
+    CircularValueError,
+    DecisionError,
+    DraftExpiredError,
+    EffectError,
+    EffectNotAllowedError,
+    EngineOwnedFieldError,
+    EngineUsageError,
+    ExplorationError,
+    FrozenStateError,
+    ModuleDefinitionError,
+    NoRunError,
+    NoThreadError,
+    ReduceError,
+    RunClosedError,
+    RunNotCompletedError,
+    StateDefinitionError,
+    StateMigrationError,
+    StateValueError,
+    WaitAnsweredError,
+)
+from .families import (
+    DefinitionError,
+    DivergenceError,
+    ExternalError,
+    RefoldError,
+    RunAbortedError,
+    StateError,
+    TaskError,
+    TraceError,
+    UsageError,
+)
+from .tasks import (
+    CommandError,
+    CopyRefusedError,
+    EnvironmentMismatchError,
+    EnvironmentNotOpenError,
+    NoEnvironmentError,
+    NotForkableError,
+    OutsideWorkspaceError,
+    TaskFileError,
+    TaskInvalidError,
+)
+from .traces import (
+    MissingMemberError,
+    NotATraceError,
+    PatchError,
+    RecordError,
+    TraceCorruptError,
+    TraceExistsError,
+    TraceLockedError,
+    TraceNotFoundError,
+    TraceWriteError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "BudgetExceededError",
+    "CallClosedError",
+    "ChildRunError",
+    "CircularValueError",
+    "CommandError",
+    "CopyRefusedError",
+    "DecisionError",
+    "DefinitionError",
+    "DivergenceError",
+    "DraftExpiredError",
+    "EffectError",
+    "EffectNotAllowedError",
+    "EngineOwnedFieldError",
+    "EngineUsageError",
+    "EnvironmentMismatchError",
+    "EnvironmentNotOpenError",
+    "ExplorationError",
+    "ExternalError",
+    "FrozenStateError",
+    "MissingMemberError",
+    "ModuleDefinitionError",
+    "NoEnvironmentError",
+    "NoRunError",
+    "NoThreadError",
+    "NotATraceError",
+    "NotForkableError",
+    "OutsideWorkspaceError",
+    "PatchError",
+    "RecordError",
+    "ReduceError",
+    "RefoldError",
+    "RunAbortedError",
+    "RunClosedError",
+    "RunNotCompletedError",
+    "StateDefinitionError",
+    "StateError",
+    "StateMigrationError",
+    "StateValueError",
+    "TaskError",
+    "TaskFileError",
+    "TaskInvalidError",
+    "TraceCorruptError",
+    "TraceError",
+    "TraceExistsError",
+    "TraceLockedError",
+    "TraceNotFoundError",
+    "TraceWriteError",
+    "UsageError",
+    "WaitAnsweredError",
+]
