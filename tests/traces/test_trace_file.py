@@ -264,6 +264,7 @@ def test_short_writes_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 FULL = """
 import resource, signal, sys
 from pathlib import Path
+from refold.errors import TraceWriteError
 from refold.traces import *
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
@@ -308,6 +309,7 @@ def test_a_full_disk_ends_the_trace_with_a_whole_record(tmp_path: Path, durabili
 KILLED = """
 import sys
 from pathlib import Path
+from refold.errors import TraceWriteError
 from refold.traces import *
 writer = TraceWriter.create(Path(sys.argv[1]))
 writer.append("header", 0, 0.0, {"format": 1, "run_id": "r"})
@@ -341,6 +343,7 @@ def test_a_killed_writer_leaves_a_trace_that_goes_on(tmp_path: Path, delay: floa
 OUTLIVED = """
 import os, subprocess, sys, time
 from pathlib import Path
+from refold.errors import TraceWriteError
 from refold.traces import *
 writer = TraceWriter.create(Path(sys.argv[1]))
 writer.append("header", 0, 0.0, {"format": 1, "run_id": "r"})
