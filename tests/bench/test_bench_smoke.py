@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).parents[2]
 KEYS = {
     "step": {"step.async", "step.sync"},
     "growth": {"growth.short", "growth.long"},

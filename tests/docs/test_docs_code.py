@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import ROOT
 
 from refold import Engine, load_task
 from refold.modules.game_of_24 import GameOf24
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SAID = re.compile(r"^print\(.*\)  +# (.+)$", re.MULTILINE)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import ROOT
 from typer.testing import CliRunner
 
 from refold import ENDINGS, __version__
@@ -14,7 +15,6 @@ from refold.cli.app import app
 from refold.traces.file.record import BEAT
 from refold.traces.file.schema import MEMBERS
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 
 
 def mypy(name: str) -> str:

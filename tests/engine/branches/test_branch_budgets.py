@@ -1,0 +1,523 @@
+"""A family spends one budget of tokens, money and time; where it ends, the best finished child is taken."""
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from toys.tree import Taking, children, choices, sound
+
+from refold import (
+    Action,
+    AgentModule,
+    BeamSearch,
+    BestFirst,
+    BestOfN,
+    Decision,
+    Engine,
+    MonteCarloTreeSearch,
+    Observation,
+    RunResult,
+    RuntimeBudget,
+    SelectBest,
+    StateSchema,
+    Usage,
+    WaitRequest,
+    ask,
+    charge,
+    effect,
+    perform,
+)
+from refold.engine import Branch
+from refold.engine.run.resume import used_so_far
+from refold.engine.run.runner import BEAT_SECONDS
+from refold.testing import FakeClock
+from refold.traces import family
+
+spent: list[int] = []
+"""What each model call has spent, whoever made it."""
+
+
+class Talk(StateSchema):
+    said: list[str] = []
+
+
+@effect(tokens=100, usage=lambda value: Usage(60, 40))
+async def model(name: str) -> str:
+    await anyio.sleep(0)
+    spent.append(100)
+    return name
+
+
+@effect()
+async def costly(name: str, cost: float | None) -> str:
+    spent.append(1)
+    charge(tokens_in=1, cost=cost)
+    await anyio.sleep(0)
+    return name
+
+
+async def say(name: str, calls: int) -> str:
+    for number in range(calls):
+        await perform(model, f"{name}{number}")
+    return name
+
+
+async def pay(name: str, cost: float | None = None) -> str:
+    return await perform(costly, name, cost)
+
+
+async def linger(name: str, seconds: float) -> str:
+    await anyio.sleep(seconds)
+    return name
+
+
+def block(name: str, seconds: float) -> str:
+    time.sleep(seconds)
+    return name
+
+
+class Talks(AgentModule[Talk]):
+    """Branches over what it is given in each step, with the tool's name and arguments for each candidate."""
+
+    tools = {"say": say, "pay": pay, "linger": linger, "block": block}
+
+    def __init__(self, *steps: list[tuple[str, dict[str, Any]]]) -> None:
+        self.steps = steps
+
+    async def init_state(self, task: str) -> Talk:
+        return Talk()
+
+    async def decide(self, state: Talk) -> Decision:
+        if len(state.said) >= len(self.steps):
+            return Decision.final(",".join(state.said))
+        several = self.steps[len(state.said)]
+        calls = [Action(tool, {"name": str(n), **args}) for n, (tool, args) in enumerate(several)]
+        return Decision.branch([Decision.act(call) for call in calls])
+
+    def reduce(self, state: Talk, decision: Decision, observation: Observation) -> None:
+        state.said += [result.output for result in observation.results]
+
+
+def later_is_better(state: Talk) -> float:
+    return float(state.said[-1]) if state.said else -1.0
+
+
+def run(module: Any, strategy: Any, budget: RuntimeBudget, **options: Any) -> RunResult:
+    spent.clear()
+    engine = Engine(module, branch=strategy, budget=budget, **options)
+    result = engine.run("talk")
+    sound(engine, result)
+    return result
+
+
+everywhere = pytest.mark.parametrize("folder", [False, True], ids=["memory", "files"])
+
+
+def adds_up(result: RunResult) -> None:
+    """The run's usage is its own calls' and its children's, each of which says what it used itself."""
+    steps = [step for step in (*result.trace.steps, result.trace.unfinished) if step is not None]
+    own = [effect for step in steps for outer in step.effects for effect in outer.walk()]
+    below = [used_so_far(child).to_dict() for child in children(result.trace, deep=False)]
+    for what in ("tokens_in", "tokens_out", "cost"):
+        mine = sum((e.usage or {}).get(what) or 0 for e in own)
+        assert getattr(result.usage, what) == pytest.approx(mine + sum(usage[what] for usage in below)), what
+
+
+@everywhere
+@pytest.mark.parametrize("max_children", [1, 4, 16])
+def test_ten_children_with_1000_tokens_left_spend_1000_together(
+    folder: bool, max_children: int, tmp_path: Path
+) -> None:
+    module = Talks([("say", {"calls": 10})] * 10)
+    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
+    budget = RuntimeBudget(max_tokens=1000)
+    result = run(module, BestOfN(later_is_better, steps=1), budget, max_children=max_children, **options)
+    assert sum(spent) == 1000
+    assert result.usage.tokens == 1000
+    adds_up(result)
+    assert (result.status, result.stop_reason) == ("stopped", "budget_tokens")
+    assert result.steps == (1 if max_children == 1 else 0)
+    if max_children == 1:
+        assert result.state.said == ["0"]
+        assert choices(result.trace)[0]["cut"] == "budget_tokens"
+    assert {child.stop_reason for child in children(result.trace)} <= {"max_steps", "budget_tokens"}
+
+
+def test_what_a_step_before_has_used_is_gone_for_the_children() -> None:
+    class First(Talks):
+        async def decide(self, state: Talk) -> Decision:
+            if not state.said:
+                return Decision.act(Action("say", {"name": "0", "calls": 7}))
+            return await super().decide(state)
+
+    result = run(First([], [("say", {"calls": 1})] * 9), BestOfN(later_is_better), RuntimeBudget(max_tokens=1000))
+    assert sum(spent) == 1000
+    assert result.state.said[:1] == ["0"]
+    assert result.stop_reason in ("budget_tokens", "final")
+
+
+STRATEGIES: list[Any] = [
+    BestOfN(later_is_better, steps=1),
+    BeamSearch(2, 3, later_is_better),
+    BestFirst(later_is_better),
+    MonteCarloTreeSearch(later_is_better),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: type(strategy).__name__)
+def test_a_budget_that_ends_takes_the_best_finished_child_and_the_trace_says_so(strategy: Any) -> None:
+    module = Talks([("say", {"calls": 1})] * 4, [("say", {"calls": 1})] * 4)
+    result = run(module, strategy, RuntimeBudget(max_tokens=300), max_children=1)
+    assert sum(spent) == 300
+    (choice,) = choices(result.trace)
+    assert choice["cut"] == "budget_tokens"
+    assert choice["chosen"]["place"] in choice["scores"]
+    assert choice["scores"][choice["chosen"]["place"]] == max(choice["scores"].values())
+    chosen = choice["chosen"]["stop_reason"]
+    assert (result.stop_reason, result.steps) == (chosen or "budget_tokens", 1)
+    adds_up(result)
+
+
+def test_a_child_that_had_ended_ends_the_run_though_the_budget_is_used_up() -> None:
+    module = Talks([("say", {"calls": 1})] * 4)
+    result = run(module, BestOfN(later_is_better), RuntimeBudget(max_tokens=300), max_children=1)
+    assert choices(result.trace)[0]["cut"] == "budget_tokens"
+    assert (result.status, result.stop_reason, result.final_result) == ("completed", "final", "1")
+
+
+@everywhere
+def test_children_that_were_never_begun_are_candidates_without_a_run(folder: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
+    module = Talks([("say", {"calls": 1})] * 5)
+    result = run(module, BestOfN(later_is_better, steps=1), RuntimeBudget(max_tokens=300), max_children=1, **options)
+    (branch,) = family(result.trace).run.branches
+    assert branch.cut == "budget_tokens"
+    assert [candidate.run is not None for candidate in branch.candidates] == [True, True, True, True, False]
+    assert branch.candidates[4].decision is not None
+
+
+def test_a_strategy_without_a_score_takes_the_first_that_finished() -> None:
+    async def all_of_them(branch: Branch) -> Any:
+        return (await branch.grow(branch.root))[-1]
+
+    module = Talks([("say", {"calls": 1})] * 4)
+    result = run(module, Taking(all_of_them), RuntimeBudget(max_tokens=300), max_children=1)
+    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["0"], "budget_tokens")
+
+
+def test_what_a_strategy_has_rated_counts_though_it_has_no_score() -> None:
+    async def rates(branch: Branch) -> Any:
+        nodes = await branch.grow(branch.root, candidates=[0, 1])
+        await branch.rate(*nodes, score=later_is_better)
+        return (await branch.grow(branch.root))[-1]
+
+    module = Talks([("say", {"calls": 1})] * 4)
+    result = run(module, Taking(rates), RuntimeBudget(max_tokens=300), max_children=1)
+    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["1"], "budget_tokens")
+
+
+def test_a_strategy_that_keeps_the_end_of_the_budget_to_itself_is_cut_all_the_same() -> None:
+    async def stubborn(branch: Branch) -> Any:
+        for _ in range(3):
+            try:
+                await branch.grow(branch.root)
+            except Exception:
+                continue
+        return 0
+
+    module = Talks([("say", {"calls": 1})] * 4)
+    result = run(module, Taking(stubborn), RuntimeBudget(max_tokens=300), max_children=1)
+    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["0"], "budget_tokens")
+
+
+def test_a_call_that_does_not_fit_loses_its_child_and_the_others_go_on() -> None:
+    module = Talks([("say", {"calls": 9}), ("say", {"calls": 1}), ("say", {"calls": 1})])
+    result = run(module, BestOfN(later_is_better), RuntimeBudget(max_tokens=450), max_children=3)
+    assert result.state.said in (["1"], ["2"])
+    assert choices(result.trace)[0]["cut"] == "budget_tokens"
+    assert sum(spent) == 400
+
+
+def test_money_is_one_account_too() -> None:
+    module = Talks([("pay", {"cost": 0.25})] * 10)
+    result = run(module, BestOfN(later_is_better, steps=1), RuntimeBudget(max_cost_usd=1.0), max_children=1)
+    assert len(spent) == 4
+    assert result.usage.cost == 1.0
+    assert (result.state.said, result.stop_reason) == (["3"], "budget_cost")
+    assert choices(result.trace)[0]["cut"] == "budget_cost"
+    adds_up(result)
+
+
+def test_a_price_that_is_not_known_ends_the_family() -> None:
+    module = Talks([("pay", {"cost": 0.1}), ("pay", {}), ("pay", {"cost": 0.1})])
+    result = run(module, BestOfN(later_is_better, steps=1), RuntimeBudget(max_cost_usd=1.0), max_children=1)
+    assert len(spent) == 2
+    assert (result.usage.cost, result.usage.unpriced) == (0.1, 1)
+    assert (result.stop_reason, choices(result.trace)[0]["cut"]) == ("budget_cost", "budget_cost")
+
+
+@pytest.mark.parametrize("tool", ["linger", "block"])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str, backend: str) -> None:
+    module = Talks([(tool, {"seconds": seconds}) for seconds in (0.0, 0.01, 30.0, 30.0)])
+    engine = Engine(module, branch=BestOfN(later_is_better, steps=1), budget=RuntimeBudget(max_runtime_seconds=0.6))
+    began = time.monotonic()
+    result = anyio.run(lambda: engine.arun("t"), backend=backend)
+    assert time.monotonic() - began < 5
+    sound(engine, result)
+    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["1"], "budget_time")
+    assert (result.status, result.stop_reason) == ("stopped", "budget_time")
+    reasons = [child.stop_reason for child in children(result.trace)]
+    assert reasons == ["max_steps", "max_steps", "budget_time", "budget_time"]
+    for child in children(result.trace)[2:]:
+        step = child.unfinished
+        assert step is not None
+        assert [(e.cancelled, e.open) for e in step.effects] == [(True, False)]
+
+
+def test_no_child_that_finished_ends_the_run_by_its_budget() -> None:
+    for budget, module in (
+        (RuntimeBudget(max_runtime_seconds=0.3), Talks([("linger", {"seconds": 30.0})] * 3)),
+        (RuntimeBudget(max_tokens=50), Talks([("say", {"calls": 1})] * 3)),
+    ):
+        result = run(module, BestOfN(later_is_better), budget)
+        assert (result.status, result.steps, result.state.said) == ("stopped", 0, [])
+        assert str(result.stop_reason).startswith("budget_")
+        assert choices(result.trace) == []
+
+
+def test_time_that_ends_within_branches_within_branches() -> None:
+    module = Talks(
+        [("linger", {"seconds": 0.0}), ("linger", {"seconds": 0.0})],
+        [("linger", {"seconds": 0.0}), ("linger", {"seconds": 30.0})],
+        [("linger", {"seconds": 30.0})] * 2,
+    )
+    for strategy in (BestOfN(later_is_better), BeamSearch(4, 4, later_is_better)):
+        began = time.monotonic()
+        result = run(module, strategy, RuntimeBudget(max_runtime_seconds=0.5))
+        assert time.monotonic() - began < 10
+        assert result.stop_reason == "budget_time"
+        reasons = {child.stop_reason for child in children(result.trace)}
+        assert reasons <= {"max_steps", "budget_time"}, reasons
+
+
+class Judge:
+    """A score that is asked of a model, which needs tokens, or time."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    async def __call__(self, state: Talk) -> float:
+        await anyio.sleep(self.seconds)
+        return float(await perform(model, state.said[-1]))
+
+
+def test_judges_draw_on_the_same_account_and_the_best_that_was_rated_is_taken() -> None:
+    module = Talks([("say", {"calls": 1})] * 4)
+    result = run(module, BestOfN(Judge(), steps=1), RuntimeBudget(max_tokens=600), max_children=1)
+    assert sum(spent) == 600
+    (choice,) = choices(result.trace)
+    assert (choice["cut"], choice["scores"]) == ("budget_tokens", {"0": 0.0, "1": 1.0})
+    assert (result.state.said, result.stop_reason, result.status) == (["1"], "budget_tokens", "stopped")
+
+
+def test_a_judge_that_takes_too_long_is_left() -> None:
+    module = Talks([("linger", {"seconds": 0.0})] * 3)
+    began = time.monotonic()
+    result = run(module, BestOfN(Judge(30.0), steps=1), RuntimeBudget(max_runtime_seconds=0.3))
+    assert time.monotonic() - began < 8
+    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["0"], "budget_time")
+
+
+def test_selecting_by_a_judge_ends_by_the_budget_like_any_step() -> None:
+    async def weighed(state: Talk, decision: Decision) -> float:
+        return float(await perform(model, decision.actions[0].args["name"]))
+
+    result = run(Talks([("say", {"calls": 1})] * 4), SelectBest(weighed), RuntimeBudget(max_tokens=250))
+    assert (result.steps, result.stop_reason, sum(spent)) == (0, "budget_tokens", 200)
+
+
+def test_eighty_percent_are_told_once_by_the_run() -> None:
+    module = Talks([("say", {"calls": 2})] * 5)
+    result = run(module, BestOfN(later_is_better), RuntimeBudget(max_tokens=1000))
+    warned = [r["data"]["what"] for r in result.trace.records if r.kind == "event" and r["name"] == "budget_warning"]
+    assert warned == ["tokens"]
+    for child in children(result.trace):
+        assert not [r for r in child.records if r.kind == "event"]
+
+
+def test_usage_adds_up_over_branches_within_branches() -> None:
+    module = Talks([("say", {"calls": 2})] * 2, [("pay", {"cost": 0.5})] * 2, [("say", {"calls": 1})] * 2)
+    for strategy in (BestOfN(later_is_better), BestOfN(Judge(), steps=1), BeamSearch(2, 3, Judge())):
+        result = run(module, strategy, RuntimeBudget())
+        assert result.usage.tokens == sum(spent)
+        adds_up(result)
+        for child in children(result.trace):
+            assert child.end["usage"]["tokens_in"] <= result.usage.tokens_in
+
+
+# over several attempts
+
+
+@pytest.mark.parametrize("after", [1, 3, 8])
+def test_the_account_is_one_over_a_cancellation_and_a_resume(after: int, tmp_path: Path) -> None:
+    count = 0
+
+    async def say_until(name: str, calls: int) -> str:
+        nonlocal count
+        for number in range(calls):
+            await perform(model, f"{name}{number}")
+            count += 1
+            if count == after:
+                signal.raise_signal(signal.SIGINT)
+        return name
+
+    class Interrupted(Talks):
+        tools = {**Talks.tools, "say": say_until}
+
+    engine = Engine(
+        Interrupted([("say", {"calls": 10})] * 10),
+        branch=BestOfN(later_is_better),
+        budget=RuntimeBudget(max_tokens=1000),
+        traces=tmp_path,
+        max_children=2,
+    )
+    spent.clear()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run("talk")
+    (path,) = tmp_path.glob("*.trace.jsonl")
+    result = engine.resume(path)
+    while result.waiting:
+        result = engine.resume(path, {"retry": True}, request=result.waiting[0].id)
+    sound(engine, result)
+    assert result.stop_reason in ("budget_tokens", "final")
+    assert sum(spent) == 1000
+    assert result.usage.tokens == 1000
+    adds_up(result)
+
+
+def test_time_that_a_killed_run_had_explored_counts(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async def work(name: str) -> str:
+        clock.advance(10.0)
+        await perform(model, name)
+        return name
+
+    module = Talks([("say", {})] * 3)
+    module.tools = {"say": work}
+    budget = RuntimeBudget(max_runtime_seconds=1000.0)
+    engine = Engine(
+        module, branch=BestOfN(later_is_better, steps=1), traces=tmp_path, clock=clock, budget=budget, max_children=1
+    )
+    result = engine.run("t")
+    assert result.usage.seconds == 30.0
+    path = result.trace.path
+    assert path is not None
+    opened = next(r for r in result.trace.records if r.kind == "branch")
+    for attempt in range(2):
+        cut = b"".join(r.raw + b"\n" for r in result.trace.records if r.seq <= opened.seq)
+        path.write_bytes(cut)
+        clock.advance(500.0)
+        again = engine.resume(path)
+        assert again.status == "completed"
+        assert again.usage.seconds == 30.0 + BEAT_SECONDS, f"{attempt}: it may have worked until its next beat"
+
+
+def test_time_that_children_have_waited_is_told_where_the_branch_is_decided(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async def handler(request: WaitRequest) -> str:
+        clock.advance(3600.0)
+        return "1"
+
+    async def asks(name: str) -> str:
+        return f"{await ask('which?')}"
+
+    module = Talks([("say", {})] * 2, [("say", {})] * 2)
+    module.tools = {"say": asks}
+    budget = RuntimeBudget(max_runtime_seconds=100.0)
+    strategy = BestOfN(later_is_better, steps=1)
+    engine = Engine(
+        module, branch=strategy, traces=tmp_path, clock=clock, budget=budget, on_wait=handler, max_children=1
+    )
+    result = engine.run("t")
+    assert (result.status, result.usage.seconds) == ("completed", 0.0)
+    assert [choice["waited"] for choice in choices(result.trace)] == [7200.0, 7200.0]
+    path = result.trace.path
+    assert path is not None
+    commit = next(r for r in result.trace.records if r.kind == "commit" and r.step == 1)
+    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records if r.seq <= commit.seq))
+    assert engine.resume(path).usage.seconds == 0.0
+
+
+def test_a_raised_budget_goes_on_with_the_children_that_it_had_cut_off(tmp_path: Path) -> None:
+    module = Talks([("say", {"calls": 3})] * 2)
+    engine = Engine(
+        module, branch=BestOfN(later_is_better, steps=1), traces=tmp_path, budget=RuntimeBudget(max_tokens=200)
+    )
+    spent.clear()
+    result = engine.run("t")
+    assert (result.status, result.steps, sum(spent)) == ("stopped", 0, 200)
+    assert engine.resume(result.trace).trace.data == result.trace.data
+    raised = RuntimeBudget(max_tokens=1000, max_steps=7)
+    result = engine.resume(result.trace, budget=raised)
+    retries: dict[str, Any] = {request.id: {"retry": True} for request in result.waiting}
+    assert len(retries) == 2
+    result = engine.resume(result.trace, retries)
+    sound(engine, result)
+    assert (result.state.said, result.state.max_steps, result.usage.tokens, sum(spent)) == (["1"], 7, 600, 600)
+    adds_up(result)
+    assert {child.final_state["max_steps"] for child in children(result.trace)} == {7}
+
+
+async def stream(name: str) -> str:
+    for _ in range(10):
+        charge(tokens_in=100, cost=0.0)
+        spent.append(100)
+        await anyio.sleep(0)
+    return name
+
+
+class Streams(Talks):
+    """Ten candidates, or ten calls at a time, each of which is charged while it runs."""
+
+    tools = {"stream": stream}
+
+    def __init__(self, explores: bool) -> None:
+        self.explores = explores
+
+    async def decide(self, state: Talk) -> Decision:
+        calls = [Action("stream", {"name": str(n)}) for n in range(10)]
+        return Decision.branch([Decision.act(call) for call in calls]) if self.explores else Decision.act(calls)
+
+
+@pytest.mark.parametrize("explores", [True, False], ids=["children", "tools"])
+def test_calls_that_are_charged_while_they_run_share_the_account(explores: bool) -> None:
+    result = run(Streams(explores), BestOfN(later_is_better), RuntimeBudget(max_tokens=1000))
+    assert sum(spent) == result.usage.tokens == 1000
+    assert result.stop_reason == "budget_tokens"
+
+
+@effect(tokens=600)
+async def consult(name: str) -> str:
+    charge(tokens_in=10)
+    return f"{name}{await ask(f'Shall {name}?', bool, seconds=0.01)}"
+
+
+class Consults(Talks):
+    tools = {"consult": consult}
+
+
+def test_what_a_call_has_reserved_is_free_while_its_run_is_suspended_in_it() -> None:
+    module = Consults([("consult", {})] * 3)
+    result = Engine(module, branch=BestOfN(lambda state: len(state.said)), budget=RuntimeBudget(max_tokens=1000)).run(
+        "t"
+    )
+    while result.waiting:
+        result = Engine(module, branch=BestOfN(lambda state: len(state.said))).resume(result.trace)
+    assert (result.status, result.final_result) == ("completed", "0None")
+    assert result.usage.tokens == 30

@@ -1,0 +1,226 @@
+"""Strategies of all kinds: those that do wrong are told, the others may do a lot."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from toys.menu import Eats, Fragile, best_letter, eat, judge_model, judged, last_letter
+from toys.tree import Taking, children, choices, explore
+
+from refold import BestOfN, Decision, Engine, SelectFirst, perform, rng
+from refold.engine import Branch, Node
+from refold.errors import EngineUsageError
+
+
+async def nothing(branch: Branch) -> Any:
+    return None
+
+
+async def beyond(branch: Branch) -> Any:
+    return 3
+
+
+async def before(branch: Branch) -> Any:
+    return -1
+
+
+async def truth(branch: Branch) -> Any:
+    return True
+
+
+async def the_root(branch: Branch) -> Any:
+    return branch.root
+
+
+async def forged(branch: Branch) -> Any:
+    (node,) = await branch.grow(branch.root, candidates=[0])
+    return Node(node.place, node.state, ())
+
+
+async def no_such_candidate(branch: Branch) -> Any:
+    return await branch.grow(branch.root, candidates=[0, 7])
+
+
+async def grows_a_stranger(branch: Branch) -> Any:
+    return await branch.grow(Node("0", branch.root.state, branch.root.candidates))
+
+
+async def grows_no_node(branch: Branch) -> Any:
+    return await branch.grow(0)  # type: ignore[arg-type]
+
+
+async def no_steps(branch: Branch) -> Any:
+    return await branch.grow(branch.root, steps=0)
+
+
+async def a_list(branch: Branch) -> Any:
+    return await branch.grow(branch.root)
+
+
+async def takes_the_lost(branch: Branch) -> Any:
+    return (await branch.grow(branch.root))[0]
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (nothing, "Taking.choose returned None; it must return the number of a candidate (0 to 1) or a node that grew"),
+        (beyond, "returned 3"),
+        (before, "returned -1"),
+        (truth, "returned True"),
+        (the_root, "returned Node(place=''"),
+        (forged, "returned Node(place='0'"),
+        (no_such_candidate, "the node at '' has no candidate 7"),
+        (grows_a_stranger, "the node at '0' is not one of this branch"),
+        (no_steps, "at least 1, got 0"),
+        (grows_no_node, "grow() and rate() take nodes of the branch, got 0"),
+        (a_list, "returned [Node"),
+        (takes_the_lost, "Taking chose candidate 0, which failed: ValueError: bad z"),
+    ],
+)
+def test_a_strategy_that_does_wrong_fails_the_run_and_is_told(work: Any, told: str) -> None:
+    result = explore(Taking(work), Fragile(Decision.branch([eat("bad z"), eat("b")])))
+    assert result.status == "failed"
+    assert result.error is not None
+    assert result.error.type == "DecisionError"
+    assert told in result.error.message
+
+
+def test_a_strategy_that_is_not_async_is_told() -> None:
+    class Sync:
+        def choose(self, branch: Branch) -> int:
+            return 0
+
+    result = explore(Sync(), Eats(Decision.branch([eat("a")])))
+    assert "async def choose" in str(result.error)
+
+
+@pytest.mark.parametrize("given", [SelectFirst, 0, "first", lambda branch: 0])
+def test_what_is_no_strategy_is_refused_by_the_engine(given: Any) -> None:
+    with pytest.raises(EngineUsageError, match="SelectFirst"):
+        Engine(Eats(), branch=given)
+
+
+async def twice_at_once(branch: Branch) -> Any:
+    found: list[list[Node]] = []
+
+    async def grow(*numbers: int) -> None:
+        found.append(await branch.grow(branch.root, candidates=numbers))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(grow, 0, 0, 1)
+        group.start_soon(grow, 1, 0)
+        group.start_soon(grow, 1)
+    again = await branch.grow(branch.root)
+    assert {id(node) for nodes in found for node in nodes} == {id(node) for node in again}
+    return again[1]
+
+
+async def rated_twice_at_once(branch: Branch) -> Any:
+    first, second = await branch.grow(branch.root)
+    assert await branch.rate(first, second, first, score=judged) == [97.0, 98.0, 97.0]
+    assert await branch.rate(first, score=lambda state: 0.0) == [97.0]
+    return second
+
+
+def test_a_place_grows_once_and_is_rated_once_however_often_it_is_asked() -> None:
+    for work in (twice_at_once, rated_twice_at_once):
+        result = explore(Taking(work), Eats(Decision.branch([eat("a"), eat("b")])))
+        assert result.error is None
+        assert result.state.eaten == ["b"]
+        assert len(children(result.trace)) == 2
+        assert sum(e.name == "judged" for e in result.trace.steps[0].effects) in (0, 2)
+
+
+async def rates_the_lost(branch: Branch) -> Any:
+    nodes = await branch.grow(branch.root)
+    scores = await branch.rate(*nodes, score=last_letter)
+    return nodes[scores.index(max(scores))]
+
+
+def test_a_lost_node_is_rated_below_all_and_nobody_is_asked() -> None:
+    result = explore(Taking(rates_the_lost), Fragile(Decision.branch([eat("bad z"), eat("b")])))
+    assert result.state.eaten == ["b"]
+    result = explore(Taking(rates_the_lost), Fragile(Decision.branch([eat("bad z"), eat("bad y")])))
+    assert "all candidates failed" in str(result.error)
+
+
+async def explores_and_selects(branch: Branch) -> Any:
+    await branch.grow(branch.root, candidates=[1])
+    await branch.weigh(branch.root, best_letter)
+    return 0
+
+
+def test_a_strategy_may_explore_and_then_select() -> None:
+    result = explore(Taking(explores_and_selects), Eats(Decision.branch([eat("a"), eat("b")])))
+    assert result.state.eaten == ["a"]
+    assert choices(result.trace)[0]["scores"] == {"0": 97.0, "1": 98.0}
+
+
+async def asks_a_model(branch: Branch) -> Any:
+    nodes = await branch.grow(branch.root)
+    scores = [await perform(judge_model, list(node.state.eaten)) for node in nodes]
+    return nodes[int(rng("dice").random() * 0) + scores.index(max(scores))]
+
+
+def test_a_strategy_may_perform_effects_of_its_own(tmp_path: Path) -> None:
+    result = explore(Taking(asks_a_model), Eats(Decision.branch([eat("a"), eat("c"), eat("b")])), traces=tmp_path)
+    assert result.state.eaten == ["c"]
+    assert [e.phase for e in result.trace.steps[0].effects] == ["branch"] * 3
+
+
+@pytest.mark.parametrize("limit", [1, 3, 16])
+def test_no_more_children_are_at_work_than_the_engine_allows(limit: int) -> None:
+    at_work = most = 0
+
+    async def work(name: str) -> str:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await anyio.sleep(0.001)
+        at_work -= 1
+        return name
+
+    class Works(Eats):
+        tools = {"dish": work}
+
+    async def all_at_once(branch: Branch) -> Any:
+        async def grow(number: int) -> None:
+            await branch.grow(branch.root, candidates=[number, number + 1])
+
+        async with anyio.create_task_group() as group:
+            for number in range(0, 30, 2):
+                group.start_soon(grow, number)
+        return (await branch.grow(branch.root))[-1]
+
+    module = Works(Decision.branch([eat(str(n)) for n in range(30)]))
+    for strategy in (BestOfN(last_letter), Taking(all_at_once)):
+        assert explore(strategy, module, max_children=limit).error is None
+    assert most == limit
+
+
+def test_a_branch_that_is_decided_is_no_use_to_a_strategy() -> None:
+    kept: list[Branch] = []
+
+    async def takes_an_old_one(branch: Branch) -> Any:
+        kept.append(branch)
+        return (await kept[0].grow(kept[0].root, candidates=[0], steps=1))[0]
+
+    result = explore(Taking(takes_an_old_one), Eats(*[Decision.branch([eat("a"), eat("b")])] * 2))
+    assert "this branch is decided" in str(result.error)
+    assert result.steps == 1
+
+
+def test_growing_again_what_could_not_be_grown_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(worlds: Any) -> None:
+        raise EngineUsageError("this environment cannot be forked")
+
+    async def insists(branch: Branch) -> Any:
+        with pytest.raises(EngineUsageError):
+            await branch.grow(branch.root)
+        return await branch.grow(branch.root)
+
+    monkeypatch.setattr("refold.engine.children.environments.Worlds.check", refuse)
+    result = explore(Taking(insists), Eats(Decision.branch([eat("a"), eat("b")])))
+    assert "candidate 0 was left before it had come to its end" in str(result.error)

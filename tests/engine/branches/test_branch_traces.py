@@ -1,0 +1,296 @@
+"""What a branched run leaves behind: traces that link, verify, fork, and are taken up again."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from toys.menu import Eats, Menu, eat, judged, last_letter
+from toys.tree import BUDGET, Place, Taking, Tree, children, choices, explore, sound, value
+
+from refold import (
+    BeamSearch,
+    BestOfN,
+    Decision,
+    Engine,
+    MonteCarloTreeSearch,
+    RuntimeBudget,
+    SelectFirst,
+    Task,
+    charge,
+    effect,
+    verify,
+)
+from refold.engine import Branch
+from refold.errors import DivergenceError, EngineUsageError
+from refold.traces.file.store import FileStore
+
+
+def test_replaying_and_verifying_a_branched_run_explores_nothing_anew(tmp_path: Path) -> None:
+    ran: Counter[str] = Counter()
+
+    def counted(name: str) -> str:
+        ran[name] += 1
+        return name
+
+    async def score(state: Menu) -> float:
+        ran["score"] += 1
+        return await judged(state)
+
+    class Counts(Eats):
+        tools = {"dish": counted}
+
+    module = Counts(Decision.branch([eat("a"), Decision.branch([eat("b"), eat("c")])]))
+    engine = Engine(module, branch=BeamSearch(2, 3, score), traces=tmp_path, budget=BUDGET)
+    result = engine.run("t")
+    before = dict(ran)
+    sound(engine, result)
+    assert engine.resume(result.trace).trace.data == result.trace.data
+    assert [step.state["eaten"] for step in result.trace.steps] == [["c"]]
+    assert anyio.run(verify, result.trace, module) == []
+    assert dict(ran) == before
+    files = sorted(path.name for path in tmp_path.rglob("*.trace.jsonl"))
+    assert len(files) == 1 + len(children(result.trace))
+
+
+def test_a_code_change_shows_in_the_children_it_concerns(tmp_path: Path) -> None:
+    decisions = Decision.branch([eat("a"), eat("b")]), eat("m")
+    engine = Engine(Eats(*decisions), branch=BestOfN(last_letter), traces=tmp_path)
+    result = engine.run("t")
+
+    class Changed(Eats):
+        def decide(self, state: Menu) -> Decision:
+            return Decision.final("sick") if "b" in state.eaten else super().decide(state)
+
+    found = [bool(Engine(Changed(*decisions)).verify(trace)) for trace in (result.trace, *children(result.trace))]
+    assert found == [False, False, True]
+
+
+def test_observers_see_the_run_and_not_its_children() -> None:
+    seen: list[Any] = []
+    result = explore(BeamSearch(2, 2, value), Tree(), observers=[seen.append])
+    assert [record.raw for record in seen] == [record.raw for record in result.trace.records]
+
+
+def test_a_child_is_linked_to_where_it_branched_off() -> None:
+    result = explore(BeamSearch(1, 2, value), Tree())
+    assert children(result.trace)
+    for child in children(result.trace):
+        link = child.header["parent"]
+        parent = result.trace if link["run"] == result.run_id else result.trace.relative(link["run"])
+        assert link["hash"] in [record.hash for record in parent.records]
+        assert child.first_state == parent.state(link["step"])
+        assert child.run_id == f"{link['run']}~{link['step']}.{link['candidate']}"
+
+
+def test_children_of_children_of_children_have_ids_that_are_file_names(tmp_path: Path) -> None:
+    module = Eats(*[Decision.branch([eat("a"), eat("b")])] * 40)
+    result = explore(BeamSearch(1, 60, last_letter), module, traces=tmp_path, budget=RuntimeBudget(max_steps=60))
+    assert result.state.eaten == ["b"] * 40
+    assert max(len(path.name) for path in tmp_path.rglob("*.trace.jsonl")) < 180
+    assert len(list(tmp_path.rglob("*.trace.jsonl"))) == 81
+
+
+def test_a_branch_child_is_forked_and_not_resumed(tmp_path: Path) -> None:
+    engine = Engine(Tree(), branch=BeamSearch(2, 3, value), traces=tmp_path, budget=BUDGET, seed=1)
+    result = engine.run("go")
+    child = next(c for c in children(result.trace) if c.header["parent"]["run"] != result.run_id)
+    with pytest.raises(EngineUsageError, match="goes on with the run that branched"):
+        engine.resume(child)
+
+    def elsewhere(state: Place) -> None:
+        state.salt = 5
+
+    for at, edit in ((0, None), (1, elsewhere)):
+        fork = engine.fork(child, at=at, edit=edit)
+        assert fork.error is None
+        assert fork.status == "completed"
+        assert fork.state.way[: len(child.state(at)["way"])] == child.state(at)["way"]
+        sound(engine, fork)
+        again = engine.fork(child, at=at, edit=edit)
+        assert again.state == fork.state
+
+
+def test_children_work_on_tasks_with_ids_inputs_and_constraints() -> None:
+    task = Task(id="dinner", objective="eat", constraints={"meat": False}, metadata={"table": 4})
+    engine = Engine(Eats(Decision.branch([eat("a"), eat("b")])), branch=BestOfN(last_letter))
+    result = engine.run(task)
+    sound(engine, result)
+    assert result.state.metadata == {"table": 4, "constraints": {"meat": False}}
+    assert {child.header["task"]["id"] for child in children(result.trace)} == {"dinner"}
+    assert all(child.run_id.startswith("dinner-") for child in children(result.trace))
+
+
+def test_children_of_changed_code_keep_the_run_from_going_on_unless_that_is_to_be_ignored(tmp_path: Path) -> None:
+    def engine(dish: str) -> Engine:
+        module = Eats(Decision.branch([eat("a"), eat("b")]), eat(dish))
+        return Engine(module, branch=BestOfN(last_letter), traces=tmp_path, max_children=1)
+
+    result = engine("m").run("t")
+    path, child = result.trace.path, children(result.trace)[1]
+    assert path is not None
+    assert child.path is not None
+    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
+    decided = next(r.seq for r in child.records if r.kind == "decide" and r.step == 1)
+    whole = [r.raw + b"\n" for r in child.records]
+    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records[: opened + 1]))
+    child.path.write_bytes(b"".join(whole[: decided + 1]))
+    with pytest.raises(DivergenceError, match=r"step 1, decide .*of child run .*~0\.1"):
+        engine("n").resume(path)
+    result = engine("n").resume(path, on_divergence="ignore")
+    assert result.error is None
+    assert choices(result.trace)[0]["scores"] == {"0": 109.0, "1": 109.0}
+    assert [c.final_state["eaten"] for c in children(result.trace)] == [["a", "m"], ["b", "m"]]
+
+
+def test_a_child_that_was_not_begun_or_lost_its_file_is_run(tmp_path: Path) -> None:
+    engine = Engine(Eats(Decision.branch([eat("a"), eat("b"), eat("c")])), branch=BestOfN(last_letter), traces=tmp_path)
+    result = engine.run("t")
+    path = result.trace.path
+    assert path is not None
+    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
+    first, second, third = [child.path for child in children(result.trace)]
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    kept = first.read_bytes()
+    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records[: opened + 1]))
+    second.unlink()
+    third.write_bytes(third.read_bytes()[:20])
+    result = engine.resume(path)
+    sound(engine, result)
+    assert result.state.eaten == ["c"]
+    assert first.read_bytes() == kept
+
+
+def test_a_run_is_resumed_under_another_strategy(tmp_path: Path) -> None:
+    module = Eats(Decision.branch([eat("a"), eat("b"), eat("c")]))
+    result = Engine(module, branch=BestOfN(last_letter), traces=tmp_path).run("t")
+    path = result.trace.path
+    assert path is not None
+    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
+    records = [r.raw + b"\n" for r in result.trace.records]
+    for strategy, eaten in (
+        (SelectFirst(), ["a"]),
+        (BeamSearch(1, 1, last_letter), ["c"]),
+        (MonteCarloTreeSearch(last_letter, 2), ["b"]),
+        (Taking(the_second), ["b"]),
+    ):
+        path.write_bytes(b"".join(records[: opened + 1]))
+        engine = Engine(module, branch=strategy, traces=tmp_path)
+        result = engine.resume(path)
+        sound(engine, result)
+        assert result.state.eaten == eaten
+
+
+async def the_second(branch: Branch) -> Any:
+    return (await branch.grow(branch.root, candidates=[1, 2]))[0]
+
+
+def test_a_child_that_cannot_be_written_fails_the_run_and_is_no_lost_candidate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = True
+    write = FileStore.write
+
+    def write_or_not(store: FileStore, data: bytes) -> None:
+        if full and store.path is not None and store.path.name.endswith("~0.1.trace.jsonl") and b'"intent"' in data:
+            raise OSError(28, "No space left on device")
+        write(store, data)
+
+    monkeypatch.setattr(FileStore, "write", write_or_not)
+    module = Eats(Decision.branch([eat("a"), eat("b")]))
+    module.tools = {"dish": effect(idempotent=True)(lambda name: name)}  # its sibling is cut off in one, or is not
+    engine = Engine(module, branch=BestOfN(last_letter), traces=tmp_path)
+    result = engine.run("t")
+    assert result.error is not None
+    assert result.error.type == "TraceWriteError"
+    assert choices(result.trace) == []
+    full = False
+    result = engine.resume(result.trace)
+    sound(engine, result)
+    assert result.state.eaten == ["b"]
+
+
+@pytest.mark.parametrize("durability", ["none", "process", "power"])
+def test_children_are_as_durable_as_their_run(durability: Any, tmp_path: Path) -> None:
+    result = explore(BeamSearch(2, 3, value), Tree(), traces=tmp_path, durability=durability)
+    assert result.status == "completed"
+    assert len(list(tmp_path.rglob("*~*.trace.jsonl"))) == len(children(result.trace))
+
+
+def test_one_engine_explores_for_many_runs_at_once(tmp_path: Path) -> None:
+    engine = Engine(
+        Tree(), branch=BeamSearch(2, 3, judged_place), traces=tmp_path, budget=BUDGET, seed=1, max_children=3
+    )
+    found: dict[int, Any] = {}
+
+    async def one(salt: int) -> None:
+        result = await engine.arun(Task(id=f"t{salt}", objective="go", inputs={"salt": salt}))
+        found[salt] = result
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            for salt in range(12):
+                group.start_soon(one, salt)
+
+    anyio.run(main)
+    assert sorted(found) == list(range(12))
+    for salt, result in found.items():
+        alone = engine.run(Task(id=f"alone{salt}", objective="go", inputs={"salt": salt}))
+        assert result.state.way == alone.state.way
+        sound(engine, result)
+
+
+async def judged_place(state: Place) -> float:
+    return value(state)
+
+
+def test_a_stream_shows_the_branch_and_two_runs_of_one_seed_do_not_differ() -> None:
+    async def main(max_children: int) -> Any:
+        engine = Engine(Tree(), branch=BeamSearch(2, 3, value), budget=BUDGET, seed=1, max_children=max_children)
+        kinds: list[str] = []
+        async with engine.stream("go") as run:
+            async for record in run:
+                kinds.append(record.kind)
+        assert kinds.count("branch") == len([r for r in run.result.trace.records if r.kind == "branch"])
+        return run.result.trace
+
+    first, second = anyio.run(main, 1), anyio.run(main, 9)
+    assert not first.diff(second), str(first.diff(second))
+    for one, other in zip(children(first), children(second), strict=True):
+        assert not one.diff(other), str(one.diff(other))
+
+
+def test_children_of_a_run_whose_trace_has_lost_its_end_are_taken_up(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    def counted(name: str) -> str:
+        ran.append(name)
+        charge(tokens_in=10)
+        return name
+
+    class Counts(Eats):
+        tools = {"dish": counted}
+
+    def engine(*names: str) -> Engine:
+        module = Counts(eat("x"), Decision.branch([eat(name) for name in names]))
+        return Engine(module, branch=BestOfN(last_letter, steps=1), traces=tmp_path)
+
+    result = engine("a", "b").run("t")
+    path = result.trace.path
+    assert path is not None
+    records = [record.raw + b"\n" for record in result.trace.records]
+    decided = next(r.seq for r in result.trace.records if r.kind == "decide" and r.step == 1)
+    for cut in (decided, decided + 1):
+        path.write_bytes(b"".join(records[:cut]))
+        again = engine("a", "b").resume(path)
+        sound(engine("a", "b"), again)
+        assert (again.state, sorted(ran), again.usage.tokens) == (result.state, ["a", "b", "x"], 30)
+    path.write_bytes(b"".join(records[:decided]))
+    other = engine("a", "c").resume(path)
+    sound(engine("a", "c"), other)
+    assert (other.state.eaten, sorted(ran)) == (["x", "c"], ["a", "b", "c", "x"])
+    (aside,) = tmp_path.rglob("*.trace.jsonl.1")
+    assert b'"name":"b"' in aside.read_bytes()

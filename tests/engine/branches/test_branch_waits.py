@@ -1,0 +1,347 @@
+"""Children that wait: the run asks for them; answers come at once, or later, in another process too."""
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from places import HELPERS
+from toys.tree import children, choices, sound
+
+from refold import (
+    Action,
+    AgentModule,
+    BeamSearch,
+    BestFirst,
+    BestOfN,
+    Decision,
+    Engine,
+    MonteCarloTreeSearch,
+    Observation,
+    RunResult,
+    RunStatus,
+    RuntimeBudget,
+    StateSchema,
+    WaitRequest,
+    ask,
+    ask_sync,
+    perform,
+)
+from refold.engine import Branch
+from refold.errors import WaitAnsweredError
+from refold.testing import FakeClock
+
+ran: list[str] = []
+
+
+class Notes(StateSchema):
+    notes: list[Any] = []
+
+
+def note(text: str) -> str:
+    ran.append(text)
+    return text
+
+
+async def question(about: str) -> str:
+    said = await perform(note, f"before {about}")
+    answer = await ask(f"{about}?", {"type": "string"})
+    return f"{said}: {answer}"
+
+
+def question_in_thread(about: str) -> str:
+    return f"{ask_sync(f'{about}?')}"
+
+
+def asks(about: str, tool: str = "question") -> Decision:
+    return Decision.act(Action(tool, {"about": about}))
+
+
+def notes(text: str) -> Decision:
+    return Decision.act(Action("note", {"text": text}))
+
+
+def waits(prompt: str, **options: Any) -> Decision:
+    return Decision.wait(prompt=prompt, **options)
+
+
+class Asks(AgentModule[Notes]):
+    tools = {"note": note, "question": question, "question_in_thread": question_in_thread}
+
+    def __init__(self, *decisions: Decision) -> None:
+        self.decisions = decisions
+
+    def init_state(self, task: str) -> Notes:
+        return Notes()
+
+    def decide(self, state: Notes) -> Decision:
+        if state.current_step >= len(self.decisions):
+            return Decision.final(str(len(state.notes)))
+        return self.decisions[state.current_step]
+
+    def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+        if decision.mode == "act":
+            state.notes += [result.output if result.ok else result.error for result in observation.results]
+        elif decision.mode == "wait":
+            state.notes.append(observation.value)
+
+
+def longest(state: Notes) -> float:
+    return float(sum(len(str(each)) for each in state.notes))
+
+
+SEARCHES = [
+    BestOfN(longest, steps=1),
+    BestOfN(longest),
+    BeamSearch(3, 3, longest),
+    BestFirst(longest),
+    MonteCarloTreeSearch(longest),
+]
+by_all = pytest.mark.parametrize("strategy", SEARCHES, ids=lambda s: f"{type(s).__name__}{getattr(s, 'steps', '')}")
+everywhere = pytest.mark.parametrize("folder", [False, True], ids=["memory", "files"])
+loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+THREE = Decision.branch([asks("a"), waits("b"), notes("c")])
+
+
+def started(engine: Engine, backend: str = "asyncio") -> RunResult:
+    ran.clear()
+    result: RunResult = anyio.run(engine.arun, "t", backend=backend)
+    return result
+
+
+def resumed(engine: Engine, result: RunResult, value: Any = ..., backend: str = "asyncio", **options: Any) -> RunResult:
+    result = anyio.run(partial(engine.aresume, result.trace, value, **options), backend=backend)
+    return result
+
+
+def answer_of(request: WaitRequest) -> str:
+    return {"a": "yes", "b": "well, it depends"}[str(request.prompt)[:1]]
+
+
+@by_all
+@loops
+def test_a_handler_is_inherited_by_children(strategy: Any, backend: str) -> None:
+    asked: list[WaitRequest] = []
+
+    def answers(request: WaitRequest) -> str:
+        asked.append(request)
+        return answer_of(request)
+
+    engine = Engine(Asks(THREE), branch=strategy, on_wait=answers)
+    result = started(engine, backend)
+    sound(engine, result)
+    assert result.state.notes == ["well, it depends"]
+    assert sorted(str(request.prompt) for request in asked) == ["a?", "b"]
+    assert result.waiting == []
+    assert not [r for r in result.trace.records if r.kind in ("wait", "input")], "a child's questions are its own"
+
+
+@by_all
+@loops
+@everywhere
+def test_without_a_handler_the_run_shows_what_its_children_ask(
+    strategy: Any, backend: str, folder: bool, tmp_path: Path
+) -> None:
+    engine = Engine(Asks(THREE), branch=strategy, traces=tmp_path if folder else None)
+    result = started(engine, backend)
+    sound(engine, result)
+    seen = 0
+    while result.status == RunStatus.waiting:
+        assert result.steps == 0
+        assert [r.to_dict() for r in result.waiting] == list(result.trace.waiting)
+        for request in result.waiting:
+            child = result.trace.relative(request.details["run"])
+            assert request.id in [each["id"] for each in child.waiting]
+            assert request.prompt in ("a?", "b")
+        assert resumed(engine, result, backend=backend).waiting == result.waiting, "no answer changes nothing"
+        request = result.waiting[-1]
+        seen += 1
+        result = resumed(engine, result, answer_of(request), backend, request=request.id)
+        sound(engine, result)
+    assert seen == 2
+    assert result.state.notes == ["well, it depends"]
+    assert sorted(ran) == ["before a", "c"]
+    assert [r for r in result.trace.records if r.kind == "branch" and "chosen" in r]
+
+
+def test_several_answers_at_once() -> None:
+    engine = Engine(Asks(THREE), branch=BestOfN(longest, steps=1))
+    result = started(engine)
+    assert len(result.waiting) == 2
+    result = resumed(engine, result, {request.id: answer_of(request) for request in result.waiting})
+    assert result.state.notes == ["well, it depends"]
+    with pytest.raises(WaitAnsweredError):
+        resumed(engine, result, "again")
+
+
+def test_an_answer_that_does_not_fit_is_refused_by_the_run_and_the_child_waits_on() -> None:
+    engine = Engine(Asks(Decision.branch([asks("a"), notes("c")])), branch=BestOfN(longest, steps=1))
+    result = started(engine)
+    before = result.trace.data
+    with pytest.raises(WaitAnsweredError, match="is no answer"):
+        resumed(engine, result, 5)
+    assert engine.resume(result.trace).trace.data == before
+    assert resumed(engine, result, "yes").state.notes == ["before a: yes"]
+
+
+@loops
+def test_children_of_children_wait_too(backend: str) -> None:
+    module = Asks(Decision.branch([Decision.branch([asks("a"), waits("b")]), notes("c")]))
+    for strategy in (BestOfN(longest), BeamSearch(4, 4, longest)):
+        engine = Engine(module, branch=strategy)
+        result = started(engine, backend)
+        assert sorted(str(request.prompt) for request in result.waiting) == ["a?", "b"]
+        result = resumed(engine, result, {r.id: answer_of(r) for r in result.waiting}, backend)
+        sound(engine, result)
+        assert result.state.notes == ["well, it depends"]
+        assert sorted(ran) == ["before a", "c"]
+
+
+def test_asking_in_a_thread_of_a_child() -> None:
+    engine = Engine(
+        Asks(Decision.branch([asks("a", "question_in_thread"), notes("c")])), branch=BestOfN(longest, steps=1)
+    )
+    result = started(engine)
+    assert [request.prompt for request in result.waiting] == ["a?"]
+    result = resumed(engine, result, "a long answer")
+    sound(engine, result)
+    assert result.state.notes == ["a long answer"]
+
+
+@pytest.mark.parametrize("max_children", [1, 2])
+def test_children_that_have_no_room_wait_for_those_that_wait(max_children: int) -> None:
+    module = Asks(Decision.branch([waits("b"), waits("a"), notes("c")]))
+    engine = Engine(module, branch=BestOfN(longest, steps=1), max_children=max_children)
+    result = started(engine)
+    assert len(result.waiting) == max_children
+    while result.waiting:
+        result = resumed(engine, result, answer_of(result.waiting[0]), request=result.waiting[0].id)
+    sound(engine, result)
+    assert result.state.notes == ["well, it depends"]
+
+
+def test_a_run_that_waits_in_its_children_waits_only_while_none_of_them_works() -> None:
+    worked: list[int] = []
+
+    async def work(text: str) -> str:
+        for k in range(60):
+            await anyio.sleep(0.001)
+            worked.append(k)
+        return text
+
+    class Works(Asks):
+        tools = {**Asks.tools, "note": work}
+
+    engine = Engine(Works(Decision.branch([waits("b"), notes("c")])), branch=BestOfN(longest, steps=1))
+    result = started(engine)
+    assert result.status == RunStatus.waiting
+    assert len(worked) == 60
+    result = resumed(engine, result, "well")
+    assert len(worked) == 60
+    assert result.state.notes == ["well"]
+
+
+def test_time_that_children_wait_costs_nothing() -> None:
+    async def slowly(request: WaitRequest) -> str:
+        await anyio.sleep(0.5)
+        return "well, it depends"
+
+    budget = RuntimeBudget(max_runtime_seconds=0.4)
+    module = Asks(Decision.branch([waits("b"), waits("b")]))
+    engine = Engine(module, branch=BestOfN(longest, steps=1), on_wait=slowly, budget=budget)
+    result = started(engine)
+    sound(engine, result)
+    assert result.state.notes == ["well, it depends"]
+    assert result.stop_reason == "final"
+
+
+def test_a_timed_wait_of_a_child_ends_by_itself() -> None:
+    module = Asks(Decision.branch([Decision.wait(seconds=0.02), Decision.wait(seconds=0.01)]))
+    engine = Engine(module, branch=BestOfN(longest, steps=1))
+    result = started(engine)
+    sound(engine, result)
+    assert result.status == "completed"
+    assert result.state.notes == [None]
+
+
+def test_a_timed_wait_of_a_child_ends_in_another_attempt_after_its_time() -> None:
+    clock = FakeClock()
+    module = Asks(Decision.branch([waits("b", seconds=1000.0), notes("c")]))
+    engine = Engine(module, branch=BestOfN(longest, steps=1), clock=clock)
+    result = started(engine)
+    assert [request.deadline is not None for request in result.waiting] == [True]
+    assert resumed(engine, result).status == RunStatus.waiting
+    clock.advance(2000.0)
+    with pytest.raises(WaitAnsweredError, match="has passed"):
+        resumed(engine, result, "too late")
+    result = resumed(engine, result)
+    sound(engine, result)
+    assert result.state.notes == [None]
+    assert [r["expired"] for r in children(result.trace)[0].records if r.kind == "input"]
+
+
+def test_a_judge_may_ask_a_person() -> None:
+    async def judged(state: Notes) -> float:
+        return float(await ask(f"how good is {state.notes[-1]}?", {"type": "number"}))
+
+    engine = Engine(Asks(Decision.branch([notes("c"), notes("d")])), branch=BestOfN(judged, steps=1))
+    result = started(engine)
+    assert [request.prompt for request in result.waiting] == ["how good is c?", "how good is d?"]
+    result = resumed(engine, result, dict(zip([r.id for r in result.waiting], [1, 2.5], strict=True)))
+    sound(engine, result)
+    assert result.state.notes == ["d"]
+    assert choices(result.trace)[0]["scores"] == {"0": 1.0, "1": 2.5}
+    assert sorted(ran) == ["c", "d"]
+
+
+def test_a_strategy_may_ask_a_person_which_to_take() -> None:
+    async def chosen_by_a_person(branch: Branch) -> int:
+        labels = [str(candidate.actions[0].args["text"]) for candidate in branch.root.candidates]
+        return labels.index(await ask("which?", {"enum": labels}))
+
+    class Person:
+        async def choose(self, branch: Branch) -> int:
+            return await chosen_by_a_person(branch)
+
+    engine = Engine(Asks(Decision.branch([notes("c"), notes("d")])), branch=Person())
+    result = started(engine)
+    assert [(request.prompt, request.schema) for request in result.waiting] == [("which?", {"enum": ["c", "d"]})]
+    result = resumed(engine, result, "d")
+    sound(engine, result)
+    assert result.state.notes == ["d"]
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = {folders!r}
+from test_branch_waits import *
+engine = Engine(Asks(THREE), branch=BeamSearch(3, 3, longest), traces=sys.argv[1])
+if sys.argv[2] == "start":
+    result = engine.run("t")
+else:
+    result = engine.resume(sys.argv[2], sys.argv[4], request=sys.argv[3])
+print(result.run_id, result.status, *[f"{{request.id}}={{request.prompt}}" for request in result.waiting])
+print(result.state.notes if result.state else None, ran)
+"""
+
+
+def test_each_answer_may_come_in_another_process(tmp_path: Path) -> None:
+    def process(*arguments: str) -> tuple[list[str], str]:
+        script = SCRIPT.format(folders=[str(Path(__file__).parent), str(HELPERS)])
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path), *arguments], capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        first, second = done.stdout.decode().splitlines()
+        return first.split(), second
+
+    (run_id, status, *open_), _ = process("start")
+    assert status == "waiting"
+    ids = {prompt: name for name, _, prompt in (each.partition("=") for each in open_)}
+    (_, status, *open_), told = process(run_id, ids["a?"], "yes")
+    assert (status, open_, told) == ("waiting", [f"{ids['b']}=b"], "[] []")
+    (_, status), told = process(run_id, ids["b"], "well, it depends")
+    assert (status, told) == ("completed", "['well, it depends'] []")

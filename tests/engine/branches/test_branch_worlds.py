@@ -1,0 +1,370 @@
+"""What children touch: environments that fork, secrets, and cancellation while they are at work."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from places import HELPERS
+from pydantic import SecretStr
+from toys.tree import Taking, children, choices, sound
+
+from refold import (
+    Action,
+    AgentModule,
+    BeamSearch,
+    BestFirst,
+    BestOfN,
+    Decision,
+    Engine,
+    MonteCarloTreeSearch,
+    Observation,
+    RunResult,
+    SelectFirst,
+    StateSchema,
+    Task,
+    Trace,
+    current_environment,
+    effect,
+    perform,
+)
+from refold.engine import Branch
+
+
+class Notes(StateSchema):
+    notes: list[str] = []
+
+
+def write(name: str, text: str) -> str:
+    environment = current_environment()
+    before = environment.list()
+    environment.write_text(name, text)
+    return f"{name}={text} after {' '.join(before)}"
+
+
+async def fails(name: str) -> str:
+    current_environment().write_text(name, "lost")
+    raise RuntimeError("the tool is broken")
+
+
+async def linger(name: str) -> str:
+    await anyio.sleep(30)
+    return name
+
+
+def act(tool: str, /, **args: Any) -> Decision:
+    return Decision.act(Action(tool, args))
+
+
+def branch(*decisions: Decision) -> Decision:
+    return Decision.branch(decisions)
+
+
+class Does(AgentModule[Notes]):
+    tools = {"write": write, "fails": fails, "linger": linger}
+
+    def __init__(self, *decisions: Decision, **tools: Any) -> None:
+        self.decisions = decisions
+        self.tools = {**Does.tools, **tools}
+
+    def init_state(self, task: str) -> Notes:
+        return Notes()
+
+    def decide(self, state: Notes) -> Decision:
+        if state.current_step >= len(self.decisions):
+            return Decision.final("done")
+        return self.decisions[state.current_step]
+
+    def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+        state.notes += [result.output if result.ok else f"error {result.error}" for result in observation.results]
+
+
+def last(state: Notes) -> float:
+    return float(sum(ord(note[0]) for note in state.notes))
+
+
+SEARCHES = [
+    BestOfN(last, steps=1),
+    BestOfN(last),
+    BeamSearch(3, 3, last),
+    BestFirst(last),
+    MonteCarloTreeSearch(last),
+]
+by_all = pytest.mark.parametrize("strategy", SEARCHES, ids=lambda s: f"{type(s).__name__}{getattr(s, 'steps', '')}")
+
+
+def in_environment(kind: str, folder: Path, **config: Any) -> Task:
+    folder.mkdir(exist_ok=True)
+    (folder / "start").write_text("here")
+    name = "workspace" if kind == "host" else "source"
+    return Task(id="work", objective="work", env_spec={"type": kind, "config": {name: str(folder), **config}})
+
+
+WRITES = Does(
+    act("write", name="first", text="1"),
+    Decision.branch(
+        [act("write", name="a", text="1"), act("write", name="c", text="2"), act("write", name="b", text="3")]
+    ),
+    act("write", name="end", text="4"),
+)
+
+
+# environments
+
+
+@by_all
+def test_each_child_works_in_a_fork_and_the_chosen_ones_files_are_adopted(strategy: Any, tmp_path: Path) -> None:
+    engine = Engine(WRITES, branch=strategy)
+    result = engine.run(in_environment("scratch", tmp_path / "source", keep=True))
+    sound(engine, result)
+    assert result.error is None
+    assert result.state.notes == [
+        "first=1 after start",
+        "c=2 after first start",
+        "end=4 after c first start",
+    ]
+    assert sorted(path.name for path in (tmp_path / "source").iterdir()) == ["start"]
+
+
+def test_files_follow_the_tree_of_a_search(tmp_path: Path) -> None:
+    def letters(*names: str) -> Decision:
+        return Decision.branch([act("write", name=name, text=name) for name in names])
+
+    module = Does(letters("a", "b"), letters("c", "d"), Decision.branch([letters("e", "f"), letters("g")]))
+    for strategy in (BeamSearch(8, 8, last), BestOfN(last), MonteCarloTreeSearch(last)):
+        engine = Engine(module, branch=strategy)
+        result = engine.run(in_environment("scratch", tmp_path / "source"))
+        sound(engine, result)
+        assert result.state.notes == ["b=b after start", "d=d after b start", "g=g after b d start"]
+
+
+def test_what_forks_left_behind_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    most = 0
+
+    def count(record: Any) -> None:
+        nonlocal most
+        most = max(most, len(list(temporary.iterdir())))
+
+    result = Engine(WRITES, branch=BestOfN(last), observers=[count]).run(in_environment("scratch", tmp_path / "source"))
+    assert result.status == "completed"
+    assert most == 4
+    assert list(temporary.iterdir()) == []
+
+
+@by_all
+def test_the_host_refuses_to_explore_before_anything_is_opened(strategy: Any, tmp_path: Path) -> None:
+    engine = Engine(WRITES, branch=strategy)
+    result = engine.run(in_environment("host", tmp_path / "host"))
+    assert (result.status, result.steps) == ("failed", 1)
+    assert result.error is not None
+    assert result.error.type == "EngineUsageError"
+    assert "shared_env=True" in result.error.message
+    assert children(result.trace) == []
+    assert not [r for r in result.trace.records if r.kind == "branch"]
+    assert sorted(path.name for path in (tmp_path / "host").iterdir()) == ["first", "start"]
+
+
+def test_selecting_needs_no_fork(tmp_path: Path) -> None:
+    result = Engine(WRITES, branch=SelectFirst()).run(in_environment("host", tmp_path / "host"))
+    assert result.error is None
+    assert result.state.notes == ["first=1 after start", "a=1 after first start", "end=4 after a first start"]
+
+
+def test_a_shared_environment_is_shared_where_that_is_allowed(tmp_path: Path) -> None:
+    for kind in ("host", "scratch"):
+        engine = Engine(WRITES, branch=BestOfN(last, steps=1), shared_env=True, max_children=1)
+        result = engine.run(in_environment(kind, tmp_path / kind))
+        sound(engine, result)
+        assert result.state.notes[1:] == ["c=2 after a first start", "end=4 after a b c first start"]
+
+
+def test_a_child_that_fails_leaves_no_files_in_the_run(tmp_path: Path) -> None:
+    class Breaks(Does):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            super().reduce(state, decision, observation)
+            if state.notes[-1:] and state.notes[-1].startswith("error"):
+                raise ValueError(state.notes[-1])
+
+    module = Breaks(Decision.branch([act("fails", name="x"), act("write", name="a", text="1")]), WRITES.decisions[2])
+    result = Engine(module, branch=BestOfN(last)).run(in_environment("scratch", tmp_path / "source"))
+    assert result.state.notes == ["a=1 after start", "end=4 after a start"]
+    assert choices(result.trace)[0]["lost"] == {"0": "ValueError: error the tool is broken (step 0, reduce)"}
+
+
+def test_a_fork_that_fails_fails_the_run_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(self: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("refold.tasks.scratch.ScratchEnvironment.fork", full)
+    result = Engine(WRITES, branch=BestOfN(last)).run(in_environment("scratch", tmp_path / "source"))
+    assert result.error is not None
+    assert (result.error.type, result.error.phase) == ("OSError", "branch")
+
+
+# secrets
+
+
+SECRET = "hunter2hunter2"
+LEARNT = "swordfish-swordfish"
+
+
+@effect()
+async def login(password: Any) -> str:
+    return f"logged in with {SECRET} and {LEARNT}"
+
+
+async def enter(name: str) -> str:
+    return f"{name}{await perform(login, SecretStr(LEARNT))}"
+
+
+async def tells() -> str:
+    return f"{SECRET} {LEARNT}"
+
+
+def files_below(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@by_all
+def test_no_secret_is_written_in_any_trace_of_the_family(strategy: Any, tmp_path: Path) -> None:
+    class Careless(Does):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            if observation.results and observation.results[0].id == "bad":
+                raise ValueError(f"it was {SECRET}")
+            super().reduce(state, decision, observation)
+
+    module = Careless(
+        Decision.branch(
+            [
+                act("enter", name="b"),
+                act("enter", name="a"),
+                Decision.act(Action("enter", {"name": "c"}, id="bad"), rationale=f"why not {SECRET}"),
+            ]
+        ),
+        act("tells"),
+        enter=enter,
+        tells=tells,
+    )
+    engine = Engine(module, branch=strategy, traces=tmp_path, redact={"PIN": SECRET})
+    result = engine.run("t")
+    sound(engine, result)
+    told = "logged in with <redacted:PIN> and <redacted:password>"
+    assert result.state.notes == [f"b{told}", "<redacted:PIN> <redacted:password>"]
+    written = files_below(tmp_path)
+    assert SECRET.encode() not in written
+    assert LEARNT.encode() not in written
+    assert choices(result.trace)[0]["lost"] == {"2": "ValueError: it was <redacted:PIN> (step 0, reduce)"}
+
+
+# cancellation
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@by_all
+def test_a_cancelled_exploration_closes_all_books_and_goes_on_when_resumed(strategy: Any, backend: str) -> None:
+    slow = True
+    ran: list[str] = []
+
+    async def work(name: str) -> str:
+        if slow and name == "c":
+            await anyio.sleep(30)
+        ran.append(name)
+        return name
+
+    @effect(idempotent=True)
+    async def again(name: str) -> str:
+        return await work(name)
+
+    candidates = [act("again", name=name) for name in "acb"]
+    engine = Engine(Does(Decision.branch(candidates), again=again), branch=strategy)
+    results: list[RunResult] = []
+
+    async def cancelled() -> None:
+        with anyio.move_on_after(0.2):
+            try:
+                await engine.arun("t")
+            except BaseException as raised:
+                results.append(raised.result)  # type: ignore[attr-defined]
+                raise
+
+    anyio.run(cancelled, backend=backend)
+    first = results[0]
+    assert first.status == "cancelled"
+    for trace in (first.trace, *children(first.trace)):
+        trace.check()
+        assert trace.ending.record is not None
+        for record in trace.records:
+            assert record.kind != "intent" or any(r.get("intent") == record.seq for r in trace.records)
+    slow = False
+    result = engine.resume(first.trace)
+    sound(engine, result)
+    assert result.state.notes == ["c"]
+    assert sorted(ran) == ["a", "b", "c"]
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = {folders!r}
+from test_branch_worlds import *
+module = Does(branch(act("write", name="a", text="1"), act("linger", name="b"), act("linger", name="c")))
+engine = Engine(module, branch=BestOfN(last), traces={traces!r}, shared_env=True)
+def tell(record):
+    if record.kind == "branch": print("ready", flush=True)
+engine.observers = (tell,)
+engine.run(in_environment("host", Path({traces!r}) / "host"))
+"""
+
+
+AT_WORK = ["completed", "interrupted", "interrupted"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_exploring_writes_every_end(number: int, code: int, tmp_path: Path) -> None:
+    script = SCRIPT.format(folders=[str(Path(__file__).parent), str(HELPERS)], traces=str(tmp_path))
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    until = time.monotonic() + 60
+    while sorted(Trace.load(path).status for path in tmp_path.rglob("*.branches/*.jsonl")) != AT_WORK:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    process.communicate()
+    assert process.returncode in (code, -number, 1)
+    (path,) = tmp_path.glob("*.trace.jsonl")
+    trace = Trace.load(path)
+    assert trace.status == "cancelled"
+    assert [child.status for child in children(trace)] == ["completed", "cancelled", "cancelled"]
+    for each in (trace, *children(trace)):
+        each.check()
+
+
+async def forgets(branch: Branch) -> Any:
+    """Begins to grow, and leaves it."""
+    with anyio.move_on_after(0.05):
+        await branch.grow(branch.root, candidates=[1])
+    (first,) = await branch.grow(branch.root, candidates=[0])
+    return first
+
+
+async def remembers_too_late(branch: Branch) -> Any:
+    await forgets(branch)
+    return (await branch.grow(branch.root))[1]
+
+
+def test_a_child_that_its_strategy_leaves_is_ended() -> None:
+    module = Does(branch(Decision.final("a"), act("linger", name="b")))
+    result = Engine(module, branch=Taking(forgets)).run("t")
+    assert result.final_result == "a"
+    assert {child.run_id[-1]: child.status for child in children(result.trace)} == {"0": "completed", "1": "cancelled"}
+    result = Engine(module, branch=Taking(remembers_too_late)).run("t")
+    assert "candidate 1 was left before it had come to its end" in str(result.error)

@@ -1,0 +1,186 @@
+"""Branches within branches at every depth, and candidates that are asked for one by one."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from toys.menu import SEARCHES, Eats, Menu, best_letter, by_all, eat, everywhere
+from toys.tree import choices, explore
+
+from refold import (
+    Decision,
+    SelectBest,
+    SelectFirst,
+    emit,
+    new_id,
+    perform,
+    rng,
+)
+from refold.engine.effects.recorded_order import RecordedOrder
+from refold.traces import family
+
+DEEP = Decision.branch(
+    [
+        Decision.branch([eat("a"), Decision.branch([eat("b"), eat("x"), Decision.branch([eat("c"), eat("d")])])]),
+        eat("e"),
+        Decision.branch([Decision.branch([Decision.branch([eat("f")])])]),
+    ]
+)
+
+
+@by_all
+@everywhere
+def test_a_candidate_that_is_a_branch_works_at_every_depth(name: str, folder: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
+    result = explore(SEARCHES[name], Eats(DEEP), **options)
+    assert result.error is None
+    assert result.stop_reason == "final"
+    first_end = "e"  # what has not been eaten yet is rated 0, so best-first search takes the first end
+    assert result.state.eaten == {"first": ["a"], "best first": [first_end]}.get(name, ["x"])
+    assert family(result.trace).run.run_id == result.run_id
+
+
+@by_all
+def test_branches_in_every_step_of_a_run(name: str) -> None:
+    module = Eats(
+        Decision.branch([eat("a"), Decision.branch([eat("b"), eat("c")])]),
+        eat("m"),
+        Decision.branch([Decision.branch([eat("o"), eat("n")]), eat("k", "l")]),
+    )
+    result = explore(SEARCHES[name], module)
+    assert result.state.eaten == (["a", "m", "o"] if name == "first" else [*result.state.eaten[:1], "m", "o"])
+    assert result.stop_reason == "final"
+
+
+def test_selecting_within_branches_tells_each_choice() -> None:
+    result = explore(SelectBest(best_letter), Eats(DEEP))
+    assert [choice["chosen"] for choice in choices(result.trace)] == [{"candidate": n} for n in (0, 1, 1)]
+    assert choices(result.trace)[0]["scores"] == {"0": 120.0, "1": 101.0, "2": 102.0}
+    step = result.trace.steps[0]
+    assert step.decision is not None
+    assert step.decided is not None
+    assert (step.decided["mode"], step.decision["mode"]) == ("branch", "act")
+
+
+class Asked(Eats):
+    """Asks to be asked, and proposes something else each time, by chance."""
+
+    async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]
+        if state.current_step == 2:
+            return Decision.final("full")
+        if candidate is None:
+            return Decision.branch(3, rationale="let me think")
+        emit("thinking", candidate=candidate)
+        said = await perform(think, candidate)
+        if candidate == 1:
+            return Decision.branch([eat(f"{said}{rng().choice('uvw')}"), eat("z")], meta={"id": new_id()})
+        return eat(f"{said}{candidate}")
+
+
+async def think(n: int) -> str:
+    for _ in range(3 - n):
+        await anyio.sleep(0)
+    return "abc"[n]
+
+
+@by_all
+@everywhere
+def test_a_number_of_candidates_asks_decide_so_often(
+    name: str, folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def waits(*_: object) -> None:
+        raise AssertionError("candidates that verify asks in turn wait for no outcome of another's")
+
+    monkeypatch.setattr(RecordedOrder, "_waited", waits)
+    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
+    strategy = SEARCHES[name]
+    if name not in ("first", "best"):
+        strategy = replace(strategy, score=lambda state: float(sum(ord(each[-1]) for each in state.eaten)))
+    result = explore(strategy, Asked(), **options)
+    assert result.error is None
+    assert result.state.eaten == {"first": ["a0", "a0"], "best first": ["c2", "c2"]}.get(name, ["z", "z"])
+    asked = [r for r in result.trace.records if r.kind == "decide" and "asked" in r]
+    assert asked[0]["asked"] == 3
+    assert len(asked[0]["decision"]["candidates"]) == 3
+    assert asked[0]["decision"]["rationale"] == "let me think"
+    assert {e["data"]["candidate"] for e in result.trace.steps[0].events} == {0, 1, 2}
+
+
+class AskedWithin(Eats):
+    """Asks to be asked within what it was asked for."""
+
+    async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]
+        if state.current_step == 1:
+            return Decision.final("full")
+        said = await perform(think, (candidate or 0) % 3)
+        if candidate is None:
+            return Decision.branch([Decision.branch(3), eat("e"), Decision.branch([Decision.branch(2)])])
+        if candidate == 2:
+            return Decision.branch([eat(f"{said}y"), Decision.branch([Decision.branch(2), eat("x")])])
+        return eat(f"{said}{candidate}")
+
+
+@by_all
+@everywhere
+def test_being_asked_within_what_was_asked_for(name: str, folder: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
+    result = explore(SEARCHES[name], AskedWithin(), **options)
+    assert result.error is None
+    assert result.state.eaten == {"first": ["a0"], "best": ["e"], "best first": ["e"]}.get(name, ["cy"])
+
+
+def likes_to_be_asked(state: Menu, decision: Decision) -> float:
+    return float(decision.mode == "branch") + float(isinstance(decision.candidates, int))
+
+
+def test_selecting_what_asks_within_what_was_asked_for() -> None:
+    result = explore(SelectBest(likes_to_be_asked), AskedWithin())
+    assert [r["asked"] for r in result.trace.records if r.kind == "decide" and "asked" in r] == [3, 2]
+    assert result.state.eaten == ["a0"]
+
+
+def test_being_asked_depends_on_the_seed_alone() -> None:
+    def proposed(seed: int, max_children: int) -> Any:
+        result = explore(SelectFirst(), Asked(), seed=seed, max_children=max_children)
+        return [r["decision"] for r in result.trace.records if r.kind == "decide"]
+
+    assert proposed(3, 1) == proposed(3, 9)
+    assert proposed(3, 9) != proposed(4, 9)
+
+
+def test_no_more_candidates_are_asked_for_at_a_time_than_children_may_run() -> None:
+    at_work = most = 0
+
+    class Many(Asked):
+        async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]
+            nonlocal at_work, most
+            if candidate is None:
+                return Decision.branch(40) if state.current_step == 0 else Decision.final("x")
+            at_work += 1
+            most = max(at_work, most)
+            await anyio.sleep(0.001)
+            at_work -= 1
+            return eat(str(candidate))
+
+    assert explore(SelectFirst(), Many(), max_children=4).state.eaten == ["0"]
+    assert most == 4
+
+
+def test_a_candidate_that_cannot_be_had_fails_the_run_with_its_error() -> None:
+    class Breaks(Asked):
+        async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]
+            if candidate is not None:
+                raise LookupError(f"no idea {candidate}")
+            return Decision.branch(3)
+
+    result = explore(SelectFirst(), Breaks())
+    assert result.status == "failed"
+    assert result.error is not None
+    assert (result.error.type, result.error.message) == ("LookupError", "no idea 0")
+
+
+def test_decide_that_takes_no_candidate_is_told_how() -> None:
+    result = explore(SelectFirst(), Eats(Decision.branch(2)))
+    assert "take `candidate` as a parameter" in str(result.error)

@@ -1,0 +1,302 @@
+"""Child runs beside the steps: they are begun, looked at and waited for, and settled when their run ends."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from toys.workers import Log, Worker, children_of, last_word, plain
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    RunStatus,
+    RuntimeBudget,
+    StopReason,
+    Task,
+    Trace,
+    child_state,
+    family,
+    start_child,
+    wait_child,
+)
+from refold.engine.run.resume import used_so_far
+from refold.errors import EngineUsageError, NoRunError
+from refold.testing import check_resume
+
+loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+
+
+class Gated(Worker):
+    """Has a gate that another run opens."""
+
+    def __init__(self) -> None:
+        self.opened: anyio.Event | None = None
+        self.reached: list[str] = []
+        self.tools = {**Worker.tools, "gate": self.gate}
+
+    async def gate(self, text: str) -> str:
+        self.reached.append(text)
+        self.opened = self.opened or anyio.Event()
+        await self.opened.wait()
+        return f"through {text}"
+
+    def open(self) -> None:
+        self.opened = self.opened or anyio.Event()
+        self.opened.set()
+
+
+class Chief(AgentModule[Log]):
+    """Follows its task, a line a step: `start words`, `look`, `wait`, `open`, `moment`, `fail`; then it is done."""
+
+    def __init__(self, worker: AgentModule[Any] | None = None, *, knows: bool = True) -> None:
+        self.worker = worker or Worker()
+        self.knows = knows
+        names = ("start", "look", "wait", "open", "moment")
+        self.tools = {name: getattr(self, name) for name in names}
+
+    async def start(self, line: str) -> str:
+        return await start_child(self.worker, line, name="helper")
+
+    async def look(self, line: str) -> str:
+        return str((await child_state(line)).status)
+
+    async def wait(self, line: str) -> str:
+        label, _, seconds = line.partition(" ")
+        child = await wait_child(label, seconds=float(seconds) if seconds else None, value=last_word)
+        return f"{child.status} {child.final_result} {child.value}"
+
+    async def open(self, line: str) -> str:
+        assert isinstance(self.worker, Gated)
+        self.worker.open()
+        return "opened"
+
+    async def moment(self, line: str) -> str:
+        await anyio.sleep(float(line))
+        return "a moment"
+
+    def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
+        return self.worker if self.knows and name == "helper" else None
+
+    def init_state(self, task: str) -> Log:
+        return Log(plan=task.splitlines())
+
+    def decide(self, state: Log) -> Decision:
+        if state.current_step == len(state.plan):
+            return Decision.final(" | ".join(state.said))
+        name, _, line = state.plan[state.current_step].partition(" ")
+        if name == "fail":
+            raise RuntimeError("told to")
+        if name in ("look", "wait"):
+            line = f"{state.said[0]} {line}".strip()
+        return Decision.act(Action(name, {"line": line}))
+
+    def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
+        state.said += [str(result.output) if result.ok else f"error {result.error}" for result in observation.results]
+
+
+def assert_closed(trace: Trace) -> None:
+    """Every call has an outcome."""
+    trace.check()
+    ended = {record["intent"] for record in trace.records if record.kind == "outcome"}
+    assert {record.seq for record in trace.records if record.kind == "intent"} == ended
+
+
+@loops
+def test_a_child_works_while_its_run_takes_further_steps(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        engine = Engine(Chief(Gated()), traces=tmp_path, seed=1)
+        result = await engine.arun("start note:a gate:b\nlook\nopen\nwait\nlook")
+        label, at_work, opened, waited, after = result.state.said
+        assert label.startswith("0.helper-")
+        assert (at_work, opened, after) == ("None", "opened", "completed")
+        assert waited == "completed thought of a through b ['through b']"
+        (child,) = children_of(result.trace)
+        assert child.run_id == f"{result.run_id}~{label}"
+        assert [kin.run_id for kin in family(result.trace).run.calls] == [child.run_id]
+        assert await engine.averify(result.trace) == []
+        assert await Engine(Gated()).averify(child) == []
+        assert result.usage.tokens == 10
+
+    anyio.run(main, backend=backend)
+
+
+@loops
+def test_waiting_may_be_given_up(backend: str) -> None:
+    async def main() -> None:
+        result = await Engine(Chief(Gated())).arun("start gate:b\nwait 0.05\nopen\nwait")
+        assert result.state.said[1] == "None None None"
+        assert result.state.said[3] == "completed through b ['through b']"
+
+    anyio.run(main, backend=backend)
+
+
+@loops
+def test_a_run_that_is_done_waits_for_its_children(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        engine = Engine(Chief(), traces=tmp_path)
+        result = await engine.arun("start note:a note:b note:c")
+        assert result.status is RunStatus.completed
+        (child,) = children_of(result.trace)
+        assert (child.status, child.end["final_result"]) == ("completed", "thought of a thought of b thought of c")
+        assert result.usage.tokens == 30
+        assert child.records[-1].at <= result.trace.records[-1].at
+
+    anyio.run(main, backend=backend)
+
+
+@loops
+def test_a_run_that_fails_cancels_them_and_takes_them_up_again(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        gated = Gated()
+        engine = Engine(Chief(gated), traces=tmp_path)
+        result = await engine.arun("start note:a gate:b note:c\nmoment 0.05\nfail")
+        assert result.status is RunStatus.failed
+        (child,) = children_of(result.trace)
+        assert child.status == "cancelled"
+        assert_closed(child)
+        assert result.usage.tokens == 10
+
+        class Mended(Chief):
+            def decide(self, state: Log) -> Decision:
+                failing = state.current_step == 2
+                return Decision.act(Action("moment", {"line": "0"})) if failing else super().decide(state)
+
+        mended = Engine(Mended(gated), traces=tmp_path)
+        waiting = await mended.aresume(result.trace)
+        (fate,) = waiting.waiting
+        assert fate.details["name"] == "gate"
+        done = await mended.aresume(result.trace, {"ran": "through b"}, request=fate.id)
+        assert done.status is RunStatus.completed
+        (child,) = children_of(done.trace)
+        assert child.end["final_result"] == "thought of a through b thought of c"
+        assert done.usage.tokens == 20 == used_so_far(child).tokens
+
+    anyio.run(main, backend=backend)
+
+
+def test_what_is_taken_up_again_keeps_the_budget_that_it_was_given(tmp_path: Path) -> None:
+    class Frugal(Chief):
+        async def start(self, line: str) -> str:
+            return await start_child(self.worker, line, name="helper", budget=RuntimeBudget(max_steps=3))
+
+    class Mended(Frugal):
+        def decide(self, state: Log) -> Decision:
+            failing = state.current_step == 2
+            return Decision.act(Action("moment", {"line": "0"})) if failing else super().decide(state)
+
+    gated = Gated()
+    plan = "start note:a gate:b note:c note:d note:e\nmoment 0.05\nfail"
+    failed = Engine(Frugal(gated), traces=tmp_path).run(plan)
+    assert failed.status is RunStatus.failed
+    assert gated.reached == ["b"]
+    engine = Engine(Mended(gated), traces=tmp_path)
+    (fate,) = engine.resume(failed.trace).waiting
+    done = engine.resume(failed.trace, {"ran": "through b"}, request=fate.id)
+    (child,) = children_of(done.trace)
+    (undisturbed,) = children_of(Engine(Frugal()).run("start note:a note:b note:c note:d note:e\nmoment 0").trace)
+    assert (child.end["stop_reason"], len(child.steps)) == (undisturbed.end["stop_reason"], 3)
+
+
+def test_the_deadline_ends_them_too(tmp_path: Path) -> None:
+    engine = Engine(Chief(Gated()), traces=tmp_path, budget=RuntimeBudget(max_runtime_seconds=0.3))
+    result = engine.run("start note:a gate:b")
+    assert result.stop_reason is StopReason.budget_time
+    (child,) = children_of(result.trace)
+    assert child.stop_reason == "budget_time"
+    assert_closed(child)
+
+
+def test_they_spend_from_the_runs_tokens_together_with_it() -> None:
+    result = Engine(Chief(), budget=RuntimeBudget(max_tokens=40)).run("start note:a note:b note:c note:d note:e\nwait")
+    assert result.usage.tokens == 40
+    assert result.stop_reason is StopReason.budget_tokens
+    assert result.state.said[1].startswith("stopped None")
+
+
+@pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "at_the_end"])
+@pytest.mark.parametrize("kept", ["memory", "disk"])
+def test_what_they_ask_is_asked_where_they_are_waited_for(awaited: bool, kept: str, tmp_path: Path) -> None:
+    engine = Engine(Chief(), traces=tmp_path if kept == "disk" else None)
+    plan = "start note:a ask:b ask:c\nmoment 0.05\nlook" + ("\nwait" if awaited else "")
+    result = engine.run(plan)
+    assert result.state.said[2] == "waiting"
+    assert result.status is RunStatus.waiting
+    assert result.steps == (3 if awaited else 4)
+    (request,) = result.waiting
+    assert (request.prompt, request.details["child"]) == ("b", "helper")
+    result = engine.resume(result.trace, "B")
+    assert [request.prompt for request in result.waiting] == ["c"]
+    result = engine.resume(result.trace, "C")
+    assert result.status is RunStatus.completed
+    (child,) = children_of(result.trace)
+    assert child.end["final_result"] == "thought of a B C"
+    assert result.usage.tokens == 10
+    assert engine.verify(result.trace) == []
+
+
+def test_a_handler_answers_them_while_the_run_goes_on() -> None:
+    engine = Engine(Chief(), on_wait=lambda request: f"{request.prompt}!")
+    result = engine.run("start ask:b\nwait")
+    assert result.state.said[1] == "completed b! ['b!']"
+
+
+def test_a_child_that_nobody_knows_any_more_is_left_and_told(tmp_path: Path) -> None:
+    result = Engine(Chief(), traces=tmp_path).run("start note:a ask:b\nmoment 0.05\nwait")
+    assert result.status is RunStatus.waiting
+    forgetful = Engine(Chief(knows=False), traces=tmp_path)
+    again = forgetful.resume(result.trace, "B")
+    assert again.status is RunStatus.completed
+    assert again.state.said[2] == "waiting None None"
+    told = [record["data"] for record in again.trace.records if record.kind == "event"]
+    assert [event["run"] for event in told if "why" in event] == [children_of(again.trace)[0].run_id]
+    assert again.usage.tokens == 10
+
+
+def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
+    engine = Engine(Chief(), traces=tmp_path, seed=1)
+    result = engine.run("start note:a\nwait\nlook")
+    for reuse in (True, False):
+        fork = engine.fork(result.trace, 1, reuse_effects=reuse)
+        assert plain(fork)["said"][0] == result.state.said[0]
+        assert plain(fork)["said"][2] == "completed"
+    assert plain(engine.fork(result.trace, 0)) == plain(result)
+
+
+def test_who_waits_a_moment_is_told_that_it_waits() -> None:
+    result = Engine(Chief()).run("start ask:b\nmoment 0.05\nwait 600\nmoment 0\nwait")
+    assert result.state.said[2] == "waiting None None"
+    (request,) = result.waiting
+    assert Engine(Chief()).resume(result.trace, "B", request=request.id).state.said[4] == "completed B ['B']"
+
+
+def test_two_waits_for_one_child_are_both_answered() -> None:
+    class Twice(Chief):
+        def decide(self, state: Log) -> Decision:
+            if state.current_step == 1:
+                return Decision.act([Action("wait", {"line": state.said[0]}), Action("wait", {"line": state.said[0]})])
+            return super().decide(state)
+
+    result = Engine(Twice(), on_wait=None).run("start note:a ask:b\nboth")
+    (request,) = result.waiting
+    result = Engine(Twice()).resume(result.trace, "B", request=request.id)
+    assert result.state.said[1:] == ["completed thought of a B ['B']"] * 2
+
+
+@pytest.mark.parametrize("plan", ["start note:a ask:b\nmoment 0\nwait", "start note:a ask:b note:c\nmoment 0"])
+def test_the_resume_contract_holds(plan: str) -> None:
+    check_resume(Chief(), plan, {"b": "B"})
+
+
+def test_misuse_is_told() -> None:
+    async def main() -> None:
+        with pytest.raises(NoRunError, match="start_child"):
+            await start_child(Worker(), "note:a")
+        with pytest.raises(EngineUsageError, match="AgentModule instance"):
+            await start_child("a module", "a task")  # type: ignore[arg-type]
+
+    anyio.run(main)
+    result = Engine(Chief()).run("moment 0\nlook")
+    assert result.state.said[1].startswith("error this run has begun no child 'a moment'")

@@ -1,0 +1,257 @@
+"""Child runs spend from their run's budget: a share of it, by its deadline, and no longer than it lives."""
+
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from toys.workers import Boss, Log, Worker, children_of
+
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    Engine,
+    RunStatus,
+    RuntimeBudget,
+    StopReason,
+    TaskBudget,
+    Trace,
+    Usage,
+    charge,
+    effect,
+    perform,
+    run_child,
+)
+
+loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+
+
+def lines(count: int, words: str) -> str:
+    return "\n".join(f"{words} note:{i}" for i in range(count))
+
+
+@loops
+def test_ten_children_with_a_thousand_tokens_left_spend_a_thousand_together(backend: str) -> None:
+    async def main() -> None:
+        engine = Engine(Boss(), budget=RuntimeBudget(max_tokens=1000))
+        result = await engine.arun(lines(10, " ".join(f"note:{i}" for i in range(14))))
+        assert result.usage.tokens == 1000
+        assert (result.status, result.stop_reason) == (RunStatus.stopped, StopReason.budget_tokens)
+        children = children_of(result.trace)
+        assert sum(child.end["usage"]["tokens_in"] + child.end["usage"]["tokens_out"] for child in children) == 1000
+        assert {child.status for child in children} <= {"stopped", "completed"}
+        assert any(child.stop_reason == "budget_tokens" for child in children)
+        assert await engine.averify(result.trace) == []
+        for child in children:
+            assert await Engine(Worker()).averify(child) == []
+
+    anyio.run(main, backend=backend)
+
+
+@pytest.mark.parametrize("share", [RuntimeBudget(max_tokens=25), TaskBudget(max_tokens=25)], ids=["runtime", "task"])
+def test_a_share_is_the_most_of_it_that_a_child_may_have(share: Any) -> None:
+    boss = Boss(budget=share)
+    result = Engine(boss, budget=RuntimeBudget(max_tokens=1000)).run(lines(3, "note:x note:y"))
+    assert result.status is RunStatus.completed
+    assert {child.usage.tokens for child in boss.seen} == {20}
+    assert {child.stop_reason for child in boss.seen} == {StopReason.budget_tokens}
+    assert result.usage.tokens == 60
+    warned = [r["data"]["what"] for c in children_of(result.trace) for r in c.records if r.kind == "event"]
+    assert warned == ["tokens"] * 3, "80 % of its share is told in the child's trace"
+
+
+def test_a_share_larger_than_what_is_left_is_what_is_left() -> None:
+    boss = Boss(budget=RuntimeBudget(max_tokens=500))
+    result = Engine(boss, budget=RuntimeBudget(max_tokens=30)).run("note:a note:b note:c note:d")
+    assert result.usage.tokens == 30
+    assert result.stop_reason is StopReason.budget_tokens
+    assert boss.seen[0].stop_reason is StopReason.budget_tokens
+
+
+def test_money_is_one_account_and_an_unknown_price_is_not_zero() -> None:
+    result = Engine(Boss(), budget=RuntimeBudget(max_cost_usd=0.035)).run("note:a note:b note:c note:d note:e")
+    assert result.stop_reason is StopReason.budget_cost
+    assert result.usage.cost == pytest.approx(0.04)
+
+    @effect(usage=lambda answer: Usage(1, 1, None))
+    def unpriced(text: str) -> str:
+        return text
+
+    class Unpriced(Worker):
+        tools = {**Worker.tools, "unpriced": unpriced}
+
+    result = Engine(Boss(Unpriced()), budget=RuntimeBudget(max_cost_usd=10)).run("unpriced:a note:b")
+    assert (result.stop_reason, result.usage.unpriced) == (StopReason.budget_cost, 1)
+
+
+def test_steps_are_a_childs_own() -> None:
+    boss = Boss()
+    result = Engine(boss, budget=RuntimeBudget(max_steps=2)).run("note:a note:b note:c note:d")
+    assert result.status is RunStatus.completed
+    assert boss.seen[0].steps == 5
+    assert result.usage.steps == 2
+
+
+class Sleeper(Worker):
+    """Can sleep, and start a process."""
+
+    async def sleep(self, text: str) -> str:
+        await anyio.sleep(float(text))
+        return "slept"
+
+    def process(self, text: str) -> str:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        Path(f"{text}.new").write_text(str(child.pid))
+        Path(f"{text}.new").rename(text)
+        child.wait()
+        return "waited"
+
+    def __init__(self) -> None:
+        self.tools = {**Worker.tools, "sleep": self.sleep, "process": self.process}
+
+
+@loops
+def test_the_deadline_of_the_run_holds_for_its_children(backend: str, tmp_path: Path) -> None:
+    async def main() -> Any:
+        engine = Engine(Boss(Sleeper()), budget=RuntimeBudget(max_runtime_seconds=0.4), traces=tmp_path)
+        return await engine.arun(f"note:a process:{tmp_path / 'pid'}\nnote:b sleep:600")
+
+    result = anyio.run(main, backend=backend)
+    assert result.stop_reason is StopReason.budget_time
+    children = children_of(result.trace)
+    assert [child.stop_reason for child in children] == ["budget_time", "budget_time"]
+    for child in children:
+        assert_closed(child)
+    assert_gone(int((tmp_path / "pid").read_text()))
+    assert_closed(result.trace)
+
+
+def assert_gone(pid: int) -> None:
+    """The process has been killed; whoever waits for it may not have been told yet."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        until = time.monotonic() + 60
+        while process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+
+def assert_closed(trace: Trace) -> None:
+    """Every call has an outcome."""
+    trace.check()
+    ended = {record["intent"] for record in trace.records if record.kind == "outcome"}
+    assert {record.seq for record in trace.records if record.kind == "intent"} == ended
+
+
+def test_a_run_with_more_time_goes_on_with_the_children_it_had(tmp_path: Path) -> None:
+    engine = Engine(Boss(Sleeper()), budget=RuntimeBudget(max_runtime_seconds=0.3), traces=tmp_path)
+    first = engine.run("note:a sleep:1.0 note:b")
+    assert first.stop_reason is StopReason.budget_time
+    waiting = engine.resume(first.trace, budget=RuntimeBudget(max_runtime_seconds=60))
+    (fate,) = waiting.waiting
+    assert (fate.details["name"], fate.details["child"]) == ("sleep", "sleeper")
+    result = engine.resume(first.trace, {"retry": True}, budget=RuntimeBudget(max_runtime_seconds=60))
+    assert result.state.said == ["completed: thought of a slept thought of b"]
+    assert len(children_of(result.trace)) == 1
+    assert result.usage.tokens == 20
+
+
+def test_a_childs_own_time_ends_it_and_not_the_run() -> None:
+    boss = Boss(Sleeper(), budget=RuntimeBudget(max_runtime_seconds=0.2))
+    result = Engine(boss).run("note:a sleep:600\nnote:b")
+    assert result.status is RunStatus.completed
+    assert [child.stop_reason for child in sorted(boss.seen, key=lambda child: child.steps)] == [
+        StopReason.budget_time,
+        StopReason.final,
+    ]
+
+
+@loops
+def test_cancelling_the_run_cancels_its_children_with_their_books_closed(backend: str, tmp_path: Path) -> None:
+    async def main() -> Trace:
+        engine = Engine(Boss(Boss(Sleeper())), traces=tmp_path)
+        async with anyio.create_task_group() as group:
+
+            async def run() -> None:
+                try:
+                    await engine.arun(f"note:a process:{tmp_path / 'pid'}")
+                except BaseException as raised:
+                    results.append(raised.result)  # type: ignore[attr-defined]
+                    raise
+
+            results: list[Any] = []
+            group.start_soon(run)
+            while not (tmp_path / "pid").exists():
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+        trace: Trace = results[0].trace
+        return trace
+
+    trace = anyio.run(main, backend=backend)
+    child = children_of(trace)[0]
+    for each in (trace, child, children_of(child)[0]):
+        assert each.status == "cancelled"
+        assert_closed(each)
+    assert_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_cancelled_run_is_resumed_with_its_children(tmp_path: Path) -> None:
+    slow = Sleeper()
+    engine = Engine(Boss(slow), traces=tmp_path)
+
+    async def main() -> Any:
+        with anyio.move_on_after(0.3):
+            await engine.arun("note:a sleep:600 note:b")
+
+    anyio.run(main)
+    (path,) = tmp_path.glob("*.trace.jsonl")
+    (fate,) = engine.resume(path).waiting
+    result = engine.resume(path, {"ran": "slept"}, request=fate.id)
+    assert result.state.said == ["completed: thought of a slept thought of b"]
+
+
+class Impatient(AgentModule[Log]):
+    """A tool that gives its child a moment only."""
+
+    async def hand(self, line: str) -> str:
+        with anyio.move_on_after(0.2):
+            await run_child(Sleeper(), line)
+        return await perform(told, "left")
+
+    def __init__(self) -> None:
+        self.tools = {"hand": self.hand}
+
+    def init_state(self, task: str) -> Log:
+        return Log(plan=[task])
+
+    def decide(self, state: Log) -> Decision:
+        return Decision.final(state.said[0]) if state.said else Decision.act(Action("hand", {"line": state.plan[0]}))
+
+    def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
+        state.said += [result.output for result in observation.results]
+
+
+def told(text: str) -> str:
+    charge(tokens_in=1)
+    return text
+
+
+@loops
+def test_a_tool_may_give_up_on_a_child(backend: str) -> None:
+    async def main() -> None:
+        engine = Engine(Impatient())
+        result = await engine.arun("note:a sleep:600")
+        assert result.final_result == "left"
+        (child,) = children_of(result.trace)
+        assert child.status == "cancelled"
+        assert_closed(child)
+        assert result.usage.tokens == 11
+        assert await engine.averify(result.trace) == []
+
+    anyio.run(main, backend=backend)

@@ -1,0 +1,1 @@
+"""Toys: small modules, strategies and agents that more than one test file runs."""

@@ -1,0 +1,121 @@
+"""Rule 5 for an Agent: a step costs what it changes, in calls and in bytes, however long the conversation is.
+
+Counts, never times: `bench/` takes those.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from places import ROOT
+
+from refold import Trace
+from refold.engine.state import model as states
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What `bench/` measures: an Agent with one tool, and the same on the bare engine."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench import agent_work
+
+    return agent_work
+
+
+def calls_of(run: Callable[[], object]) -> int:
+    """How many functions are called in this thread, C's included."""
+    count = 0
+
+    def profile(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        if event in ("call", "c_call"):
+            count += 1
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def calls_a_step(run: Callable[[int], object], first: int, last: int) -> float:
+    """How many calls a step between the two makes."""
+    return (calls_of(partial(run, last)) - calls_of(partial(run, first))) / (last - first)
+
+
+def trace_in(folder: Path) -> Trace:
+    (path,) = folder.glob("*.trace.jsonl")
+    return Trace.load(path)
+
+
+def test_a_step_makes_few_calls_and_a_late_one_no_more(work: Any, tmp_path: Path) -> None:
+    def run(name: str, steps: int) -> None:
+        folder = tmp_path / f"{name}{steps}{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        work.script(steps)
+        (work.run_agent if name == "agent" else work.run_bare)(steps, folder)
+
+    for name in ("agent", "bare"):
+        run(name, 5)
+    early = calls_a_step(partial(run, "agent"), 20, 60)
+    late = calls_a_step(partial(run, "agent"), 200, 240)
+    bare = calls_a_step(partial(run, "bare"), 20, 60)
+    assert late < 1.2 * early
+    assert early < 3 * bare
+
+
+def test_models_are_made_for_a_step_and_not_for_the_conversation(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Counter[str] = Counter()
+    original = states._freeze_values
+
+    def counting(cls: type, values: dict[str, Any]) -> None:
+        made[cls.__name__] += 1
+        original(cls, values)
+
+    monkeypatch.setattr(states, "_freeze_values", counting)
+    for steps in (40, 80):
+        work.script(steps)
+    totals = []
+    for steps in (40, 80):
+        made.clear()
+        work.run_agent(steps, None)
+        totals.append(dict(made))
+    a_step = {name: (totals[1][name] - totals[0][name]) / 40 for name in totals[0]}
+    # a message each when it is reduced and when it is told, for model and tool; the call of a tool also when it is made
+    assert a_step["Message"] <= 4.1
+    assert a_step["ToolCall"] <= 3.1
+    assert a_step["FunctionCall"] <= 3.1
+    assert a_step["Usage"] <= 2.1
+    assert sum(a_step.values()) <= 14
+
+
+def test_the_bytes_of_a_step_are_bounded_by_what_it_changes(work: Any, tmp_path: Path) -> None:
+    work.run_agent(300, tmp_path)
+    trace = trace_in(tmp_path)
+    sizes: Counter[int] = Counter()
+    kinds: Counter[str] = Counter()
+    for record in trace.records:
+        if record.kind != "snapshot":
+            sizes[record.step] += len(record.raw)
+        if record.step == 250:
+            kinds[record.kind] += 1
+    assert sizes[298] - sizes[10] < 60  # numbers get longer
+    assert kinds - Counter(snapshot=1) == Counter(intent=2, outcome=2, decide=1, commit=1)
+    messages = [orjson.dumps(message) for message in trace.final_state["messages"]]
+    said = len(messages[-3]) + len(messages[-2])
+    fixed = 2200  # six records with their numbers, times, hashes and keys, what was used, what the patch is made of
+    assert sizes[298] < 3 * said + fixed
+
+
+def test_snapshots_weigh_what_the_commits_do(work: Any, tmp_path: Path) -> None:
+    work.run_agent(400, tmp_path)
+    weights: Counter[str] = Counter()
+    for record in trace_in(tmp_path).records:
+        weights[record.kind] += len(record.raw)
+    assert weights["snapshot"] < 2 * weights["commit"]
