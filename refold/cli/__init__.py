@@ -1,4 +1,4 @@
-"""The `refold` command: runs tasks, steps through traces, checks, compares and resumes them."""
+"""The `refold` command: run tasks; replay, check, compare and resume traces."""
 
 from .entry import cli, main
 

@@ -1,4 +1,4 @@
-"""`python -m refold.cli`: the command where no console script is installed."""
+"""Entry point of `python -m refold.cli`."""
 
 from .entry import main
 

@@ -1,4 +1,7 @@
-"""The commands and their options; each imports what it needs when it is called, so that `--help` is quick."""
+"""The commands and their options.
+
+Each command imports what it needs when it is called, so that `--help` is quick.
+"""
 
 from pathlib import Path
 from typing import Annotated, Literal

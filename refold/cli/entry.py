@@ -1,4 +1,7 @@
-"""Where the command begins and ends: the one place that turns errors into a line and an exit code."""
+"""The entry point, which turns errors into messages and exit codes.
+
+No other file of the command line catches an error in order to end the process.
+"""
 
 import io
 import logging
@@ -16,7 +19,7 @@ from .app import app
 
 
 def main() -> None:
-    """The console script: runs the command line of this process and exits with its code."""
+    """Run this process's command line and exit with its code."""
     _open_the_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -30,7 +33,12 @@ def main() -> None:
 
 
 def _unwritable(error: OSError, code: int) -> int:
-    """Says that what was printed could not be written, unless its reader has just gone; gives the exit code."""
+    """Report that output could not be written.
+
+    Nothing is reported if the reader has closed the pipe.
+
+    Returns the exit code: `code` after a closed pipe, otherwise `BAD_INPUT`.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError):
         return code
@@ -39,19 +47,24 @@ def _unwritable(error: OSError, code: int) -> int:
 
 
 def _open_the_closed() -> None:
-    """Puts the null device where a stream was closed (`>&-`), so that no trace is opened under its number."""
+    """Open the null device for each standard stream that was closed (`>&-`).
+
+    Otherwise the next file that is opened, such as a trace, would get the stream's number, and child processes would
+    print into it.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
 
 
 def cli(argv: Sequence[str]) -> int:
-    """Runs one command line and gives its exit code; what is wrong with it is said in one line on stderr.
+    """Run one command line and return its exit code.
 
-    With `--json` in it, errors are JSON on stdout: `{"error": {"type", "message", "exit_code"}}`.
+    An error is reported in one line on stderr. With `--json` among the arguments, it is JSON on stdout instead:
+    `{"error": {"type", "message", "exit_code"}}`.
     """
     runs = logging.getLogger("refold.runs")
-    silent, runs.disabled = runs.disabled, True  # how a run ended is told by the command
+    silent, runs.disabled = runs.disabled, True  # the command itself reports how a run ended
     options = argv[: argv.index("--")] if "--" in argv else argv
     as_json, traceback = "--json" in options, "--traceback" in options
     try:

@@ -1,4 +1,4 @@
-"""What is said when a command can't do what it was asked: one line, what is wrong and what to do."""
+"""Reports of expected errors: what is wrong, and what to do."""
 
 import sys
 import traceback as tb
@@ -13,9 +13,12 @@ BROKEN_PIPE = 141
 
 
 class InputError(UsageError):
-    """Something that was given on the command line can't be used; the message says what and what to do.
+    """Something given on the command line cannot be used.
 
-    `type` names what went wrong where that was somebody else's exception.
+    The message says what to do.
+
+    Attributes:
+        type: the name that `--json` reports; the class of the original exception when refold only passes it on.
     """
 
     def __init__(self, message: str, type: str = "InputError") -> None:
@@ -24,7 +27,10 @@ class InputError(UsageError):
 
 
 def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") -> int:
-    """Says on stderr (as JSON on stdout) what an expected error is about; gives the exit code."""
+    """Report an expected error on stderr, or as JSON on stdout.
+
+    Returns the exit code.
+    """
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     message = one_line(text).replace("Value error, ", "")
     if hint:
@@ -40,11 +46,11 @@ def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") ->
 
 
 def usage_hint(error: Exception) -> str:
-    """Where to read on after bad usage: the help of the command that was meant."""
+    """Return a pointer to the help of the command that was meant."""
     context = getattr(error, "ctx", None)
     return f"; see `{context.command_path if context is not None else 'refold'} --help`"
 
 
 def one_line(text: str) -> str:
-    """A message without line breaks, safe to print."""
+    """Return a message without line breaks, safe to print."""
     return clean("; ".join(line.strip() for line in text.splitlines() if line.strip()))

@@ -1,4 +1,4 @@
-"""Exit codes: taken from the engine's table of endings, and told in the help."""
+"""Exit codes, from the engine's table of endings."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,26 +11,29 @@ _WORST_LAST = ("completed", "stopped", "waiting", "failed", "cancelled")
 
 
 def exit_code(reason: str) -> int:
-    """The exit code of a run that ended for this reason."""
+    """Return the exit code of a stop reason."""
     from ..engine import ENDINGS, StopReason
 
     return ENDINGS[StopReason(reason)].exit_code
 
 
 def meaning(reason: str) -> str:
-    """What a stop reason means, in a few words."""
+    """Return what a stop reason means, in a few words."""
     from ..engine import ENDINGS, StopReason
 
     return ENDINGS[StopReason(reason)].meaning
 
 
 def worst(codes: Iterable[tuple[str, int]]) -> int:
-    """The exit code of the worst of several (status, code): cancelled, failed, waiting, stopped, completed."""
+    """Return the exit code of the worst of several (status, code) pairs.
+
+    From worst to best: cancelled, failed, waiting, stopped, completed. Without any pair, return 0.
+    """
     return max(codes, key=lambda each: _WORST_LAST.index(each[0]), default=("completed", 0))[1]
 
 
 def exit_code_help() -> str:
-    """All exit codes with their meanings, a line a reason."""
+    """Return all exit codes with their meanings, one line per stop reason."""
     from ..engine import ENDINGS
 
     lines = [(ending.exit_code, f"{reason}: {ending.meaning}") for reason, ending in ENDINGS.items()]
@@ -40,9 +43,9 @@ def exit_code_help() -> str:
 
 
 class CommandWithCodes(TyperCommand):
-    """A command whose help ends with the exit codes, made when the help is asked for."""
+    """A command whose help ends with the exit codes."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Writes the help."""
+        """Write the help, followed by the exit codes."""
         super().format_help(ctx, formatter)
         print(exit_code_help())

@@ -53,6 +53,6 @@ Workspace = Annotated[
 def budget_of(
     steps: int | None, seconds: float | None, tokens: int | None, cost: float | None
 ) -> dict[str, float | int]:
-    """The limits that were given, by the names that budgets have for them."""
+    """Return the limits that were given, under the names that `RuntimeBudget` uses."""
     given = {"max_steps": steps, "max_runtime_seconds": seconds, "max_tokens": tokens, "max_cost_usd": cost}
     return {name: limit for name, limit in given.items() if limit is not None}

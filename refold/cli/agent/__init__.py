@@ -1,1 +1,4 @@
-"""`refold agent` and `refold tools`: an Agent made of options, given a goal or a chat, made again from a trace."""
+"""`refold agent` and `refold tools`.
+
+An Agent is built from options, or rebuilt from the trace of an earlier run.
+"""

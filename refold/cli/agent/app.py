@@ -1,4 +1,4 @@
-"""`refold agent` and `refold tools`: from their options to what they do."""
+"""The commands `refold agent` and `refold tools`."""
 
 from typing import Annotated, Any
 
@@ -44,7 +44,9 @@ def agent(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Give an Agent a goal, or without one chat with it; what it says and does is shown as it comes.
+    """Give an Agent a goal, or without one chat with it.
+
+    What it says and does is shown as it comes.
 
     Every run leaves a trace that can be replayed, verified, resumed and forked with no further options.
     """
@@ -57,7 +59,7 @@ def agent(
 
     config = _config(locals(), text=read_text_or_file(instructions, "--instructions"))
     manner = Manner(quiet, json, traceback)
-    with hushed(manner):  # what is imported may print
+    with hushed(manner):  # imported user modules may print
         made = make(config)
     if module is None and max_steps is None:
         max_steps = a.STEPS
@@ -102,13 +104,13 @@ def tools(
 
 
 def add_to(app: typer.Typer) -> None:
-    """Makes the commands known."""
+    """Add both commands to the application."""
     app.command(cls=CommandWithCodes)(agent)
     app.command()(tools)
 
 
 def _config(given: dict[str, Any], text: str | None = None) -> Any:
-    """The config of a command's options."""
+    """Return the config that a command's options describe."""
     from ..errors import InputError
     from .config import AgentConfig
     from .tools import standard_names

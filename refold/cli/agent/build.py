@@ -1,4 +1,4 @@
-"""Makes the Agent of a config: its model, its tools, and where these work."""
+"""Build the Agent of a config: model, tools, workspace and sandbox."""
 
 import os
 import sys
@@ -33,28 +33,31 @@ if TYPE_CHECKING:
     from ...modules.policies import SessionPolicy
 
 STEPS = 1_000_000
-"""The Agent's own limit: none to speak of, as the budget's can be raised when a run is resumed."""
+"""The Agent's own limit of steps. It is out of reach, so that the budget's limit counts, which a resume can raise."""
 _FILES = ("scripted", "cassette")
 
 
 @dataclass(frozen=True)
 class Made:
-    """An Agent, and the config that it is made of."""
+    """An Agent, and the config that it was made from."""
 
     agent: Agent
     config: AgentConfig
 
     @property
     def is_scripted(self) -> bool:
-        """Whether a script answers, and no model."""
+        """Whether a script answers in place of a model."""
         return self.agent.model is not None and isinstance(self.agent.generator, ScriptedGenerator)
 
     @contextmanager
     def scene(self) -> Iterator[None]:
-        """Where its tools work, while the block lasts; raises InputError where there is no such place."""
+        """Apply the config's workspace and sandbox within the block.
+
+        Raises InputError if the folder or the sandbox is not available.
+        """
         folder = self.config.path(self.config.workspace)
         if self.config.sandbox is None and folder == Path.cwd():
-            yield  # what the tools do anyway; loading all of them takes a while
+            yield  # the tools' defaults are the same, and importing refold.modules.tools is slow
             return
         from ...modules.tools import SandboxUnavailableError, use_sandbox, use_workspace
 
@@ -69,13 +72,15 @@ class Made:
 
 
 def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = None, toolbox: bool = False) -> Made:
-    """The Agent of a config; raises InputError where something it names is not there.
+    """Return the Agent of a config.
 
-    With `recorded` it is one to verify a trace with: neither model nor servers are needed, as nobody asks them.
-    For a `toolbox` no model is needed either: its tools are looked at, and it is not run.
+    Raises InputError if something that the config names is missing.
+
+    With `recorded`, the Agent serves to verify a trace, so that it needs neither model nor servers. A `toolbox` needs
+    no model either, as only its tools are listed.
     """
     if (config.module or config.tools) and config.is_elsewhere and config.folder not in sys.path:
-        sys.path.append(config.folder)  # what it names was found there
+        sys.path.append(config.folder)  # the config's modules were found from there
     given: dict[str, Any] = {}
     if recorded is not None:
         given["model"] = recorded
@@ -99,14 +104,19 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
                 "say which model is to answer: --model openai/gpt-4o, --model ollama_chat/qwen3, or --model "
                 "scripted:FILE for a script of answers; REFOLD_MODEL is the default"
             )
-        agent.module()  # two tools of one name are told here
+        agent.module()  # raises if two tools have the same name
     except (ValidationError, ValueError, TypeError) as error:
         raise InputError(problem(error)) from error
     return Made(agent, config)
 
 
 def agent_at(path: str, why: str = "") -> Agent:
-    """The Agent at MODULE:NAME, or that a function or class there gives; raises InputError for anything else."""
+    """Return the Agent at MODULE:NAME.
+
+    A function or class there is called, and must return an Agent.
+
+    Raises InputError for anything else.
+    """
     found = thing_at(path, why)
     if not isinstance(found, Agent):
         raise InputError(f"{path} is no Agent{why}, nor a function that gives one, but a {type(found).__name__}")
@@ -114,21 +124,27 @@ def agent_at(path: str, why: str = "") -> Agent:
 
 
 class Recorded:
-    """Stands for the model of a run that is verified: its name, and no answers, as these are in the trace."""
+    """A stand-in for the model when a trace is verified.
+
+    The answers come from the trace.
+    """
 
     def __init__(self, model: str) -> None:
         self.model = model
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """Raises: whoever verifies a trace asks no model."""
+        """Raise, as verifying a trace never asks a model."""
         raise RefoldError(f"{self.model} is asked, though a trace is verified")
 
 
 class DescribedRecorded(Recorded):
-    """The same, for a model that says what it can do; what it said is in the trace too."""
+    """A stand-in for a model that also reported its capabilities.
+
+    The trace holds the report.
+    """
 
     async def capabilities(self) -> Capabilities:
-        """Raises, as `generate` does."""
+        """Raise, as `generate` does."""
         raise RefoldError(f"{self.model} is asked, though a trace is verified")
 
 
@@ -159,14 +175,20 @@ def _model(config: AgentConfig) -> Generator:
 
 
 def _wants_any_key(generator: Generator, identifier: str) -> bool:
-    """Whether it asks a server of one's own, which takes any key, where litellm would not go on without one."""
+    """Return whether litellm needs a made-up key for a local server.
+
+    A server of one's own takes any key, and litellm refuses to ask without one.
+    """
     if not isinstance(generator, LiteLLMGenerator) or not generator.model.startswith("openai/"):
         return False
     return bool(generator.params.api_base) and ",api_key=" not in identifier and not os.environ.get("OPENAI_API_KEY")
 
 
 def _equipped(agent: Agent, config: AgentConfig) -> Agent:
-    """The agent with skills, capabilities and a policy; what capabilities define can be named as the policy."""
+    """Return the agent with skills, capabilities and a policy.
+
+    Capabilities are applied first, so that a policy that they define can be named.
+    """
     folder = Path(config.folder)
     if config.skills:
         from ...modules.skills import attach_skills
@@ -187,7 +209,10 @@ def _equipped(agent: Agent, config: AgentConfig) -> Agent:
 
 
 def policy_of(text: str) -> "SessionPolicy":
-    """The policy of a text; raises InputError where there is none of that name, or it has no such settings."""
+    """Return the policy of a text such as `guard:judge_model=…`.
+
+    Raises InputError for an unknown name or unknown settings.
+    """
     from ...modules.policies import policy_from_text
 
     try:
@@ -197,7 +222,12 @@ def policy_of(text: str) -> "SessionPolicy":
 
 
 def problem(error: Exception) -> str:
-    """What is wrong with something that was given, in a line: of pydantic's errors the messages alone."""
+    """Return in one line what is wrong with an input.
+
+    Of pydantic's errors, only the messages are kept.
+
+    Of pydantic's errors, only the messages.
+    """
     if not isinstance(error, ValidationError):
         return one_line(str(error))
     told = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())

@@ -1,4 +1,7 @@
-"""What `refold agent` does without a goal: a chat that keeps the conversation, each turn of it a run with its trace."""
+"""`refold agent` without a goal: a chat.
+
+Each turn is a run with a trace of its own.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -25,7 +28,10 @@ from .session import TERMINATED, Session, Turn
 
 
 def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
-    """Takes turns with the person until they leave; gives the exit code, from a pipe that of the worst turn."""
+    """Take turns until the person leaves; return the exit code.
+
+    At a terminal the code is 0 unless the process was terminated; with input from a pipe it is that of the worst turn.
+    """
     folder(limits.traces)
     with _opened(made, manner) as session:
         if before is not None:
@@ -48,7 +54,10 @@ def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None =
 
 @contextmanager
 def _opened(made: Made, manner: Manner) -> Iterator[Session]:
-    """The session; what tools print when they are entered and left is kept from stdout as in a turn."""
+    """Open the session.
+
+    What tools print when they are entered and left is kept off stdout.
+    """
     with ExitStack() as stack:
         with hushed(manner):
             session = stack.enter_context(Session(made))
@@ -61,7 +70,7 @@ def _opened(made: Made, manner: Manner) -> Iterator[Session]:
 
 @dataclass
 class _Talk:
-    """A chat from line to line, and what has come of it."""
+    """A chat, line by line, with the results so far."""
 
     chat: Chat
     lines: Lines
@@ -69,7 +78,7 @@ class _Talk:
     turns: list[Summary] = field(default_factory=list)
 
     def goes_on(self) -> bool:
-        """Takes the next line; False once the person leaves."""
+        """Handle the next line; return False once the person leaves."""
         try:
             line = self.lines.next(_label(self.chat.session))
             turn = self._turn(line) if line else None
@@ -104,7 +113,7 @@ class _Talk:
 
 
 def _label(session: Session) -> str:
-    """What the prompt says of the policy."""
+    """Return the policy's label for the prompt."""
     label = str(getattr(session.agent.policy, "display_label", ""))
     return f"{clean(label)} " if label else ""
 
@@ -118,7 +127,7 @@ def _welcome(made: Made, interactive: bool) -> None:
 
 
 def _tell(turn: Turn, manner: Manner) -> None:
-    """How a turn went: nothing but a line, or what was wrong with it."""
+    """Report a turn: usage, trace, and what went wrong."""
     summary = turn.summary
     if manner.as_json:
         return

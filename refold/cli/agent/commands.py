@@ -1,4 +1,7 @@
-"""The commands of a chat: what begins with a slash is for the chat itself, and not for the model."""
+"""The slash commands of a chat.
+
+They are for the chat itself; every other line goes to the model.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -22,27 +25,32 @@ from .view import AgentView
 
 
 class Leave(Exception):
-    """The chat is over."""
+    """The person leaves the chat."""
 
 
 @dataclass
 class Chat:
-    """A chat as its commands see it."""
+    """A chat, as its commands see it."""
 
     session: Session
     limits: Limits
     manner: Manner
     traces: list[Path] = field(default_factory=list)
-    """The traces of the turns, in their order."""
+    """The traces of the turns, in order."""
 
     def took(self, turn: Turn) -> None:
-        """Notes a turn."""
+        """Note a finished turn."""
         path = turn.summary.trace
         if path is not None and path not in self.traces[-1:]:
             self.traces.append(path)
 
     def command(self, line: str) -> Turn | None:
-        """Does what a line says; gives the turn, if it was one. Raises Leave, and InputError for what is no command."""
+        """Run the command in a line.
+
+        Returns its turn, if it took one.
+
+        Raises Leave when the person quits, and InputError for an unknown command.
+        """
         name, _, rest = line.partition(" ")
         do = COMMANDS.get(name)
         if do is None:

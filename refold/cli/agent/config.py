@@ -1,4 +1,7 @@
-"""What an Agent of the command line is made of: kept in the trace of each run, so that the Agent can be made again."""
+"""The options that make an Agent.
+
+Each run's trace keeps them, so that the Agent can be rebuilt.
+"""
 
 import os
 import re
@@ -11,7 +14,7 @@ from ...modules.agent.events.masking import MASK, is_secret, masked
 from ..errors import InputError
 
 KEY = "agent"
-"""The member of a task's metadata that holds it."""
+"""The member of a task's metadata that holds the config."""
 _NAME = re.compile(r"(?<![\w-])([A-Za-z_]\w*)=")
 _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|(?:\\.|[^\s&\\])+")
 _SCHEME = re.compile(r"\b(bearer|basic)((?:\\?\s|%20|\+)+)([^\s\"'&]+)", re.IGNORECASE)
@@ -22,27 +25,28 @@ _SECRET = re.compile(r"[,\s]\s*(?:[\w.-]*[._])?api_key=(?:\"[^\"]*\"|'[^']*'|[^,
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """The options of `refold agent` that say what the Agent is; those of a run (limits, seed) are in its header.
+    """The options of `refold agent` that say what the Agent is.
 
-    Paths are as they were typed; `folder` is where they start.
+    The options of a run, such as limits and seed, are in the trace's header instead. Paths are as they were typed;
+    relative ones start in `folder`.
 
     Attributes:
-        module: MODULE:NAME of an Agent made in Python, in the place of all that says what an Agent is.
-        model: an identifier, without keys; None where `module` has its own.
+        module: MODULE:NAME of an Agent made in Python, on which the other options build.
+        model: an identifier, without keys; None if `module` has its own.
         api_base: the URL of a local server.
-        name: what the agent is called.
-        instructions: the text of its system message.
-        tool_mode: how the model is told of tools; None for what is the Agent's own.
-        tools: MODULE:NAME each.
+        name: the agent's name.
+        instructions: the text of the system message.
+        tool_mode: how the model learns of its tools; None for the Agent's own mode.
+        tools: MODULE:NAME of each tool.
         standard: names of standard tools.
         mcp: commands and URLs of MCP servers.
         skills: folders of skills.
         capabilities: folders of capabilities, or their names.
-        as_agent: the agent of a capability that it is to be.
+        as_agent: the capability's agent to use.
         policy: a policy and its settings, as a text.
-        subagents: whether it can hand tasks to agents like itself.
+        subagents: whether the agent can hand tasks to agents like itself.
         sandbox: where commands run.
-        workspace: the folder of file tools and commands; "." where none was named.
+        workspace: the folder of file tools and commands; "." if none was given.
         folder: the current folder of the command.
     """
 
@@ -65,16 +69,16 @@ class AgentConfig:
     folder: str = field(default_factory=lambda: str(Path.cwd()))
 
     def path(self, given: str | Path) -> Path:
-        """A path as it was meant: relative ones start in `folder`."""
+        """Return a path of the config; relative ones start in `folder`."""
         return Path(self.folder, given)
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether this process has another current folder than the command had."""
+        """Whether the command ran in another folder than the current one."""
         return Path(self.folder) != Path.cwd()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: what was given, and no key."""
+        """Return the given options as JSON, without keys and secrets."""
         doc = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         for name in ("model", "api_base", "policy"):
             if doc[name] is not None:
@@ -84,9 +88,11 @@ class AgentConfig:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any], why: str = "") -> Self:
-        """The config of a JSON form; secrets that were in commands come from the environment again.
+        """Return the config of a JSON form.
 
-        Raises InputError for what was written by a newer refold.
+        Secrets of commands are taken from the environment.
+
+        Raises InputError for members that this version of refold does not know, and for values of the wrong type.
         """
         known = {each.name for each in fields(cls)}
         if unknown := doc.keys() - known:
@@ -106,14 +112,15 @@ class AgentConfig:
         return cls(**given)
 
     def over(self, **given: Any) -> Self:
-        """The config with what is given, and is not None, in the place of its own."""
+        """Return the config with the given values, except None, over its own."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
 def without_secrets(command: str) -> str:
-    """A server's command or URL without what its names say is secret: values of `TOKEN=…`, `--api-key …`, `user:…@`.
+    """Return a server's command or URL without its secrets.
 
-    For a value with a name a mark stands, so that it can be taken from the environment again.
+    Secrets are recognised by their names: values of `TOKEN=…` and `--api-key …`, and logins such as `user:…@`. A mark
+    keeps the name of a value, so that the value can be taken from the environment later.
     """
     for named in reversed(list(_NAME.finditer(command))):
         value = _VALUE.match(command, named.end())
@@ -123,10 +130,13 @@ def without_secrets(command: str) -> str:
 
 
 def _from_environment(mark: re.Match[str]) -> str:
-    """The secret that a mark stands for, where this process has it too."""
+    """Return the secret behind a mark.
+
+    If the environment lacks the secret, the mark itself is returned.
+    """
     return os.environ.get(mark[1], mark[0])
 
 
 def without_keys(text: str) -> str:
-    """The identifier of a model, or the text of a policy, without the keys in it."""
+    """Return a model's identifier or a policy's text without its keys."""
     return _SECRET.sub("", text)

@@ -1,4 +1,7 @@
-"""What `refold resume` and `refold fork` do with a run of an Agent: its tools are entered, and it is shown."""
+"""`refold resume` and `refold fork` for the run of an Agent.
+
+They enter the Agent's tools and servers, show the run, and ask for the answers it waits for.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -18,7 +21,10 @@ from .view import AgentView
 
 
 def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget | None, manner: Manner) -> int:
-    """Goes on with a run; what it waits for is asked at the terminal, if it is not given. Gives the exit code."""
+    """Resume a run; return the exit code.
+
+    If no answer is given, the person at the terminal is asked.
+    """
     request = wanted.request if wanted.value is not NOTHING_SAID else None
 
     async def work(agent: Agent) -> Trajectory:
@@ -32,7 +38,10 @@ def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget |
 
 
 def fork_agent(made: Made, trace: Trace, home: Path, wanted: Fork, budget: RuntimeBudget | None, manner: Manner) -> int:
-    """Runs on from a state of a run, in a trace of its own; gives the exit code."""
+    """Fork the run of a trace.
+
+    Returns the exit code.
+    """
 
     async def work(agent: Agent) -> Trajectory:
         return await agent.fork(
@@ -73,7 +82,10 @@ def _shown(
 
 
 def settled(session: Session, turn: Turn, **options: Any) -> Turn:
-    """Asks again what the person has answered in a way that was refused, such as a result that a tool cannot give."""
+    """Resume a turn for as long as the person's answers are refused.
+
+    An answer can be refused later than typed, such as a result that a tool cannot return. The run then waits again.
+    """
     while turn.summary.trace is not None and session.answered & {str(each["id"]) for each in turn.summary.waiting}:
         path = turn.summary.trace
         session.answered.clear()

@@ -1,4 +1,4 @@
-"""What `refold agent GOAL` does: runs an Agent on one goal, shows it, and tells how it ended."""
+"""`refold agent GOAL`: run an Agent on one goal."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from .view import AgentView
 
 @dataclass(frozen=True)
 class Limits:
-    """What each run of an Agent is given: where its trace goes, what it may use, its seed."""
+    """The options of each run: folder of traces, budget, seed, durability."""
 
     traces: Path
     budget: dict[str, Any] = field(default_factory=dict)
@@ -30,7 +30,10 @@ class Limits:
     durability: Durability = "process"
 
     def options(self, made: Made) -> dict[str, Any]:
-        """The same as options of the engine."""
+        """Return the limits as options of the engine.
+
+        Limits of the command line take the place of those in the Agent's own budget.
+        """
         config = made.config
         options: dict[str, Any] = {"traces": self.traces, "durability": self.durability}
         options["workspace"] = config.path(config.workspace)
@@ -44,7 +47,10 @@ class Limits:
 
 
 def run_goal(made: Made, goal: str, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
-    """Runs the Agent on a goal, after the conversation `before` if there is one; gives the exit code."""
+    """Run the Agent on a goal, after the conversation `before` if given.
+
+    Returns the exit code.
+    """
     folder(limits.traces)
     with hushed(manner), Session(made, asks=False if manner.mute else None) as session:
         if before is not None:
@@ -57,7 +63,7 @@ def run_goal(made: Made, goal: str, limits: Limits, manner: Manner, before: Traj
 
 
 def one_turn(session: Session, goal: str, limits: Limits, manner: Manner, *, reset: bool, headed: bool = True) -> Turn:
-    """One run of the Agent, shown."""
+    """Run the Agent once, and show the run."""
     made = session.made
     view = None if manner.mute else AgentView(console(), asks=session.asks, headed=headed)
     options = limits.options(made)
@@ -65,21 +71,30 @@ def one_turn(session: Session, goal: str, limits: Limits, manner: Manner, *, res
 
 
 def task_of(goal: str, made: Made) -> Task:
-    """The goal as a task, which says in its metadata what the Agent is made of."""
+    """Return the goal as a task.
+
+    The task's metadata says what the Agent is made of.
+    """
     if not goal.strip():
         raise InputError('say what the agent is to do: refold agent "a goal"; without one, a chat begins')
     return Task.from_dict({"objective": goal, "metadata": {KEY: made.config.to_dict()}})
 
 
 def introduce(made: Made) -> None:
-    """Says that answers are scripted, where they are: nobody is to take them for a model's."""
+    """Say that answers are scripted, if they are.
+
+    Nobody should take them for a model's.
+    """
     if made.is_scripted:
         script = clean(str(made.agent.model_name)).removeprefix("scripted:")
         say(console(), Text(f"The answers are scripted, by {script}: no model is asked. The tools are real.", "yellow"))
 
 
 def tell_turn(turn: Turn, manner: Manner) -> None:
-    """Tells how a run ended; its answer was shown as it came, but for those who watch nothing."""
+    """Report how a run ended.
+
+    The answer was shown as it came, so that it is printed again only with `quiet`.
+    """
     if manner.as_json:
         write_json(turn.summary.to_dict())
         return

@@ -1,4 +1,4 @@
-"""The conversation that `--continue` goes on with: of a run's trace, or of a file that `/save` has written."""
+"""The conversation for `--continue`, from a trace or a file of `/save`."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,10 @@ from ..input.finding import find_trace
 
 
 def conversation(named: str, traces: Path) -> Trajectory:
-    """The conversation of a trace or of a saved trajectory; raises InputError where it is neither."""
+    """Return the conversation of a trace or of a saved file.
+
+    Raises InputError if it is neither.
+    """
     path = Path(named)
     if path.is_file() and not path.name.endswith(SUFFIX):
         try:
@@ -24,7 +27,10 @@ def conversation(named: str, traces: Path) -> Trajectory:
 
 
 def save(trajectory: Trajectory, path: Path) -> None:
-    """Writes a conversation to a file, which `--continue` takes; raises InputError where it can't."""
+    """Write a conversation to a file that `--continue` reads.
+
+    Raises InputError on failure.
+    """
     try:
         path.write_text(json.dumps(trajectory.to_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
     except OSError as error:

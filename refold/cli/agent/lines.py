@@ -1,4 +1,4 @@
-"""What an Agent's events look like, as lines of text; pure."""
+"""An Agent's events as lines of text: pure functions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,12 +27,15 @@ from ...modules.agent.loop.errors import error_type
 from ..render.text import brief, clean, cut, seconds_text, value_text
 
 RESULT_LINES = 6
-"""How many lines of a result are shown: the first, and of an error the last as well."""
+"""How many lines of a result are shown: the first ones; of an error, half of them are the last ones."""
 _WIDTH = 160
 
 
 def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> Iterator[Text]:
-    """The lines that an event is worth; `alone` says that no other call is under way, so that it needs no name."""
+    """Yield the lines of an event, if it is worth any.
+
+    `alone` says that no other call is in progress, so that the result needs no name.
+    """
     if isinstance(event, ToolStart):
         yield call_line(event.tool_call, width)
     elif isinstance(event, ToolEnd):
@@ -58,7 +61,7 @@ def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> I
 
 
 def call_line(call: ToolCall, width: int = _WIDTH) -> Text:
-    """A call as one would write it, its secrets masked."""
+    """Return a call as one would write it, with secrets masked."""
     arguments = action_for(ToolCall.of(call.id, call.name, masked_arguments(call.arguments))).args
     given = ", ".join(f"{clean(name)}={_argument(value, width // 2)}" for name, value in arguments.items())
     name = clean(call.name)
@@ -66,7 +69,7 @@ def call_line(call: ToolCall, width: int = _WIDTH) -> Text:
 
 
 def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Iterator[Text]:
-    """The first lines of what came of a call."""
+    """Yield the first lines of a call's result."""
     name = "" if alone else f"{event.tool_call.name}: "
     if event.error is not None:
         yield from _said(f"{name}{event.error_type or 'Error'}: {event.error}", "red", width, tail=RESULT_LINES // 2)
@@ -77,7 +80,10 @@ def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Ite
 
 
 def _argument(value: Any, limit: int) -> str:
-    """A value; of a text of several lines the first one, and how many there are."""
+    """Return a value in short.
+
+    For a text of several lines, that is the first line and the number of lines.
+    """
     if isinstance(value, str) and "\n" in value.strip("\n"):
         lines = value.strip("\n").split("\n")
         return f"{value_text(brief(lines[0], min(30, limit)))}… {len(lines):,} lines"
@@ -109,7 +115,10 @@ def _compacted(event: CompactionEvent) -> str:
 
 
 def _is_denial(event: ReactStep) -> bool:
-    """Whether it denied a call, which is told of with the call."""
+    """Return whether a reaction denied a call.
+
+    The line of the call reports that.
+    """
     return isinstance(event.reaction, RetryWithFeedback) and event.reaction.tool_call_id is not None
 
 

@@ -1,4 +1,4 @@
-"""What `refold tools` does: the tools that an agent would see, as its model is told of them."""
+"""`refold tools`: list an agent's tools as its model sees them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,10 @@ from .session import Session
 
 
 def list_tools(made: Made, as_json: bool) -> int:
-    """Lists the tools; gives 0. Servers are connected for it, as for a run."""
+    """List the tools; return 0.
+
+    MCP servers are connected for it, as they are for a run.
+    """
     with hushed(Manner(as_json=as_json)), Session(made, asks=False) as session:
         found = offered(session.agent)
     if as_json:
@@ -32,12 +35,12 @@ def list_tools(made: Made, as_json: bool) -> int:
 
 
 def offered(agent: Agent) -> list[Tool[..., Any]]:
-    """The tools that the agent's model is told of."""
+    """Return the tools that the agent's model is offered."""
     return agent.all_tools if agent.policy is None else list(agent.policy.offered(agent.all_tools))
 
 
 def tool_json(tool: Tool[..., Any]) -> dict[str, Any]:
-    """What there is to say of a tool, as JSON."""
+    """Return a tool's facts as JSON."""
     return {
         "name": tool.wire_name,
         "source": tool.source,
@@ -48,7 +51,10 @@ def tool_json(tool: Tool[..., Any]) -> dict[str, Any]:
 
 
 def tool_lines(tool: Tool[..., Any], short: bool = False) -> Iterator[Text]:
-    """A tool as a call one would write, where it is from, what it does; and unless `short`, what it takes."""
+    """Yield a tool as a call, its source and its description.
+
+    Its parameters follow unless `short`.
+    """
     schema = tool.parameters_schema
     required = schema.get("required") or ()
     names = [name if name in required else f"{name}?" for name in fields(schema)]

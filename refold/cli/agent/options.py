@@ -1,4 +1,4 @@
-"""The options of `refold agent` and `refold tools`, as its help groups them."""
+"""The options of `refold agent` and `refold tools`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 STEPS = 50
-"""Steps that a run may take where nothing else is said."""
+"""How many steps a run may take by default."""
 _AGENT = "The agent"
 _TOOLS = "What it has to work with"
 _LIMITS = "What a run may use"

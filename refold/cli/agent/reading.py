@@ -1,4 +1,7 @@
-"""Reads what a person types into a chat, line by line: with history and editing at a terminal, plainly from a pipe."""
+"""Read the lines of a chat.
+
+At a terminal there is history and editing; a pipe is read plainly.
+"""
 
 import contextlib
 import sys
@@ -11,7 +14,10 @@ PROMPT = "> "
 
 
 class Lines:
-    """The lines of a chat; at a terminal, names in `words` are completed by Tab."""
+    """The lines of a chat.
+
+    At a terminal, Tab completes the names in `words`.
+    """
 
     def __init__(self, words: Iterable[str] = (), shown: bool = True) -> None:
         self.interactive = can_ask()
@@ -21,7 +27,12 @@ class Lines:
             self._prepare()
 
     def next(self, label: str = "") -> str:
-        r"""The next line, asked for behind `label`; one that ends in a backslash goes on in the next. Or EOFError."""
+        r"""Return the next line, with `label` in the prompt.
+
+        Raises EOFError at the end.
+
+        A line that ends in a backslash continues on the next one.
+        """
         parts = [self._line(f"{label}{PROMPT}")]
         while parts[-1].endswith("\\"):
             parts[-1] = parts[-1][:-1]
@@ -43,7 +54,7 @@ class Lines:
         return line
 
     def _prepare(self) -> None:
-        """Turns on editing, history and completion, where Python has them."""
+        """Turn on editing, history and completion, if this Python has readline."""
         with contextlib.suppress(ImportError):
             import readline
 

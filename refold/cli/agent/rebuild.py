@@ -1,4 +1,4 @@
-"""Makes the Agent of a trace again: from what `refold agent` wrote there, or from where `--module` says that it is."""
+"""Rebuild the Agent of a trace, from the trace's config or `--module`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,10 +26,11 @@ def recalled(
     verifying: bool = False,
     before: Callable[[Sequence[Row]], None] | None = None,
 ) -> Made:
-    """The Agent that a trace is of: `found` at `module`, else made again as the trace says, of what is in `trusted`.
+    """Return the Agent of a trace, to resume, fork or verify it.
 
-    To verify a trace, no model and no server is needed. `before` is shown what it is made of, before anything of that
-    is loaded. Raises InputError where the Agent cannot be made again.
+    It is `found` if `module` is given. Otherwise it is rebuilt from the trace's config, with code from `trusted`
+    folders only; `before` gets the rows that describe the Agent, before any of its code is loaded. When `verifying`, no
+    model and no server is needed. Raises InputError if the Agent cannot be rebuilt.
     """
     if module is not None:
         agent: Agent = found
@@ -58,9 +59,11 @@ def recalled(
 
 
 def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
-    """The agent's tools in the order in which the trace has them, with those that servers had as they were told then.
+    """Return the agent's tools in recorded order.
 
-    What a server offers is found out when it is connected; who verifies a trace connects to nothing.
+    MCP tools get their recorded definitions.
+
+    Only a connected server can say which tools it offers, and verifying a trace connects to none.
     """
     if not any(isinstance(item, MCPServers) for item in agent.tools):
         return agent.tools
@@ -79,7 +82,10 @@ def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
 
 
 def recorded_state(trace: Trace) -> AgentState | None:
-    """The state that an Agent's run began with; raises StateValueError where that is no state of an Agent."""
+    """Return the first state of an Agent's run.
+
+    Returns None if the trace has no state; raises StateValueError if the state is not an Agent's.
+    """
     return None if trace.first_state is None else AgentState.from_dict(trace.first_state)
 
 
@@ -91,7 +97,7 @@ def _model_of(trace: Trace) -> Recorded:
 
 
 def _placed(again: Made, workspace: Path | None) -> Made:
-    """The same with another workspace, where one is given."""
+    """Return the Agent with another workspace, if one is given."""
     if workspace is None:
         return again
     return Made(again.agent, again.config.over(workspace=str(workspace.absolute())))

@@ -1,4 +1,14 @@
-"""An Agent at work on an event loop in a thread of its own, while the main one asks the person and hears Ctrl-C."""
+"""A session: the Agent in one thread, the person in the other.
+
+Two threads share a session:
+
+- the main thread reads answers from the terminal and gets Ctrl-C and SIGTERM, which Python delivers only there;
+- the portal's thread runs the event loop with the Agent, its tools and the servers behind them.
+
+The main thread waits on `_inbox`. The loop's thread puts a `Question` there for each request of the run, and `_ENDED`
+when the run's work has ended. An answer goes back through the question's future, a cancellation through the run's
+cancel scope; both are handed over to the loop.
+"""
 
 import asyncio
 import os
@@ -27,39 +37,43 @@ from .build import Made
 from .view import AgentView
 
 _TICK = 1.0
+"""Seconds between two looks at whether the view should say that the run is still at work."""
 _ENDED: Any = object()
 TERMINATED = 128 + signal.SIGTERM
 
 
 @dataclass
 class Question:
-    """A request of the run, on its way to the person and back."""
+    """A request on its way to the person and back."""
 
     request: WaitRequest
     answer: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
 
     def settle(self, value: Any) -> None:
-        """Gives the answer, from any thread; one that nobody waits for any more is dropped."""
+        """Deliver the answer, from any thread.
+
+        It is dropped if the run no longer waits for it.
+        """
         self.loop.call_soon_threadsafe(lambda: None if self.answer.done() else self.answer.set_result(value))
 
 
 @dataclass
 class Turn:
-    """What came of a run: how it stands, and the conversation (None where it was cut off)."""
+    """The result of a run: summary and conversation (None if cut off)."""
 
     summary: Summary
     trajectory: Trajectory | None = None
 
     @property
     def code(self) -> int:
-        """The exit code that stands for how it ended."""
+        """The exit code for how the run ended."""
         return self.summary.exit_code or 0
 
 
 @dataclass
 class _Work:
-    """A run under way, as both threads see it."""
+    """A run in progress, as both threads see it."""
 
     scope: anyio.CancelScope | None = None
     stopped: bool = False
@@ -70,10 +84,15 @@ class _Work:
 
 
 class Session:
-    """Use it in a `with`, in the main thread: its tools are entered as long, and so are the servers behind them.
+    """An Agent with its tools entered.
 
-    `asks` says whether the person is asked what a run waits for; else, and where they leave it open, the run is
-    suspended. An Agent's own `on_wait` goes before the person. With `only`, they are asked this request alone.
+    Use it in a `with` statement in the main thread.
+
+    Args:
+        made: the Agent and its config.
+        asks: whether the person is asked for the run's open requests; None asks if there is a terminal. An Agent's own
+            `on_wait` is tried first. A request that stays open suspends the run.
+        only: the id of the only request to ask.
     """
 
     def __init__(self, made: Made, asks: bool | None = None, only: str | None = None) -> None:
@@ -83,14 +102,14 @@ class Session:
         self._options = dict(made.agent.engine or {})
         self.asks = can_ask() if asks is None else asks
         self.answered: set[str] = set()
-        """The requests that the person has answered."""
+        """The ids of the requests that the person has answered."""
         self._inbox: SimpleQueue[Any] = SimpleQueue()
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            stack.enter_context(self.made.scene())  # what is wrong with it is told before anything begins
+            stack.enter_context(self.made.scene())  # first, so that a bad workspace is reported before anything starts
             stack.enter_context(_terminable())
             self._portal = stack.enter_context(start_blocking_portal())
             stack.enter_context(self._portal.wrap_async_context_manager(entered(self.agent)))
@@ -101,10 +120,12 @@ class Session:
         self._stack.__exit__(*raised)
 
     def turn(self, work: Callable[[Agent], Awaitable[Trajectory]], view: AgentView | None, **options: Any) -> Turn:
-        """Does the work of a run; `options` are its engine's, over the Agent's own.
+        """Do the work of a run.
 
-        Ctrl-C and SIGTERM cancel it, and the turn tells so. Raises what the work raises, and KeyboardInterrupt or
-        SystemExit where they came before there was a run.
+        `options` are engine options over the Agent's own.
+
+        Ctrl-C and SIGTERM cancel the run, and the turn says so. Raises what the work raises, and KeyboardInterrupt or
+        SystemExit if the signal came before there was a run.
         """
         assert self._portal is not None
         engine = {**self._options, **options}
@@ -124,12 +145,12 @@ class Session:
         return _turn(state, stop)
 
     def is_under(self, policy: Any, text: str) -> None:
-        """Puts another policy over the turns to come; their traces name it."""
+        """Use another policy in the turns to come; their traces name it."""
         self.agent.policy = policy
         self.made = replace(self.made, config=self.made.config.over(policy=text))
 
     def call(self, function: Callable[[], Awaitable[Any]]) -> Any:
-        """What an async function gives, on the session's loop."""
+        """Return the result of an async function, run on the session's loop."""
         assert self._portal is not None
         return self._portal.call(function)
 
@@ -158,7 +179,10 @@ class Session:
         return await question.answer
 
     def _until_done(self, state: _Work, view: AgentView | None) -> int:
-        """Answers what is asked until the work is done; gives the exit code of a signal that ended it, or 0."""
+        """Ask the run's questions until its work has ended.
+
+        Returns the exit code of the signal that ended the work, or 0.
+        """
         stop = 0
         while True:
             try:
@@ -166,7 +190,7 @@ class Session:
                 if item is _ENDED:
                     return stop
                 if stop or item.answer.done():
-                    continue  # nobody waits for the answer any more
+                    continue  # the run no longer waits for this answer
                 with view.paused() if view is not None else nullcontext():
                     answers = ask_person([item.request.to_dict()])
                     self.answered.update(answers)
@@ -197,7 +221,10 @@ class Session:
 
 @asynccontextmanager
 async def entered(agent: Agent) -> Any:
-    """Enters what is to be entered of an agent's tools, as long as the block lasts; runs inside enter it again."""
+    """Enter an agent's tools that are context managers.
+
+    The runs inside enter them again; entering nests.
+    """
     async with AsyncExitStack() as stack:
         for item in agent.tools:
             if hasattr(type(item), "__aenter__") and hasattr(type(item), "__aexit__"):
@@ -216,16 +243,21 @@ def _turn(state: _Work, stop: int) -> Turn:
 
 
 def summary_of(trace: Trace) -> Summary:
-    """How a run stands that has just ended, by its trace, with its exit code."""
+    """Return the summary of an ended run, with its exit code."""
     summary = Summary.of_trace(trace)
     if summary.stop_reason is None and summary.status == "waiting":
-        summary.stop_reason = "waiting"  # a resume that could not go on has written no end
+        summary.stop_reason = "waiting"  # a resume that met open requests at once has written no end record
     summary.exit_code = exit_code(summary.stop_reason) if summary.stop_reason is not None else None
     return summary
 
 
 def _with_error(summary: Summary, trajectory: Trajectory) -> Summary:
-    """The summary with what the Agent failed for: a model's error, or a hook's Fail, which raise nothing."""
+    """Return the summary with the Agent's own failure, if there is one.
+
+    That is a model's error or a hook's Fail.
+
+    Neither raises, so that the trace's end names no error.
+    """
     if summary.error is not None or trajectory.error is None:
         return summary
     return replace(summary, error=trajectory.error.to_dict())
@@ -233,7 +265,10 @@ def _with_error(summary: Summary, trajectory: Trajectory) -> Summary:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Makes SIGTERM a SystemExit in the main thread, where nobody else handles it."""
+    """Turn SIGTERM into a SystemExit in the main thread.
+
+    A handler that is set already stays.
+    """
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
@@ -252,7 +287,10 @@ def _terminable() -> Iterator[None]:
 
 
 def _give_up(code: int, view: AgentView | None) -> None:
-    """Leaves at once, on a second signal: the trace has all that happened until now."""
+    """End the process at once, on a second signal.
+
+    The trace has all that has happened.
+    """
     if view is not None:
         view.close()
     print("\nrefold: left at once; `refold resume` goes on with the run", file=sys.stderr, flush=True)

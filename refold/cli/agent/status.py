@@ -1,4 +1,7 @@
-"""The line at the bottom of a terminal that tells what goes on while nothing else is said."""
+"""The status line at the bottom of a terminal.
+
+It says what the run is doing, and for how long.
+"""
 
 import time
 from collections.abc import Callable
@@ -12,7 +15,7 @@ from ..render.text import brief
 
 
 class StatusLine:
-    """A line that is there while nothing else is said: what goes on, and for how long."""
+    """A line that is visible while nothing else is printed."""
 
     def __init__(self, out: Console, doing: Callable[[], str]) -> None:
         self._out = out
@@ -24,11 +27,11 @@ class StatusLine:
         self._live: Live | None = None
 
     def begin(self) -> None:
-        """Counts its seconds from now on."""
+        """Count the seconds from now on."""
         self._since = time.monotonic()
 
     def show(self, more: str) -> None:
-        """Shows it, with a few words more."""
+        """Show the line, with a few words more."""
         self._more = more
         if self._live is None:
             self._live = Live(
@@ -37,9 +40,9 @@ class StatusLine:
             self._live.start()
 
     def hide(self) -> None:
-        """Takes it away."""
+        """Remove the line."""
         if self._live is not None:
-            self._hiding = True  # it is drawn once more when it stops
+            self._hiding = True  # rich draws the line once more as it stops: then it must be empty
             self._live.stop()
             self._live, self._hiding = None, False
             self._out.file.flush()

@@ -1,4 +1,4 @@
-"""The tools that options name: things in somebody's modules, standard tools, MCP servers, skills."""
+"""The tools that options name: user code, standard tools, MCP servers, skills."""
 
 import re
 import shlex
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from ...modules.capabilities import Capability
     from ...modules.skills import Skill
 
+# programs that only start another one: the server's name is in their arguments
 _LAUNCHERS = ("uvx", "npx", "bunx", "pipx", "docker", "podman", "python", "node", "uv", "env", "run", "exec", "tool")
 _NAMED = re.compile(r"([A-Za-z][\w-]*)=(.+)", re.DOTALL)
 
 
 def tool_at(path: str, why: str = "") -> list[Any]:
-    """The tools at MODULE:NAME: a function, a Tool, a Toolset or its class, an object with tool methods, or a list.
+    """Return the tools at MODULE:NAME.
 
-    Raises InputError for anything else.
+    That is a function, a Tool, a Toolset or its class, an object with tool methods, or a list. Raises InputError for
+    anything else.
     """
     found = load_object(path, "NAME", _offers, why)
     if isinstance(found, type):
@@ -54,7 +56,10 @@ def tool_at(path: str, why: str = "") -> list[Any]:
 
 
 def standard_tools(names: Iterable[str]) -> list[Any]:
-    """Standard tools by their names, in whatever case; raises InputError for a name that there is none of."""
+    """Return standard tools by name, in any case.
+
+    Raises InputError for an unknown name.
+    """
     names = list(names)
     if not names:
         return []
@@ -72,14 +77,17 @@ def standard_tools(names: Iterable[str]) -> list[Any]:
 
 
 def standard_names() -> tuple[str, ...]:
-    """The names of all standard tools."""
+    """Return the names of all standard tools."""
     from ...modules.tools import default_tools
 
     return tuple(default_tools())
 
 
 def mcp_servers(given: Sequence[str], folder: Path) -> Toolset:
-    """The servers of `[NAME=]COMMAND` and `[NAME=]URL` texts, as one toolset; raises InputError."""
+    """Return the servers of `[NAME=]COMMAND` and `[NAME=]URL` texts as one toolset.
+
+    Raises InputError for a text that is neither.
+    """
     from ...modules.mcp import HttpServerConfig, MCPServers, ServerConfig, StdioServerConfig
 
     servers: dict[str, ServerConfig] = {}
@@ -103,7 +111,7 @@ def mcp_servers(given: Sequence[str], folder: Path) -> Toolset:
 
 
 def server_name(words: Sequence[str]) -> str:
-    """What a server is called by its command: `uvx mcp-server-time` is `mcp-server-time`."""
+    """Return a server's name, taken from its command: `uvx mcp-server-time` is `mcp-server-time`."""
     name = words[0]
     for before, word in pairwise(words):
         if Path(name).name.rstrip("0123456789.") not in _LAUNCHERS or before == "-c":
@@ -115,7 +123,12 @@ def server_name(words: Sequence[str]) -> str:
 
 
 def skills_in(folders: Sequence[Path]) -> list["Skill"]:
-    """The skills of all folders, each a skill or a folder of skills; raises InputError for any other."""
+    """Return the skills of all folders.
+
+    Raises InputError for a folder without any.
+
+    Each folder is a skill or holds skills.
+    """
     from ...modules.skills import SkillFileError, discover_skills, load_skill
 
     skills: list[Skill] = []
@@ -133,7 +146,10 @@ def skills_in(folders: Sequence[Path]) -> list["Skill"]:
 
 
 def capability_at(named: str, folder: Path) -> "Capability":
-    """The capability in a folder, relative to `folder`, or of a name; raises InputError where it can't be had."""
+    """Return the capability in a folder relative to `folder`, or by name.
+
+    Raises InputError if it cannot be loaded.
+    """
     from ...modules.capabilities import CapabilityError, find_capability
 
     try:

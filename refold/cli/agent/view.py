@@ -1,4 +1,4 @@
-"""Shows an Agent at work: its words as they come, its calls and what came of them, and what it is doing meanwhile."""
+"""Show an Agent at work: its words, calls, results and status."""
 
 import threading
 import time
@@ -34,18 +34,24 @@ from .status import StatusLine
 from .words import rest_of, sure_words
 
 HEARTBEAT_SECONDS = 15.0
-"""After how much silence it is said that the run goes on, where no terminal is there to show it all the time."""
+"""After how many silent seconds a line says that the run is still at work; a terminal has the status line instead."""
+# events that the view shows in its own words, or not at all
 _OWN_EVENTS = (BEAT, "tool_output", "generation_retry", "compaction", "hook_failed", "agent_stalled")
 
 
 class AgentView:
-    """An observer of one run, and a listener of its model. Its methods may be called from any thread.
+    """An observer of one run and a listener of its model.
 
-    `earlier` are the run's records so far; `asks` says that questions are put to the person by somebody else,
-    `headed` whether a line tells of the run's beginning.
+    Its methods are thread-safe.
 
-    Of the generations in a run only those that the Agent itself asks for are shown word by word: not those of judges,
-    summaries and sub-agents. Where output cannot be written any more it goes quiet.
+    Only the generations that the Agent itself asks for are shown word by word, not those of judges, summaries and
+    sub-agents. If output can no longer be written, the view goes silent.
+
+    Args:
+        out: where to print.
+        earlier: the run's records so far.
+        asks: whether someone else puts the run's questions to the person.
+        headed: whether to print a line when the run starts.
     """
 
     def __init__(self, out: Console, earlier: Iterable[Record] = (), asks: bool = False, headed: bool = True) -> None:
@@ -73,23 +79,26 @@ class AgentView:
 
     @property
     def answer(self) -> str:
-        """The last words of the model that were shown, without the spaces around them."""
+        """The model's last words that were shown, stripped."""
         return self._said.strip()
 
     def __call__(self, record: Record) -> None:
-        """Takes a record, as it was written."""
+        """Show a record that was just written."""
         with self._lock:
             self._do(lambda: self._record(record))
 
     def piece(self, delta: Delta) -> None:
-        """Takes a piece of an answer."""
+        """Show a piece of an answer."""
         if not delta.text or not self._is_shown():
             return
         with self._lock:
             self._do(lambda: self._piece(delta.text))
 
     def tick(self) -> None:
-        """Says that the run goes on, where nothing was seen of it for a while; to be called every now and then."""
+        """Say that the run is still at work, after a long silence.
+
+        The main thread calls it regularly.
+        """
         with self._lock:
             silent = time.monotonic() - self._last
             if self._status is None and self._held is None and silent >= HEARTBEAT_SECONDS:
@@ -97,7 +106,10 @@ class AgentView:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Keeps the screen for somebody else; what happens meanwhile is shown afterwards."""
+        """Keep the screen free within the block.
+
+        What happens meanwhile is shown afterwards.
+        """
         with self._lock:
             self._break()
             self._rest()
@@ -111,12 +123,12 @@ class AgentView:
                     self._do(show)
 
     def close(self) -> None:
-        """Ends what is being shown."""
+        """End the line in progress and remove the status line."""
         with self._lock, suppress(BrokenPipeError):
             self._break()
             self._rest()
 
-    # what is shown of what
+    # what is shown of records and events
 
     def _do(self, show: Callable[[], None]) -> None:
         if self._held is not None:
@@ -153,7 +165,10 @@ class AgentView:
             self._wait()
 
     def _is_noted(self, record: Record) -> bool:
-        """Whether a record is told of as `refold run` does; the others are told of by events."""
+        """Return whether a record is shown as `refold run` shows it.
+
+        Other records show as events.
+        """
         if record.kind == "event":
             return record["name"] not in _OWN_EVENTS
         return record.kind in ("resume", "input") or (record.kind == "header" and self._headed)
@@ -181,7 +196,7 @@ class AgentView:
             self._line(line)
 
     def _track(self, event: AgentEvent) -> None:
-        """Notes which calls of the step are under way, and which have been told of."""
+        """Note which calls are in progress, and which have been reported."""
         if isinstance(event, ToolStart):
             self._open[event.tool_call.id] = event.tool_call.name
         elif isinstance(event, ToolEnd | ToolError):
@@ -204,20 +219,23 @@ class AgentView:
     # writing
 
     def _piece(self, text: str) -> None:
-        """Writes what is sure to be words of a piece: in text modes, not what may be a call."""
+        """Write the words of a piece that are certain.
+
+        In text modes, what may be a call is held back.
+        """
         text = self._unsure + text
         sure = sure_words(text, self._mode)
         self._unsure = text[len(sure) :]
         self._words(sure)
 
     def _between(self) -> None:
-        """Ends an answer."""
+        """End an answer."""
         self._break()
         self._streamed = False
         self._unsure = ""
 
     def _words(self, text: str) -> None:
-        """Writes words of the model as they are, without escapes."""
+        """Write words of the model as they are, without escapes."""
         if not self._streamed:
             text = text.lstrip()
             self._said = ""
@@ -235,7 +253,7 @@ class AgentView:
         self._column = len(shown.rpartition("\n")[2]) + (0 if "\n" in shown else self._column)
 
     def _break(self) -> None:
-        """Ends a line that words have begun."""
+        """End a line of words."""
         if self._column:
             self._out.file.write("\n")
             self._out.file.flush()
@@ -253,7 +271,7 @@ class AgentView:
             self._out.file.flush()
 
     def _wait(self) -> None:
-        """Shows, on a terminal, that something is under way, until the next thing is shown."""
+        """Show the status line at a terminal until something else is shown."""
         if self._status is not None and not self._column:
             self._status.show(self._output if self._open else "")
 

@@ -1,4 +1,7 @@
-"""Which words of an answer can be shown while it comes, where calls are written in the text itself; pure."""
+"""Which words of an answer may be shown while it arrives.
+
+In text modes, an answer holds its calls as text, which is not to be shown.
+"""
 
 import re
 
@@ -7,7 +10,10 @@ _TAGS = r"<(?=[A-Za-z_/!|]|$)"
 
 
 def sure_words(text: str, mode: str) -> str:
-    """The beginning of an answer that is words whatever comes next: up to what a call of this tool mode begins with."""
+    """Return the start of an answer that is words for certain.
+
+    It ends where a call of this tool mode may start.
+    """
     if mode == "api":
         return text
     found = re.search(_CALLS.get(mode, _TAGS), text)
@@ -15,7 +21,7 @@ def sure_words(text: str, mode: str) -> str:
 
 
 def rest_of(content: str, shown: str) -> str:
-    """What is left to show of an answer's words, once it is known which they are; all of them where none were shown."""
+    """Return the words of a complete answer that were not shown yet."""
     content = content.strip()
     if not shown:
         return content

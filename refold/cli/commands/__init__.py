@@ -1,1 +1,4 @@
-"""The commands, one file each: they read their input, call the library, and hand what comes to `render`."""
+"""The commands, one file each.
+
+A command reads its input, calls the library, and hands the result to `render`.
+"""

@@ -1,4 +1,4 @@
-"""What `resume` and `fork` share: what is wanted, and going on with a trace for as long as somebody answers."""
+"""What `resume` and `fork` share."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ NOTHING_SAID: Any = ...
 
 @dataclass(frozen=True)
 class Resume:
-    """How a run is to go on: with which answer to which request, and with which limits in the place of its own."""
+    """The options of `refold resume`."""
 
     value: Any = NOTHING_SAID
     request: str | None = None
@@ -35,7 +35,7 @@ class Resume:
 
 @dataclass(frozen=True)
 class Fork:
-    """From which state a run is forked, what is set there, and where the trace of the fork goes."""
+    """The options of `refold fork`."""
 
     at: int | None = None
     edit: dict[str, Any] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Fork:
 
 @dataclass
 class Going:
-    """One trace that is gone on with, as often as there are answers."""
+    """A run that is resumed again after each round of answers."""
 
     path: Path
     module: AgentModule[Any]
@@ -60,7 +60,11 @@ class Going:
     budget: RuntimeBudget | None
 
     def on(self, answer: Any, request: str | None = None) -> Summary:
-        """Resumes it with an answer, or a mapping of several; where its code has changed, that may be a fork of it."""
+        """Resume the run with an answer, or with answers by request id.
+
+        If the code has diverged and `on_divergence` is "fork", the run continues in a fork, and `path` becomes the
+        fork's trace.
+        """
         wanted, path = self.wanted, self.path
 
         def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
@@ -72,7 +76,11 @@ class Going:
         return summary
 
     def while_a_person_answers(self, summary: Summary) -> Summary:
-        """Asks the person at the terminal, and goes on, until nothing is open but what they have left so."""
+        """Ask the person and resume, until no request is left to ask.
+
+        A request that the person leaves open is not asked again. Without a person, with `--value`, or when output is
+        for machines, nobody is asked and `summary` is returned as it is.
+        """
         left: set[str] = set()
         only = self.wanted.request
         if self.wanted.value is NOTHING_SAID and only is not None and summary.waiting:
@@ -95,7 +103,10 @@ class Going:
 
 
 def budget_over(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:
-    """The budget that the run had, with the given limits in the place of its own; None if none is given."""
+    """Return the run's budget with the given limits over its own.
+
+    Returns None if none is given.
+    """
     if not given:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What `refold fork` does: runs on from a state of another run, with something set, beside that run's trace."""
+"""`refold fork`: run from a state of another run, with changes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +18,10 @@ from .run import Manner, folder, hushed, tell, watched
 
 
 def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> int:
-    """Forks the run of a trace, and asks on a terminal what the fork waits for; gives the exit code."""
+    """Fork a run and ask for the answers it waits for.
+
+    Returns the exit code.
+    """
     path = _source(named, wanted.traces)
     trace = Trace.load(path)
 
@@ -57,7 +60,7 @@ def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> 
 
 
 def read_edits(given: Sequence[str]) -> dict[str, Any]:
-    """The values in `/path=value` texts: a value that is JSON is that, any other is the text itself."""
+    """Return the values in `/PATH=VALUE` texts: JSON, otherwise text."""
     edits: dict[str, Any] = {}
     for text in given:
         path, equals, value = text.partition("=")
@@ -75,6 +78,9 @@ def read_edits(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _source(named: str, traces: Path | None) -> Path:
-    """The trace to fork: `--traces` says where the fork's goes, and is looked in too."""
+    """Return the trace to fork.
+
+    `--traces` names the fork's folder, and is searched too.
+    """
     beside = traces is not None and (traces / f"{named}{SUFFIX}").exists()
     return find_trace(named, traces if beside and traces is not None else RUNS)

@@ -1,4 +1,4 @@
-"""`refold mcp …`: tools served over the Model Context Protocol."""
+"""`refold mcp …`: serve tools over the Model Context Protocol."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Serves the tools that the command line names, over stdio or HTTP."""
+"""`refold mcp serve`: serve the named tools, over stdio or HTTP."""
 
 import socket
 import sys
@@ -15,13 +15,18 @@ from ..input.importing import load_object, made
 
 
 def serve_tools(target: str, http: str | None, name: str, workspace: Path | None, sandbox: str | None) -> int:
-    """Serves until the client or somebody ends it; raises InputError for what cannot be served."""
+    """Serve until the client disconnects or a signal ends the server.
+
+    Returns the exit code.
+
+    Raises InputError if the target cannot be served.
+    """
     from ... import __version__
     from ...modules.mcp import MCPUnavailableError
     from ...modules.tools import SandboxUnavailableError, use_sandbox, use_workspace
 
     address = None if http is None else _address(http)
-    with redirect_stdout(sys.stderr):  # stdout is the protocol's, also while strange modules are imported
+    with redirect_stdout(sys.stderr):  # stdout belongs to the protocol, even while user modules are imported and print
         tools = tools_at(target)
     try:
         from ...modules.mcp import as_mcp
@@ -56,7 +61,10 @@ def serve_tools(target: str, http: str | None, name: str, workspace: Path | None
 
 
 def tools_at(target: str) -> list[Any]:
-    """The tools of a module, of something in it, or of a capability's folder; raises InputError."""
+    """Return the tools of a module, an object, or a capability's folder.
+
+    Raises InputError if there are none.
+    """
     from ...modules.capabilities import CapabilityError, load_capability
 
     folder = Path(target)
@@ -76,7 +84,7 @@ def tools_at(target: str) -> list[Any]:
 def _of_module(name: str) -> list[Any]:
     from ...modules.capabilities import tools_of_module
 
-    load_object(f"{name}:__name__", "NAME", _offers)  # imports it, or says in one line why it can't
+    load_object(f"{name}:__name__", "NAME", _offers)  # imports the module, or raises an error of one line
 
     def left_out(cls: type[Any], why: str | Exception) -> None:
         told = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
@@ -110,7 +118,7 @@ def _bound(host: str, port: int) -> socket.socket:
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(where)
-            bound.listen()  # whoever reads the line with the address can connect
+            bound.listen()  # before the address is printed, so that its readers can connect at once
         except BaseException:
             bound.close()
             raise

@@ -1,4 +1,4 @@
-"""The pages of a replay: the beginning, each step, the step that was left unfinished, the end."""
+"""The pages of a replay: the beginning, the steps, the end."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,10 @@ _TASK = ("inputs", "constraints", "resources", "success_criteria", "env_spec", "
 
 
 class Pages:
-    """The pages by number: 0 is the beginning, page k + 1 is step k, the last one is the end."""
+    """The pages by number.
+
+    Page 0 is the beginning, page k + 1 is step k, and the last one is the end. A step without a commit has a page too.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -28,7 +31,7 @@ class Pages:
         return self.shown_steps + 2
 
     def title(self, number: int) -> Text:
-        """What a page is."""
+        """Return the title of a page."""
         if number == 0:
             return Text("the beginning", "bold")
         if number == len(self) - 1:
@@ -40,7 +43,10 @@ class Pages:
         return title.append(f"  {time_text(step)}", "dim")
 
     def lines(self, number: int, full: bool = False, hint: str = "", state: bool = False) -> Iterator[Text]:
-        """What stands on a page; with `state`, of a step the whole state that it led to."""
+        """Yield the lines of a page.
+
+        With `state`, a step's page shows its whole state instead.
+        """
         if state and 0 < number < len(self) - 1:
             yield Text("state", "bold")
             for name, value in self.step(number).state.items():
@@ -57,7 +63,10 @@ class Pages:
             yield from step_lines(self.step(number), full, hint)
 
     def step(self, number: int) -> Step:
-        """The step on a page that has one."""
+        """Return the step of a page.
+
+        The page must be neither the first nor the last.
+        """
         if number <= self.steps:
             return self.trace.steps[number - 1]
         assert self.unfinished is not None
@@ -98,10 +107,13 @@ class Pages:
 
 
 def left_text(trace: Trace) -> Text:
-    """What to say of a step without a commit: somebody may be at work on it now."""
+    """Return the label of a step without a commit.
+
+    The step is under way if a live process writes to the trace; otherwise it was left unfinished.
+    """
     return Text("under way", "blue") if trace.pid is not None else Text("left unfinished", "magenta")
 
 
 def heading(trace: Trace) -> Text:
-    """The run and how it stands, in a line."""
+    """Return the run's id and status, in one line."""
     return Text(clean(trace.run_id), "bold").append("  ").append_text(status_text(trace.status, trace.stop_reason))

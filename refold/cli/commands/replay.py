@@ -1,4 +1,4 @@
-"""What `refold replay` does: steps through a trace with keys, or prints its steps."""
+"""`refold replay`: step through a trace with keys, or print its steps."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _HINT_OPTION = "--full shows all"
 
 
 def replay_trace(path: Path, step: int | None, show_all: bool, full: bool, as_json: bool) -> int:
-    """Shows a trace: with keys at a terminal, else one step or all of them."""
+    """Show a trace: with keys at a terminal, otherwise printed."""
     trace = Trace.load(path)
     pages = Pages(trace)
     number = _page(pages, step)
@@ -38,7 +38,10 @@ def replay_trace(path: Path, step: int | None, show_all: bool, full: bool, as_js
 
 
 def step_through(stepper: Stepper, out: Console) -> int:
-    """Shows one page at a time, and another as keys say; gives the exit code."""
+    """Show one page at a time, turned by keys.
+
+    Returns the exit code.
+    """
     while True:
         with keyboard() as read, out.screen(hide_cursor=True) as screen:
             key = _turn_pages(stepper, out, read, screen)
@@ -48,7 +51,10 @@ def step_through(stepper: Stepper, out: Console) -> int:
 
 
 def _turn_pages(stepper: Stepper, out: Console, read: ReadKey, screen: ScreenContext) -> str:
-    """Goes on until a key ends or stops it; gives that key. The screen is drawn anew when its size changes."""
+    """Handle keys until one ends or suspends the replay; return it.
+
+    The screen is drawn again when its size changes.
+    """
     while True:
         size = out.size
         height = max(1, size.height - 4)
@@ -65,7 +71,10 @@ def _turn_pages(stepper: Stepper, out: Console, read: ReadKey, screen: ScreenCon
 
 
 def _screen(stepper: Stepper, out: Console, height: int) -> list[list[Segment]]:
-    """The whole screen: a head of two lines, the page's part that fits, a rule, the keys."""
+    """Return the whole screen.
+
+    It has a head of two lines, the part of the page that fits, a rule, and the keys.
+    """
     pages = stepper.pages
     head = heading(pages.trace)
     title = pages.title(stepper.page).append("  ").append_text(_place(stepper.page, len(pages) - 1))

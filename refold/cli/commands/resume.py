@@ -1,4 +1,4 @@
-"""What `refold resume` does: goes on with a run, and asks for the answers it waits for where somebody is there."""
+"""`refold resume`: resume a run, asking for answers at a terminal."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner) -> int:
-    """Goes on with the run of a trace; gives the exit code."""
+    """Resume the run of a trace; return the exit code."""
     trace = Trace.load(path)
     wanted = replace(wanted, module=module)
     if trace.status == "completed" and wanted.value is NOTHING_SAID:
@@ -65,9 +65,10 @@ def runner_of(
     verifying: bool = False,
     before: Callable[[Sequence[Row]], None] | None = None,
 ) -> "AgentModule[Any] | Made":
-    """What goes on with a trace's run: an AgentModule, or an Agent; the one at `module`, else the one that it names.
+    """Return the AgentModule or the Agent that can resume a run.
 
-    What the trace names is loaded from trusted folders alone. `before` is shown what will be loaded, before it is.
+    It is the one at `module` if that is given, otherwise the one that the trace names, which is loaded only from
+    trusted folders. `before` gets the rows that describe what is about to be loaded, before anything is.
     """
     named = str(trace.header["module"])
     trusted = trusted_folders(trust)

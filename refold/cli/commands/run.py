@@ -1,4 +1,4 @@
-"""What `refold run` does: makes an engine for each task, shows the run, and tells how it ended."""
+"""`refold run`: run tasks, and report how they ended."""
 
 import contextlib
 import sys
@@ -22,7 +22,13 @@ from ..render.text import brief, clean
 
 @dataclass(frozen=True)
 class Manner:
-    """How a run is shown: `quiet` gives the answer alone, `as_json` one JSON object, `traceback` all of an error."""
+    """How a run is shown.
+
+    Attributes:
+        quiet: print only the answer.
+        as_json: print one JSON object.
+        traceback: print the whole traceback of an error.
+    """
 
     quiet: bool = False
     as_json: bool = False
@@ -30,13 +36,13 @@ class Manner:
 
     @property
     def mute(self) -> bool:
-        """Whether nothing is shown while it runs."""
+        """Whether nothing is shown while the run is at work."""
         return self.quiet or self.as_json
 
 
 @dataclass(frozen=True)
 class Options:
-    """What an engine is made with."""
+    """The options of the engine."""
 
     traces: Path
     durability: Durability = "process"
@@ -45,7 +51,10 @@ class Options:
 
 
 def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: Manner) -> int:
-    """Runs tasks one after the other; gives the exit code of the worst."""
+    """Run tasks one after the other.
+
+    Returns the exit code of the worst.
+    """
     folder(options.traces)
     ended: list[Summary] = []
     with hushed(manner):
@@ -64,7 +73,7 @@ def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: M
 
 
 def run_task(module: AgentModule[Any], task: Task, options: Options, manner: Manner) -> Summary:
-    """Runs one task, live."""
+    """Run one task, live."""
 
     def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
         engine = Engine(
@@ -83,9 +92,10 @@ def run_task(module: AgentModule[Any], task: Task, options: Options, manner: Man
 def watched(
     work: Callable[[tuple[Callable[[Record], Any], ...]], RunResult], manner: Manner, earlier: Iterable[Record] = ()
 ) -> Summary:
-    """Does the work of a run and shows it; Ctrl-C and SIGTERM end it with the result they carry.
+    """Run `work` and show the run; return how it ended.
 
-    Raises KeyboardInterrupt or SystemExit on where they came before the run began.
+    A run that Ctrl-C or SIGTERM cancelled is a result too. Raises KeyboardInterrupt or SystemExit if the signal came
+    before the run had started.
     """
     with hushed(manner), contextlib.ExitStack() as stack:
         observers: tuple[Callable[[Record], Any], ...] = ()
@@ -103,7 +113,10 @@ def watched(
 
 
 def tell(summary: Summary, manner: Manner) -> None:
-    """Tells how a run ended: a panel, or with `quiet` the answer (what else there is to say goes to stderr)."""
+    """Report how a run ended: a panel, or with `quiet` the answer.
+
+    With `quiet`, a status other than completed goes to stderr.
+    """
     if manner.as_json:
         return
     with contextlib.suppress(BrokenPipeError):
@@ -125,12 +138,15 @@ def tell(summary: Summary, manner: Manner) -> None:
 
 
 def hushed(manner: Manner) -> contextlib.AbstractContextManager[None]:
-    """Keeps stdout for what the command itself says, where that is for machines."""
+    """Return a context that keeps stdout free for a machine's output.
+
+    Without `quiet` and `--json`, it does nothing.
+    """
     return stdout_to_stderr() if manner.mute else contextlib.nullcontext()
 
 
 def module_path(task: Task, given: str | None) -> str:
-    """The MODULE:CLASS of a task: the one given, else the one its metadata names."""
+    """Return a task's MODULE:CLASS: `given`, otherwise the one in its metadata."""
     path = given if given is not None else task.metadata.get("module")
     if path is None:
         raise InputError(
@@ -142,7 +158,7 @@ def module_path(task: Task, given: str | None) -> str:
 
 
 def folder(path: Path) -> None:
-    """Makes the folder of traces; raises InputError where it can't be."""
+    """Create the folder of traces; raise InputError if that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The keys of a replay as a state machine without a terminal: a key goes in, another place comes out."""
+"""The keys of a replay, as a state machine without a terminal."""
 
 from dataclasses import dataclass
 
@@ -13,20 +13,23 @@ _SCROLL = {"up": -1, "k": -1, "down": 1, "j": 1}
 
 @dataclass
 class Stepper:
-    """Where a replay stands: page, scrolling, whether values are shown in full, the number being typed."""
+    """The place in a replay, and how its page is shown."""
 
     pages: Pages
     page: int = 0
     offset: int = 0
     full: bool = False
     state: bool = False
-    """Whether the whole state that a step led to is shown, in the place of what it did."""
+    """Whether a step's page shows the whole state after the step, in place of what the step did."""
     typed: str | None = None
     message: str = ""
     done: bool = False
 
     def press(self, key: str, height: int = 20) -> None:
-        """Takes a key; `height` is how many lines a screen shows."""
+        """Handle a key.
+
+        `height` is the number of lines that the screen shows.
+        """
         self.message = ""
         if self.typed is not None:
             self._type(key)
@@ -56,7 +59,7 @@ class Stepper:
             self.offset = max(0, self.offset + (height if key == "pagedown" else -height))
 
     def footer(self) -> str:
-        """What stands below: the number being typed, or something to say, or the keys."""
+        """Return the last line: the typed number, a message, or the keys."""
         if self.typed is not None:
             return f"go to step: {self.typed}_"
         return self.message or HELP

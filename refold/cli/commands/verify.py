@@ -1,4 +1,4 @@
-"""What `refold verify` does: runs a trace's hooks again and prints where they do something else."""
+"""`refold verify`: run a trace's hooks again and print where they diverge."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,10 +17,10 @@ from .resume import runner_of
 
 
 def verify_traces(paths: Sequence[Path], module: str | None, trust: Sequence[Path], as_json: bool) -> int:
-    """Verify traces one after the other, and tell of each; give the worst exit code.
+    """Verify traces, print each result, and return the worst exit code.
 
-    That is 0 where the code does what was recorded, 1 where it does not, 2 for a trace that holds no step, or that
-    can't be verified while others can.
+    The code is 0 if the code does what was recorded, 1 if it diverges, and 2 for a trace that holds no step. When
+    several traces are given, one that cannot be verified counts as 2; a single one raises its error.
     """
     documents: list[dict[str, Any]] = []
     code = 0

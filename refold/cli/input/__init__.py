@@ -1,1 +1,1 @@
-"""What a person gives to a command: values, modules, traces by name, and answers at the keyboard."""
+"""A person's input: values, modules, names of traces, typed answers."""

@@ -1,4 +1,8 @@
-"""A trace may be a stranger's: where code that it names may come from, and the question before its run goes live."""
+"""Trust: which code a trace may load, and consent before it runs.
+
+A trace names the module that can resume it. Loading that module runs its code, so refold loads it only from folders
+that the person trusts, and asks before a run goes live.
+"""
 
 import os
 import sys
@@ -22,9 +26,10 @@ Row = tuple[str, str]
 
 
 def trusted_folders(given: Sequence[Path] | None) -> tuple[Path, ...]:
-    """The folders that code named by a trace may come from: the current one, those of PYTHONPATH, and of `--trust`.
+    """Return the folders whose code a trace may name.
 
-    Python finds modules in all of them. Raises InputError for a folder that is not there.
+    They are the current folder, those of PYTHONPATH, and those `given` by `--trust`; all are put on `sys.path`. Raises
+    InputError if a given folder does not exist.
     """
     for folder in given or ():
         if not folder.is_dir():
@@ -36,9 +41,12 @@ def trusted_folders(given: Sequence[Path] | None) -> tuple[Path, ...]:
 
 
 def check_module(path: str, trusted: Sequence[Path]) -> None:
-    """Raises InputError where a trace names a module that is neither refold's own nor in a trusted folder.
+    """Raise InputError if a trace names a module that is not trusted.
 
-    It is looked for, and not imported: importing runs it. What is not found is left for the import to report.
+    Trusted are refold's own modules and those in the trusted folders.
+
+    The module is located without being imported, as importing runs it. A module that cannot be found passes: its import
+    reports that.
     """
     name = path.rpartition(":")[0]
     place: Path | None = None
@@ -47,20 +55,22 @@ def check_module(path: str, trusted: Sequence[Path]) -> None:
     elif name.partition(".")[0] != "refold":
         try:
             spec = find_spec(name.partition(".")[0])
-        except ValueError:  # no name of a module
+        except ValueError:  # not a module's name
             spec = None
         if spec is None:
             return
         places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.has_location else [])]
-        place = Path(places[0] or "") if places else Path(sys.prefix)  # the interpreter's own
+        place = Path(places[0] or "") if places else Path(sys.prefix)  # no file: one of the interpreter's own modules
     if place is not None and not _within(place, trusted):
         raise _refused(f"{path} ({place})", place)
 
 
 def check_sources(config: "AgentConfig", trusted: Sequence[Path]) -> None:
-    """Raises InputError where a trace names code or files of an Agent outside of the trusted folders.
+    """Raise InputError if a trace's Agent names code that is not trusted.
 
-    What a trace says must not decide from where code is loaded: else reading a stranger's trace would run theirs.
+    Its files, such as skills, must be in the trusted folders too.
+
+    A trace must not decide where code is loaded from. Otherwise reading a stranger's trace would run a stranger's code.
     """
     modules = [*([config.module] if config.module is not None else []), *config.tools]
     for each in modules:
@@ -78,7 +88,10 @@ def check_sources(config: "AgentConfig", trusted: Sequence[Path]) -> None:
 
 
 def confirm(trace: Trace, what: str, rows: Sequence[Row], *, yes: bool, manner: Manner) -> None:
-    """Shows what is about to start, and asks; raises InputError where nobody can answer, or the answer is no."""
+    """Show what is about to start, and ask whether to start it.
+
+    Raises InputError if nobody can answer, or if the answer is no.
+    """
     if yes:
         return
     about = f"about to {what} {clean(trace.run_id)}"
@@ -97,14 +110,14 @@ def confirm(trace: Trace, what: str, rows: Sequence[Row], *, yes: bool, manner: 
 
 
 def module_rows(named: str, module: str | None) -> list[Row]:
-    """The module that runs, and where it is from."""
+    """Return the row about the module that runs."""
     if module is not None:
         return [("module", clean(module))]
     return [("module", f"{clean(named)}, which the trace names, as it is found from {Path.cwd()}")]
 
 
 def agent_rows(config: "AgentConfig") -> list[Row]:
-    """What an Agent is made of, as the trace says it."""
+    """Return the rows about an Agent's parts, as the trace names them."""
     rows: list[Row] = []
     for label, value in (
         ("Agent", config.module),
@@ -125,7 +138,7 @@ def agent_rows(config: "AgentConfig") -> list[Row]:
 
 
 def pending_rows(trace: Trace) -> Iterator[Row]:
-    """The calls of a step that was cut off, which are made, or made again, when the run goes on."""
+    """Yield the calls of an unfinished step, which a resume makes (again)."""
     step = trace.unfinished
     decision: Any = step.decision if step is not None else None
     for action in (decision or {}).get("actions") or ():

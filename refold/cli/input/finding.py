@@ -1,4 +1,4 @@
-"""Finds the trace that is meant: a path, a run id in the folder of traces, or a folder's newest."""
+"""Find a trace by path, by run id, or as the newest."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -8,11 +8,14 @@ from ...traces import SUFFIX, branches_folder, list_traces
 from ..errors import InputError
 
 RUNS = Path("runs")
-"""Where traces go, and are looked for, if nothing else is said."""
+"""The default folder of traces."""
 
 
 def find_trace(named: str, traces: Path) -> Path:
-    """The trace file that `named` means; raises InputError where there is none."""
+    """Return the trace file that `named` means.
+
+    Raises InputError if there is none.
+    """
     path = Path(named)
     if path.is_dir():
         return newest(path)
@@ -31,7 +34,10 @@ def find_trace(named: str, traces: Path) -> Path:
 
 
 def find_traces(named: Sequence[str], traces: Path, *, all: bool = False) -> list[Path]:
-    """The trace files that several names mean: of a folder the newest, or with `all` each of them."""
+    """Return the trace files of several names.
+
+    A folder means its newest trace, or with `all` every one.
+    """
     found: list[Path] = []
     for each in named:
         path = Path(each)
@@ -41,7 +47,10 @@ def find_traces(named: Sequence[str], traces: Path, *, all: bool = False) -> lis
 
 
 def newest(folder: Path) -> Path:
-    """The newest trace of a folder; raises InputError where it has none."""
+    """Return the newest trace of a folder.
+
+    Raises InputError if it has none.
+    """
     found = [summary for summary in list_traces(folder) if summary.status != "corrupt"] if folder.is_dir() else []
     if not found:
         raise InputError(f"there are no traces in {folder}; name a trace, or the folder they are in with --traces")

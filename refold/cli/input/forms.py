@@ -1,4 +1,4 @@
-"""Has a person at the terminal fill in a value of a JSON Schema: the prompt that fits, again until the value does."""
+"""A form: ask a person for a value of a JSON Schema."""
 
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -13,14 +13,17 @@ from .schemas import Schema, choices, described, fields, or_nothing, resolved, r
 from .values import strict_json
 
 Read = Callable[[str], str]
-"""Shows a prompt and gives the line that was typed; raises EOFError where there is none."""
+"""A function that shows a prompt and returns the typed line; it raises EOFError at the end of input."""
 
 _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 _SKIPPED: Any = object()
 
 
 def fill(schema: Schema | None, out: Console, read: Read = input) -> Any:
-    """A value that fits the schema, as a person types it; raises EOFError where they end the input instead."""
+    """Return a value that fits the schema, as a person types it.
+
+    Raises EOFError if the person ends the input (Ctrl-D) instead.
+    """
     root = schema or {}
     if resolved(root, root).get("description"):
         out.print(Text(clean(str(resolved(root, root)["description"]), lines=True), "dim"), soft_wrap=True)
@@ -28,11 +31,14 @@ def fill(schema: Schema | None, out: Console, read: Read = input) -> Any:
 
 
 class _Refused(Exception):
-    """What was typed will not do; the message says why."""
+    """The typed line does not fit; the message says why."""
 
 
 class _Form:
-    """The schema as a whole, for the definitions in it, and where to ask."""
+    """A form for one schema.
+
+    The whole schema is kept for the definitions in it.
+    """
 
     def __init__(self, root: Schema, out: Console, read: Read) -> None:
         self.root = root
@@ -40,7 +46,10 @@ class _Form:
         self.read = read
 
     def value(self, schema: Schema, label: str, optional: bool = False, depth: int = 0) -> Any:
-        """A value that fits; `_SKIPPED` for an optional one that was left out."""
+        """Return a value that fits, or `_SKIPPED` for one left out.
+
+        Only an optional value can be left out.
+        """
         default = resolved(schema, self.root).get("default", _SKIPPED)
         plain, empty = or_nothing(schema, self.root)
         if default is _SKIPPED and empty and optional:
@@ -67,7 +76,7 @@ class _Form:
         self.out.print(Text(f"That will not do: {brief(problem, 300)}", "yellow"), soft_wrap=True)
 
     def _ask(self, label: str, hint: str, default: Any, optional: bool) -> str:
-        """The line that was typed, without the spaces around it."""
+        """Return the typed line, stripped of spaces."""
         hints = [hint] if hint else []
         if default is not _SKIPPED:
             hints.append(f"Enter takes {brief(value_text(default), SHORT)}")
@@ -77,7 +86,7 @@ class _Form:
         return self.read(f"{before}({'; '.join(hints)}): ").strip()
 
     def _left(self, default: Any, optional: bool) -> Any:
-        """What an empty line stands for."""
+        """Return the value that an empty line means."""
         if default is _SKIPPED and not optional:
             raise _Refused("an answer is needed here; Ctrl-D leaves the question open")
         return default
@@ -117,7 +126,7 @@ class _Form:
         return filled
 
     def _line(self, schema: Schema, label: str, default: Any, optional: bool, empty: bool) -> Any:
-        """A value that is typed as a line."""
+        """Return a value that is typed on one line."""
         hint = described(schema, self.root) + (", Enter for none" if empty and default is _SKIPPED else "")
         kind = schema.get("type")
         if kind == "string":
@@ -150,7 +159,10 @@ def _number(typed: str) -> int | float:
 
 
 def _any(typed: str, schema: Mapping[str, Any]) -> Any:
-    """JSON; what is none is text, if text would fit."""
+    """Return the typed JSON value.
+
+    Text that is not JSON is returned as text if the schema allows text.
+    """
     try:
         return strict_json(typed)
     except ValueError as error:

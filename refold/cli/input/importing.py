@@ -1,4 +1,4 @@
-"""Imports the module that a run needs, and says in one line why it can't be."""
+"""Import a module, or say in one line why that fails."""
 
 import importlib
 import os
@@ -15,16 +15,19 @@ from ...engine.module_import import importing
 from ..errors import InputError, one_line
 
 _AGENT = "refold.modules.agent.agent.Agent"
-"""Told by its name: loading its module takes a while, and where there is one it is loaded."""
+"""The class is compared by name, so that this file need not import it, which is slow."""
 
 
 def load_module(path: str, why: str = "") -> AgentModule[Any]:
-    """The AgentModule at `path`: see `thing_at`, with the same errors."""
+    """Return the AgentModule at `path`; raise the errors of `thing_at`."""
     return as_module(thing_at(path, why), path, why)
 
 
 def as_module(found: Any, path: str, why: str = "") -> AgentModule[Any]:
-    """What was found at `path`, which has to be an AgentModule; raises InputError where it is not."""
+    """Return `found`, the object at `path`.
+
+    Raises InputError if it is not an AgentModule.
+    """
     if isinstance(found, AgentModule):
         return found
     if is_agent(found):
@@ -33,7 +36,7 @@ def as_module(found: Any, path: str, why: str = "") -> AgentModule[Any]:
 
 
 def is_agent(found: Any) -> bool:
-    """Whether it is an Agent."""
+    """Return whether the object is an Agent."""
     return _is_agent_class(type(found))
 
 
@@ -42,10 +45,10 @@ def _is_agent_class(found: type) -> bool:
 
 
 def thing_at(path: str, why: str = "") -> Any:
-    """What `package.module:NAME` or `FILE.py:NAME` names: an instance, or what a class or function there makes.
+    """Return the object at `package.module:NAME` or `FILE.py:NAME`.
 
-    `why` says where the path comes from. Raises InputError where there is none, or
-    importing or making it fails.
+    A module's class or a function is called without arguments, and what it returns is the object. `why` says where the
+    path comes from, for error messages. Raises InputError if nothing is there, or if importing or calling it fails.
     """
     found = load_object(path, "NAME", _offers, why)
     if isinstance(found, AgentModule) or is_agent(found) or not callable(found):
@@ -56,9 +59,10 @@ def thing_at(path: str, why: str = "") -> Any:
 
 
 def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], why: str = "") -> Any:
-    """What is at `package.module:name` or `FILE.py:name`, looked for in the current folder too.
+    """Return the attribute at `package.module:name` or `FILE.py:name`.
 
-    `noun` is what stands behind the colon, `offers` tells what else a module has. Raises InputError as `thing_at`.
+    The current folder is searched too. `noun` names the part behind the colon in messages; `offers` describes what else
+    a module has. Raises InputError as `thing_at` does.
     """
     name, qualname = _split(path)
     if not name or not qualname:
@@ -81,10 +85,13 @@ def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], 
 
 
 def made(make: Callable[[], Any], path: str) -> Any:
-    """What a stranger's class or function gives without arguments; raises InputError where it raises."""
+    """Call a user's class or function without arguments.
+
+    Raises InputError if it raises.
+    """
     try:
         return make()
-    except (Exception, SystemExit) as error:  # whatever it raises is told in one line
+    except (Exception, SystemExit) as error:  # user code: any error of it becomes one line
         hint = f"; name an instance, or a function that makes one: --module {_split(path)[0]}:make"
         raise _failed(f"{path} can't be made without arguments", error, hint) from error
 
@@ -100,7 +107,10 @@ def _module_of(path: str, why: str = "") -> ModuleType:
 
 
 def _import_file(path: Path, why: str) -> ModuleType:
-    """The module in a file, imported under the name that it has for the files beside it."""
+    """Import a file under its package's name.
+
+    The files beside it import it under that name too, so that it is loaded once.
+    """
     path = path.resolve()
     if not path.is_file():
         raise InputError(f"there is no file {path}{why}")
@@ -136,7 +146,7 @@ def _import(name: str, why: str) -> ModuleType:
                 "run refold in the folder it is in, or set PYTHONPATH"
             ) from error
         raise _failed(f"{name} can't be imported", error) from error
-    except (Exception, SystemExit) as error:  # a stranger's code: whatever it raises is told in one line
+    except (Exception, SystemExit) as error:  # user code: any error of it becomes one line
         raise _failed(f"{name} can't be imported", error) from error
     finally:
         importing.reset(token)
@@ -161,7 +171,10 @@ def _failed(what: str, error: BaseException, hint: str = "") -> InputError:
 
 
 def _place(error: BaseException) -> str:
-    """The line of somebody's file where it went wrong: the last one outside of refold and the import machinery."""
+    """Return the line of user code at fault.
+
+    That is the last frame outside refold and the import system.
+    """
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f" ({error.filename}:{error.lineno})"
     places = [

@@ -1,4 +1,4 @@
-"""Reads single keys from the terminal, and gives it back as it was, however the program ends."""
+"""Read single keys, and restore the terminal however the program ends."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 ReadKey = Callable[[float], str | None]
-"""Waits up to so many seconds for a key and gives its name: a character, or one of the names below; None for none."""
+"""A function that waits up to so many seconds for a key; it returns a character, a name below, or None for no key."""
 
 _NAMES = {
     "\r": "enter", "\n": "enter", " ": "space", "\x7f": "backspace", "\x08": "backspace",
@@ -24,7 +24,7 @@ _WINDOWS = {"H": "up", "P": "down", "M": "right", "K": "left", "G": "home", "O":
 
 
 def split_keys(text: str) -> tuple[list[str], str]:
-    """The names of the keys in what a terminal sent, and the beginning of a key whose rest has not come yet."""
+    """Split terminal input into key names and an incomplete rest."""
     rest = _UNFINISHED.search(text)
     whole = text[: rest.start()] if rest else text
     return [_NAMES.get(key, key) for key in _KEY.findall(whole)], rest[0] if rest else ""
@@ -35,7 +35,7 @@ if sys.platform == "win32":
 
     @contextlib.contextmanager
     def keyboard() -> Iterator[ReadKey]:
-        """Gives what reads keys while the block lasts."""
+        """Yield a function that reads keys."""
 
         def read(timeout: float) -> str | None:
             until = time.monotonic() + timeout
@@ -57,9 +57,11 @@ else:
 
     @contextlib.contextmanager
     def keyboard() -> Iterator[ReadKey]:
-        """Gives what reads keys while the block lasts; the terminal's mode is put back at its end, on SIGTERM too.
+        """Yield a function that reads keys.
 
-        Ctrl-C and Ctrl-Z arrive as keys: the terminal sends no signals meanwhile.
+        The terminal's mode is restored at the end, on SIGTERM too.
+
+        Ctrl-C and Ctrl-Z arrive as keys: within the block, the terminal sends no signals for them.
         """
         fd = sys.stdin.fileno()
         before = termios.tcgetattr(fd)
@@ -79,7 +81,7 @@ else:
                     if waiting:
                         break
                 else:
-                    if rest:  # nothing followed: it was the escape key itself
+                    if rest:  # nothing followed within 0.05 s: a single press of the escape key, not a sequence
                         waiting.extend(_NAMES.get(key, key) for key in rest)
                         rest = ""
             return waiting.pop(0) if waiting else None
@@ -96,7 +98,7 @@ else:
             signal.signal(signal.SIGTERM, handler)
 
     def _enter_key_mode(fd: int) -> None:
-        """Has the terminal give each key at once, without echo and without signals of its own."""
+        """Make the terminal deliver each key at once, without echo or signals."""
         tty.setcbreak(fd)
         mode = termios.tcgetattr(fd)
         mode[3] &= ~termios.ISIG
@@ -104,6 +106,6 @@ else:
 
 
 def stop_process() -> None:
-    """Stops the process until the shell goes on with it, as Ctrl-Z does where the terminal sends signals."""
+    """Stop the process group until the shell resumes it, as Ctrl-Z does."""
     if sys.platform != "win32":
         os.kill(0, signal.SIGTSTP)

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal what a run waits for: its questions, and the fates of calls that nobody knows."""
+"""Ask the person at the terminal a run's open requests."""
 
 import json
 import time
@@ -13,7 +13,10 @@ from .requests import request_rows
 
 
 def ask_person(requests: Sequence[Mapping[str, Any]], read: Read = input) -> dict[str, Any]:
-    """Asks one thing after the other; gives the answers by request id, without those that were left open."""
+    """Ask each request in turn.
+
+    Returns the answers by request id, without those left open.
+    """
     answers: dict[str, Any] = {}
     out = console()
     for number, request in enumerate(requests, 1):
@@ -34,7 +37,10 @@ def ask_person(requests: Sequence[Mapping[str, Any]], read: Read = input) -> dic
 
 
 def _fate(read: Read) -> dict[str, Any]:
-    """What became of a call; raises EOFError where the person leaves it open."""
+    """Return what became of an unknown effect.
+
+    Raises EOFError if the person leaves it open.
+    """
     while True:
         said = read("Did it? [r]an with a result, [f]ailed, [t]ry it again, [q]uit and leave it open: ").strip().lower()
         if said in ("r", "ran"):

@@ -1,4 +1,4 @@
-"""What a run waits for, in words: the question, what was asked about, which answers fit, until when."""
+"""A run's open requests in words: question, details, fitting answers, deadline."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -14,7 +14,10 @@ Request = Mapping[str, Any]
 
 
 def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[str, Text]]:
-    """A request as labels and texts, its question first. `now`, in seconds since the epoch, tells how long is left."""
+    """Yield a request as labels and texts, its question first.
+
+    `now`, in seconds since the epoch, adds how much time is left until the deadline.
+    """
     request = without_bookkeeping(request)
     yield "waits for", Text(cut(clean(str(request.get("prompt") or "an answer"), lines=True), LONG), "bold")
     details = request.get("details") or {}
@@ -34,7 +37,10 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
 
 
 def without_bookkeeping(request: Request) -> Request:
-    """A request of a tool that asks people, without what the answer's form says anyway, and without its ids."""
+    """Return a tool's request without its ids and repetitions.
+
+    What the form of the answer says anyway is left out.
+    """
     around = request.get("details") or {}
     details = around.get("details")
     questions = details.get("questions") if isinstance(details, Mapping) else None
@@ -51,7 +57,7 @@ def without_bookkeeping(request: Request) -> Request:
 
 
 def deadline_text(deadline: float, now: float | None = None) -> str:
-    """A time of the clock on the wall, and how long it is until then."""
+    """Return a deadline in local time; with `now`, also the time left."""
     try:
         text = datetime.fromtimestamp(deadline).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):

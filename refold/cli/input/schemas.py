@@ -1,4 +1,4 @@
-"""What a JSON Schema asks for, as far as a person at a terminal is to be told: pure functions of the schema."""
+"""A JSON Schema in words, for a person at a terminal."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,10 +30,14 @@ _LIMITS = (
     ("pattern", "as {}"),
 )
 _MANY = 8
+"""How many choices a description lists before it only counts them."""
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:
-    """The schema itself, or what its `$ref` within `root` leads to; what stands beside the reference counts more."""
+    """Follow a schema's `$ref` within `root`.
+
+    Members beside the reference override its target.
+    """
     seen: set[str] = set()
     while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
         seen.add(schema["$ref"])
@@ -44,7 +48,10 @@ def resolved(schema: Schema, root: Schema) -> Schema:
 
 
 def choices(schema: Schema, root: Schema) -> list[Any] | None:
-    """The values of which one must be chosen; None where the schema does not list them."""
+    """Return the values of which one must be chosen.
+
+    Returns None if the schema does not list them.
+    """
     schema = resolved(schema, root)
     if isinstance(schema.get("enum"), Sequence):
         return list(schema["enum"])
@@ -60,7 +67,10 @@ def choices(schema: Schema, root: Schema) -> list[Any] | None:
 
 
 def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
-    """The schema, and whether null will do too: where it is null or one other thing, that thing."""
+    """Return the schema without null, and whether null fits too.
+
+    Only a choice between null and one other schema is taken apart; any other schema is returned unchanged.
+    """
     schema = resolved(schema, root)
     kinds = schema.get("type")
     if isinstance(kinds, Sequence) and not isinstance(kinds, str) and len(kinds) == 2 and "null" in kinds:
@@ -73,20 +83,23 @@ def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
 
 
 def fields(schema: Schema) -> Mapping[str, Schema]:
-    """The properties of an object that can be asked for one by one; {} for anything else."""
+    """Return an object's properties, to be asked one by one.
+
+    Returns {} for anything else.
+    """
     properties = schema.get("properties")
     is_object = schema.get("type", "object") == "object"
     return properties if is_object and isinstance(properties, Mapping) and not _alternatives(schema) else {}
 
 
 def rooted(schema: Schema, root: Schema) -> Schema:
-    """A part of a schema as a schema of its own, with the definitions that it may refer to."""
+    """Return a part of a schema with its root's definitions."""
     shared = {name: root[name] for name in ("$defs", "definitions") if name in root}
     return {**shared, **schema}
 
 
 def described(schema: Schema | None, root: Schema | None = None) -> str:
-    """Which answers fit, in a few words."""
+    """Return which answers fit, in a few words."""
     if not schema:
         return "any JSON value, or text"
     root = schema if root is None else root
@@ -120,7 +133,10 @@ def _alternatives(schema: Schema) -> Sequence[Schema]:
 
 
 def _pointed(root: Schema, reference: str) -> Any:
-    """What `#/a/b` leads to in a schema; None where nothing is there."""
+    """Return what `#/a/b` refers to in a schema.
+
+    Returns None if nothing is there.
+    """
     if not reference.startswith("#/"):
         return root if reference == "#" else None
     found: Any = root

@@ -1,4 +1,4 @@
-"""Values given as text: `--input KEY=VALUE`, `--value JSON`, and which tasks a command line means."""
+"""Values given as text: `--input`, `--value`, and the tasks to run."""
 
 import json
 from collections.abc import Sequence
@@ -13,12 +13,15 @@ _NOTHING: Any = ...
 
 
 def is_task_file(text: str) -> bool:
-    """Whether the text names a task file, there or not."""
+    """Return whether the text names a task file.
+
+    The file need not exist.
+    """
     return text.lower().endswith(TASK_FILES)
 
 
 def read_inputs(given: Sequence[str]) -> dict[str, Any]:
-    """The inputs in `KEY=VALUE` texts: a value that is JSON is that, any other is the text itself."""
+    """Return the inputs in `KEY=VALUE` texts: JSON, otherwise text."""
     inputs: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -34,7 +37,10 @@ def read_inputs(given: Sequence[str]) -> dict[str, Any]:
 
 
 def read_json(text: str, option: str) -> Any:
-    """The JSON value of an option; raises InputError for anything else."""
+    """Return the JSON value of an option.
+
+    Raises InputError if it is not JSON.
+    """
     try:
         return strict_json(text)
     except ValueError as error:
@@ -44,7 +50,7 @@ def read_json(text: str, option: str) -> Any:
 def read_tasks(
     target: str, objective: str | None, only: str | None, inputs: dict[str, Any], budget: dict[str, Any]
 ) -> list[Task]:
-    """The tasks that a command line means, with its inputs and budget over theirs."""
+    """Return the tasks to run, with the command's inputs and budget."""
     if is_task_file(target):
         if objective is not None:
             raise InputError(f"{target} holds its own objective; leave out {objective!r}")
@@ -75,7 +81,10 @@ def _with(task: Task, inputs: dict[str, Any], budget: dict[str, Any]) -> Task:
 
 
 def strict_json(text: str) -> Any:
-    """JSON as RFC 8259 has it: without NaN and infinities. Raises ValueError for anything else."""
+    """Parse JSON as RFC 8259 defines it, without NaN and infinities.
+
+    Raises ValueError otherwise.
+    """
     return json.loads(text, parse_constant=_refuse)
 
 
@@ -84,7 +93,10 @@ def _refuse(constant: str) -> Any:
 
 
 def read_text_or_file(text: str | None, option: str) -> str | None:
-    """The text of an option, or of the file that `@FILE` names; raises InputError where it can't be read."""
+    """Return an option's text, or the text of the file in `@FILE`.
+
+    Raises InputError if it cannot be read.
+    """
     if text is None or not text.startswith("@"):
         return text
     try:

@@ -1,1 +1,4 @@
-"""How results are shown: plain lines for pipes, tables and panels at a terminal, and progress in between."""
+"""How results are shown.
+
+Plain lines in a pipe; tables, panels and progress at a terminal.
+"""

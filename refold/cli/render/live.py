@@ -1,4 +1,4 @@
-"""Shows a run while it goes on: a line a step, and on a terminal the budget as bars below."""
+"""A live view of a run: its steps, and budget bars."""
 
 import threading
 import time
@@ -24,9 +24,11 @@ _BAR = 24
 
 
 class LiveView:
-    """An engine's observer that shows what happens; use it as a context manager around the run.
+    """An observer that prints a run's steps.
 
-    Records may come from any thread. Where output can't be written any more it goes quiet: the run matters more.
+    Use it as a context manager around the run.
+
+    Records may come from any thread. If output can no longer be written, the view goes silent and the run continues.
     """
 
     def __init__(self, out: Console, earlier: Iterable[Record] = (), clock: Callable[[], float] = time.time) -> None:
@@ -52,7 +54,7 @@ class LiveView:
             self._live.stop()
 
     def __call__(self, record: Record) -> None:
-        """Takes a record, as it was written."""
+        """Print the line of a record that was just written."""
         with self._lock:
             done = self.progress.take(record)
             line = step_line(done, self._room()) if done is not None else note(record)
@@ -70,12 +72,18 @@ class LiveView:
             self._quiet = True
 
     def _room(self) -> int:
-        """Characters for a decision, so that how it went still fits in the line."""
+        """Return how many characters a decision may take.
+
+        The rest of the line is for the step's results.
+        """
         return max(16, self._out.width - 48) if self._shows_bars else 100
 
 
 def note(record: Record) -> Text | None:
-    """The line for what is said beside the steps, if it is worth one."""
+    """Return the line for a record beside the steps.
+
+    Returns None if it is not worth one.
+    """
     if record.kind == "header":
         objective = (record.get("task") or {}).get("objective") or ""
         text = Text(f"run {clean(record['run_id'])}  ", "dim").append(brief(objective, 100))
@@ -107,7 +115,7 @@ def _event(name: str, data: Any) -> Text:
 
 
 class _Bars:
-    """The step that is under way, and a bar for each limit of the budget."""
+    """The step in progress, and a bar for each limit."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float]) -> None:
         self._progress = progress
@@ -143,7 +151,10 @@ class _Bars:
 
 
 def bar(share: float, width: int) -> Text:
-    """A bar of which a share is filled: green, yellow from 80 %, red when full."""
+    """Return a bar filled to a share of its width.
+
+    It is green, yellow from 80 %, and red when full.
+    """
     filled = max(0, min(width, int(share * width)))
     style = "red" if share >= 1 else "yellow" if share >= 0.8 else "green"
     return Text("━" * filled, style).append("─" * (width - filled), "dim")

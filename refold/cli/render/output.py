@@ -1,4 +1,4 @@
-"""Where output goes: a console that takes text literally, plain lines where nobody watches, JSON for machines."""
+"""Output: plain lines, tables, and JSON for machines."""
 
 import contextlib
 import json
@@ -17,52 +17,62 @@ from ...printable import printable_json
 from .wrapping import hanging
 
 _SAMPLE = 500
-"""How many rows are looked at for the widths of a table's columns."""
+"""How many rows a table measures for the widths of its columns."""
 _HELD = 2**20
-"""How many characters of such rows, and bytes of a list of JSON, are held; past it, rows are printed as they come and
-the list is kept in a file."""
+"""How many characters of those rows, and how many bytes of a JSON list, are kept in memory. Beyond it, rows are printed
+as they come, and the list goes to a temporary file."""
 _NARROW = 8
-"""Columns are made no narrower than this, while there are wider ones."""
+"""The width below which a column is narrowed only when no wider one is left."""
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Raises the BrokenPipeError that rich handles when it calls this; rich's own would exit the process."""
+        """Raise the BrokenPipeError that rich is handling.
+
+        Rich's own method would exit the process.
+        """
         raise
 
 
 def console(file: TextIO | None = None) -> Console:
-    """A console on stdout (or `file`) that reads no markup and highlights nothing."""
+    """Return a console without markup and highlighting, on stdout or `file`."""
     return _Console(file=file or sys.stdout, markup=False, emoji=False, highlight=False)
 
 
 def is_terminal() -> bool:
-    """Whether a person watches stdout, on a terminal that can do more than print."""
+    """Return whether stdout is a terminal that can do more than print."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def can_ask() -> bool:
-    """Whether a person is there who can type an answer."""
+    """Return whether a person at a terminal can type an answer."""
     return is_terminal() and sys.stdin.isatty()
 
 
 def say(out: Console, *lines: Text) -> None:
-    """Prints lines: broken to a terminal's width; where nobody watches, as they are."""
+    """Print lines, broken to a terminal's width.
+
+    In a pipe, lines are not broken.
+    """
     for line in lines:
         for piece in hanging(line, out.width) if is_terminal() else (line,):
             _print(out, piece)
 
 
 def write_json(value: Any) -> None:
-    """Writes one JSON value in UTF-8, in a line of its own, on stdout; what hides or steers stands as an escape."""
+    """Write one JSON value as a line on stdout.
+
+    It is in UTF-8, with control characters escaped.
+    """
     _write([_json(value), b"\n"])
 
 
 def write_json_list(head: Mapping[str, Any], name: str, items: Iterable[Any]) -> None:
-    """Writes the JSON object of `head`, which is not empty, with a list `name` behind its members.
+    """Write a JSON object of `head` and a list named `name`.
 
-    The items are made and written one by one, so that one at a time is held; where making one raises, nothing is
-    written.
+    `head` must not be empty.
+
+    Items are made and written one by one, so that only one is in memory. If making an item raises, nothing is written.
     """
     with SpooledTemporaryFile(_HELD) as kept:
         kept.write(_json(head)[:-1] + b"," + _json(name) + b":[")
@@ -76,7 +86,7 @@ def write_json_list(head: Mapping[str, Any], name: str, items: Iterable[Any]) ->
 def _json(value: Any) -> bytes:
     try:
         text = orjson.dumps(value).decode()
-    except TypeError:  # orjson writes 254 levels, and a page of a replay has some around what is in the trace
+    except TypeError:  # deeper than orjson's 254 levels: a replay's page adds some levels around a value of the trace
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return printable_json(text).encode("utf-8", "surrogatepass")
 
@@ -87,7 +97,7 @@ def _write(pieces: Iterable[bytes]) -> None:
     if binary is not None:
         for piece in pieces:
             binary.write(piece)
-    else:  # a stdout that somebody replaced by one of text
+    else:  # a caller replaced stdout by a text-only stream
         sys.stdout.write(b"".join(pieces).decode("utf-8", "surrogatepass"))
     sys.stdout.flush()
 
@@ -99,11 +109,10 @@ def table(
     numbers: Sequence[int] = (),
     whole: Sequence[int] = (),
 ) -> None:
-    """A table: fitted to a terminal, else plain columns that cut nothing. `numbers`: columns set to the right.
+    """Print a table: fitted to a terminal, uncut in a pipe.
 
-    Columns that are `whole` or numbers are the last to be made narrower.
-
-    Rows are printed as they come: the first few hundred say how wide the columns are.
+    `numbers` are the columns set to the right. Those and the `whole` ones are the last to be made narrower. Rows are
+    printed as they come: only the first few hundred decide the widths.
     """
     coming = iter(rows)
     first: list[list[Text]] = []
@@ -127,7 +136,10 @@ def table(
 
 
 def fitted(widths: Sequence[int], room: int, fixed: Sequence[int]) -> list[int]:
-    """The widths made to fit: the widest columns give way first, those that are `fixed` last."""
+    """Return the widths, narrowed to `room`.
+
+    The widest columns are narrowed first, `fixed` ones last.
+    """
     found = list(widths)
     while sum(found) > room:
         order = [i for i in range(len(found)) if i not in fixed and found[i] > _NARROW] or range(len(found))
@@ -149,7 +161,10 @@ def _print_row(out: Console, cells: Sequence[Text], widths: Sequence[int], numbe
 
 
 def _print(out: Console, line: Text) -> None:
-    """Prints a line as it is; where nobody sees colours, past rich, which takes longer than all the rest."""
+    """Print a line as it is.
+
+    In a pipe, rich is bypassed: it costs more than all other work.
+    """
     if out.is_terminal:
         out.print(line, soft_wrap=True)
     else:
@@ -158,7 +173,10 @@ def _print(out: Console, line: Text) -> None:
 
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Sends what a module, its tools and their child processes print to stderr, so that stdout stays ours."""
+    """Send what modules, tools and child processes print to stderr.
+
+    It redirects the file descriptor too, so that stdout stays free for the command's own output.
+    """
     sys.stdout.flush()
     saved = os.dup(1)
     try:

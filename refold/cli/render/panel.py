@@ -1,4 +1,7 @@
-"""The last thing that a run shows: how it ended, why, what it used, and what to type next."""
+"""The last lines of a run.
+
+They say how the run ended, why, what it used, and what to type next.
+"""
 
 from collections.abc import Iterator
 
@@ -19,14 +22,14 @@ _VERDICTS = {True: ("passed", "green"), False: ("failed", "red"), None: ("not ev
 
 
 def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
-    """Shows how a run ended: a panel on a terminal, else a line for each fact."""
+    """Show how a run ended: a panel, or in a pipe lines."""
     rows = list(summary_rows(summary, meaning))
     if is_terminal():
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
         for label, text in rows[1:]:
-            if label != "trace":  # a path is printed below, where nothing breaks it
+            if label != "trace":  # the path is printed below the panel, unbroken, so that it can be copied
                 grid.add_row(label, text)
         style = STATUS_STYLES.get(summary.status, "")
         out.print(Panel(grid, title=rows[0][1], title_align="left", border_style=style, box=box.ROUNDED))
@@ -47,7 +50,7 @@ def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
 
 
 def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Text]]:
-    """What there is to say, as labels and texts; the status first."""
+    """Yield a summary's facts as labels and texts, the status first."""
     yield "status", status_text(summary.status, summary.stop_reason)
     if meaning and summary.error is None and summary.status != "completed":
         yield "why", Text(meaning)
@@ -76,7 +79,7 @@ def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Tex
 
 
 def usage_text(summary: Summary) -> str:
-    """Steps, time, tokens and cost in a line."""
+    """Return steps, time, tokens and cost in one line."""
     usage = summary.usage
     parts = [count_text(summary.steps, "step")]
     if "seconds" in usage:

@@ -1,4 +1,7 @@
-"""How a live run stands, folded from its records as they arrive; it prints nothing."""
+"""The progress of a live run, folded from its records.
+
+This file prints nothing; the live views read `Progress`.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +12,10 @@ from .text import brief
 
 @dataclass(frozen=True)
 class Done:
-    """A committed step: its decision, an error (None where it went well) for each result, and what it took."""
+    """A committed step: decision, results and costs.
+
+    `results` holds an error, or None, for each result.
+    """
 
     index: int
     decision: dict[str, Any]
@@ -21,13 +27,13 @@ class Done:
 
 @dataclass
 class Progress:
-    """Feed it records with `take`; read how far the run is."""
+    """The state of a live run: feed records, read attributes."""
 
     run_id: str = ""
     module: str = ""
     budget: dict[str, Any] = field(default_factory=dict)
     before: int = 0
-    """How many steps of other runs led to the state that a fork begins with."""
+    """How many steps of other runs led to a fork's first state."""
     steps: int = 0
     tokens: int = 0
     cost: float = 0.0
@@ -45,7 +51,10 @@ class Progress:
     _forked: bool = False
 
     def take(self, record: Record) -> Done | None:
-        """Takes the next record; gives the step that it committed, if it did."""
+        """Fold the next record.
+
+        Returns the step that it committed, if it did.
+        """
         done = None
         if record.kind in ("header", "resume"):
             self._start(record)
@@ -73,11 +82,14 @@ class Progress:
         return done
 
     def seconds(self, now: float) -> float:
-        """Seconds of work until `now`, in seconds since the epoch; earlier attempts included."""
+        """Return the seconds of work until `now`.
+
+        `now` is in seconds since the epoch. Earlier attempts are included.
+        """
         return self._earlier + max(0.0, (self._last if self.ended else now) - self._began)
 
     def doing(self) -> str:
-        """What the run does right now, in a few words."""
+        """Return what the run is doing right now, in a few words."""
         if self._asked:
             return f"waiting for {'an answer' if len(self._asked) == 1 else f'{len(self._asked)} answers'}"
         if self.open_calls:

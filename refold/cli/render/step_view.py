@@ -1,4 +1,4 @@
-"""One step as lines of text: what was decided, what came of it, which values changed; and as JSON."""
+"""One step as text or JSON: decision, results, changed values."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yello
 
 
 def step_json(step: Step) -> dict[str, Any]:
-    """A step for machines: everything that the lines show, uncut."""
+    """Return a step for machines: everything that the lines show, uncut."""
     return {
         "step": step.index,
         "committed": step.committed,
@@ -27,7 +27,10 @@ def step_json(step: Step) -> dict[str, Any]:
 
 
 def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]:
-    """A step for people; long values are cut unless `full`, and `hint` says how to see all of them."""
+    """Yield a step for people, with long values cut unless `full`.
+
+    `hint` says how to see all of a cut value.
+    """
     limit = None if full else LONG
     yield from _decision_lines(step, limit, hint)
     yield from _observation_lines(step, limit, hint)
@@ -51,7 +54,10 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
 
 
 def time_text(step: Step) -> str:
-    """How long a step took; nothing where it was resumed, as nobody knows."""
+    """Return how long a step took.
+
+    The text is empty if the step was resumed, as the time is unknown then.
+    """
     at = [record.at for record in step.records]
     resumed = any(record.kind == "resume" for record in step.records)
     return seconds_text(max(0.0, at[-1] - at[0])) if at and not resumed else ""
@@ -60,7 +66,10 @@ def time_text(step: Step) -> str:
 def change_lines(
     change: Change, limit: int | None, hint: str = "", words: tuple[str, str] = ("old", "new")
 ) -> Iterator[Text]:
-    """A changed path with its old and new value, in one line where they are short."""
+    """Yield a changed path with its old and new value.
+
+    Short values are in one line with the path.
+    """
     mark, style = _MARKS[change.op]
     line = Text("  ").append(mark, style).append(f" {clean(change.path) or '/'}", "bold")
     if change.op != "replace":
@@ -119,14 +128,17 @@ def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Tex
 
 
 def _expired(step: Step) -> bool:
-    """Whether the time of its wait decision passed."""
+    """Return whether the deadline of the step's wait decision passed."""
     asked = [request for record in step.records if record.kind == "wait" for request in record["requests"]]
     passed = [name for record in step.records if record.kind == "input" for name in record.get("expired") or ()]
     return any(request.get("kind") == "wait" and request["id"] in passed for request in asked)
 
 
 def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, shown: bool = False) -> Iterator[Text]:
-    """An effect and those inside it; `shown`: what came of an action is among the results already."""
+    """Yield an effect and the effects inside it.
+
+    With `shown`, the effect's result is left out, as it is among the step's results already.
+    """
     line = Text("    " * depth).append(f"{effect.phase}  " if depth == 1 else "", "dim")
     line.append(effect_text(effect.name, effect.args, None if limit is None else SHORT, hint))
     if _waits(effect):
@@ -149,7 +161,7 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, show
 
 
 def _waits(effect: Effect) -> bool:
-    """Whether it has no outcome because somebody was asked who has not answered yet."""
+    """Return whether an effect is waiting for a person's answer."""
     return effect.open and any(each.name == ASK and each.open for each in effect.walk())
 
 

@@ -1,4 +1,4 @@
-"""How a run ended, from its result or from its trace: for the panel, and for machines."""
+"""How a run ended, from its result or from its trace."""
 
 import os
 import re
@@ -25,7 +25,10 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+), in ', re.MULTILINE)
 
 @dataclass
 class Summary:
-    """How a run stands; `exit_code` is None where nothing was run, `error` has the members of `RunFailure`."""
+    """How a run ended, or stands now.
+
+    `exit_code` is None if nothing was run; `error` has the members of `RunFailure`.
+    """
 
     run_id: str
     status: str
@@ -39,13 +42,13 @@ class Summary:
     trace: Path | None = None
     exit_code: int | None = None
     module: str | None = None
-    """The module that was given for the run, where it is not the one that its header names."""
+    """The module given for the run, if it is not the one in the trace's header."""
     fork: dict[str, Any] | None = None
-    """Of a fork: the `run` and `step` it forks, its `edit`, and `live_from` if it took what that run had recorded."""
+    """For a fork: `run` and `step` of its origin, its `edit`, and `live_from` if it was to reuse recorded outcomes."""
 
     @classmethod
     def of_result(cls, result: "RunResult", exit_code: int) -> "Summary":
-        """The summary of a run that has just ended."""
+        """Return the summary of a run that has just ended."""
         return cls(
             run_id=result.run_id,
             status=str(result.status),
@@ -63,7 +66,7 @@ class Summary:
 
     @classmethod
     def of_trace(cls, trace: Trace) -> "Summary":
-        """The summary that a trace tells by itself."""
+        """Return the summary of a trace."""
         end = trace.end
         return cls(
             run_id=trace.run_id,
@@ -80,7 +83,7 @@ class Summary:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         doc = asdict(self)
         doc["trace"] = str(self.trace) if self.trace is not None else None
         doc["resume"] = self.resume_command()
@@ -92,7 +95,10 @@ class Summary:
         return doc
 
     def error_place(self) -> str:
-        """Where the error was raised: step and phase, and the line of the file if its traceback tells."""
+        """Return where the error was raised.
+
+        That is the step and phase, and the line of user code if the traceback has one.
+        """
         if self.error is None:
             return ""
         found = [] if self.error.get("phase") is None else [f"step {self.error.get('step')}, {self.error['phase']}"]
@@ -103,11 +109,14 @@ class Summary:
         return ", ".join([*found, *(f"{file}:{line}" for file, line in theirs[-1:])])
 
     def replay_command(self) -> str | None:
-        """What to type to step through the run."""
+        """Return the command that steps through the run."""
         return shlex.join(["refold", "replay", str(self.trace)]) if self.trace is not None else None
 
     def resume_command(self) -> str | None:
-        """What to type to go on with the run; None where it can't go on."""
+        """Return the command that resumes the run.
+
+        Returns None if it cannot be resumed.
+        """
         if self.trace is None or self.status == "completed":
             return None
         command = self._resume()
@@ -119,7 +128,7 @@ class Summary:
         return shlex.join(command)
 
     def answer_commands(self) -> list[str]:
-        """What to type to answer each request that is open."""
+        """Return a command for each open request that answers it."""
         if self.trace is None:
             return []
         command = shlex.join(self._resume())
@@ -131,14 +140,20 @@ class Summary:
         return ["refold", "resume", str(self.trace), *(["--module", self.module] if self.module is not None else [])]
 
     def under(self, module: str | None) -> "Summary":
-        """The same run, of the module that was given for it, if one was."""
+        """Note the given module if the header names another.
+
+        Returns the summary.
+        """
         if module is not None and self.trace is not None and Trace.load(self.trace).header["module"] != module:
             self.module = module
         return self
 
 
 def _fork(trace: Trace) -> dict[str, Any] | None:
-    """What a fork's header says of it, and where it went on live; None for any other run."""
+    """Return what a fork's header says, and where it went live.
+
+    Returns None for any other run.
+    """
     parent = trace.header.get("parent") if trace.size else None
     if not isinstance(parent, dict) or "candidate" in parent or "call" in parent:
         return None

@@ -1,4 +1,4 @@
-"""Text from traces made fit for a terminal: no control characters, values as JSON, long ones cut with a hint."""
+"""Text made fit for a terminal: safe, short, values as JSON."""
 
 import json
 from datetime import datetime
@@ -21,18 +21,23 @@ __all__ = [
 ]
 
 SHORT = 60
-"""Characters of a value that is shown within a line."""
+"""How many characters of a value are shown within a line."""
 LONG = 400
-"""Characters of a value that is shown on lines of its own."""
+"""How many characters of a value are shown on lines of its own."""
 
 
 def value_text(value: Any) -> str:
-    """A JSON value in one line, safe to print."""
+    """Return a JSON value in one line, safe to print."""
     return printable_json(json.dumps(value, ensure_ascii=False))
 
 
 def cut(text: str, limit: int | None, hint: str = "") -> str:
-    """The text, or its first `limit` characters and how many more there are; `hint` says how to see them."""
+    """Return the text, cut to `limit` characters with a note.
+
+    The note says how many more there are.
+
+    `hint` says how to see them. A text that is at most 20 characters longer stays whole, as the note would be as long.
+    """
     if limit is None or len(text) <= limit + 20:
         return text
     more = f"{len(text) - limit:,} more characters"
@@ -40,13 +45,19 @@ def cut(text: str, limit: int | None, hint: str = "") -> str:
 
 
 def brief(text: str, limit: int = SHORT) -> str:
-    """The text in one line of at most `limit` characters, ended by an ellipsis if it was cut."""
+    """Return the text in one line of at most `limit` characters.
+
+    An ellipsis marks a cut.
+    """
     text = clean(" ".join(text.split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration as people say it: 12 ms, 3.4 s, 2 min 05 s."""
+    """Return a duration in words, such as 3.4 s.
+
+    Other forms are 12 ms, 2 min 05 s and 1 h 05 min.
+    """
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
@@ -58,7 +69,10 @@ def seconds_text(seconds: float) -> str:
 
 
 def moment_text(at: float) -> str:
-    """Seconds since the epoch as a local date and time; what no calendar has, as the number."""
+    """Return seconds since the epoch as a local time.
+
+    A time outside the calendar is returned as a number.
+    """
     try:
         return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):
@@ -66,7 +80,7 @@ def moment_text(at: float) -> str:
 
 
 def size_text(size: int) -> str:
-    """A number of bytes in units of 1000."""
+    """Return a number of bytes in units of 1000."""
     if size < 1000:
         return f"{size} B"
     amount = size / 1000
@@ -78,5 +92,5 @@ def size_text(size: int) -> str:
 
 
 def count_text(number: int, noun: str) -> str:
-    """A number and its noun: 1 path, 2 paths."""
+    """Return a number and its noun: 1 path, 2 paths."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""The lines of a family's tree: a run, a branch, a candidate, a fork, each in one line."""
+"""The lines of a family's tree: a run, a branch, a candidate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -15,17 +15,23 @@ _HEAD, _TAIL = 2, 4
 
 
 def standing(kin: Kin) -> str:
-    """The status to show: a run without an end that somebody still writes to is running."""
+    """Return the status to show.
+
+    A run without an end is running while a live process writes to its trace.
+    """
     return "running" if kin.pid is not None and kin.status in ("interrupted", "waiting") else kin.status
 
 
 def kin_text(kin: Kin) -> Text:
-    """A run and how it stands."""
+    """Return a run and its status."""
     return joined(Text(clean(kin.run_id), "bold"), *_standing(kin))
 
 
 def ancestor_lines(found: Family, full: bool) -> Iterator[Text]:
-    """The runs that a run came from, and where it left them; the middle of a long line is left out."""
+    """Yield the run's ancestors, and where the next one left each.
+
+    The middle of a long line of ancestors is left out unless `full`.
+    """
     lines = []
     for kin, next_one in pairwise([*found.ancestors, found.run]):
         lines.append(joined(Text("from", "dim"), kin_text(kin), Text(_left(next_one), "dim")))
@@ -36,7 +42,7 @@ def ancestor_lines(found: Family, full: bool) -> Iterator[Text]:
 
 
 def branch_text(branch: KinBranch) -> Text:
-    """A branch: at which step, by which strategy, how it ended."""
+    """Return a branch: its step, its strategy, and how it ended."""
     explored = sum(candidate.run is not None for candidate in branch.candidates)
     parts = [Text(f"step {branch.step}", "bold"), Text(_strategy(branch.strategy), "cyan")]
     number = count_text(explored or len(branch.candidates), "candidate")
@@ -51,9 +57,10 @@ def branch_text(branch: KinBranch) -> Text:
 
 
 def candidate_text(candidate: KinCandidate, root: str = "") -> Text:
-    """A candidate: place, what it was to do, score, how its run stands; marked on the way to the chosen one.
+    """Return a candidate: place, decision, score and status.
 
-    Where its run's id begins with `root`, the rest of it is shown.
+    A candidate on the way to the choice is marked. If the id of its run starts with `root`, only the rest of the id is
+    shown.
     """
     name = candidate.run.run_id if candidate.run is not None else ""
     short = _short(name, root)
@@ -73,21 +80,21 @@ def candidate_text(candidate: KinCandidate, root: str = "") -> Text:
 
 
 def fork_text(kin: Kin) -> Text:
-    """A fork: from which step, with what changed."""
+    """Return a fork: its step, and what was changed."""
     parent = kin.parent or {}
     at = Text(f"fork at step {parent.get('step')}", "bold")
     return joined(at, kin_text(kin), Text(edit_text(parent.get("edit") or ()), "yellow"))
 
 
 def child_text(kin: Kin, root: str = "") -> Text:
-    """A run that a call has begun: at which step, what it is called, how it stands; its id as of a candidate's run."""
+    """Return a child run: step, name, status, shortened id."""
     parent = kin.parent or {}
     parts = [Text(f"step {parent.get('step')}", "bold"), Text(clean(str(parent.get("name") or "child")), "cyan")]
     return joined(*parts, *_standing(kin), Text(clean(_short(kin.run_id, root)), "dim"))
 
 
 def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
-    """What a patch sets and removes, in short: /n = 3, without /plan/0."""
+    """Return what a patch does, in short: /n = 3, without /plan/0."""
     said = [
         f"without {clean(op['path'])}"
         if op.get("op") == "remove"
@@ -101,12 +108,12 @@ def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
 
 
 def score_text(score: Any) -> str:
-    """A score with as many digits as tell."""
+    """Return a score with at most six digits."""
     return f"{score + 0:.6g}" if isinstance(score, int | float) and not isinstance(score, bool) else value_text(score)
 
 
 def joined(*parts: Text) -> Text:
-    """The parts that say something, in one line."""
+    """Return the parts that are not empty, in one line."""
     return Text("  ").join([part for part in parts if part.plain])
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a family are drawn below which, and what is left out of a large one, with a count."""
+"""The structure of a family's tree: what is drawn, what is counted."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,16 +12,19 @@ from .text import count_text
 from .tree_lines import branch_text, candidate_text, child_text, fork_text, score_text, standing
 
 SHOWN = 8
-"""How many of one kind are drawn below one line of a large family."""
+"""How many lines of one kind are drawn below one line, unless `--full`."""
 _LARGE = 24
-"""A branch with more candidates than this is drawn in full only on the way to the chosen one."""
+"""With more candidates than this, a branch is drawn in full only on the way to the chosen candidate."""
 
 Part = tuple[Text, Any]
 
 
 @dataclass
 class _Place:
-    """A place of a branch: what starts there is drawn below it."""
+    """A place in a branch's tree.
+
+    The candidates that start there are drawn below it.
+    """
 
     branch: KinBranch
     place: str
@@ -30,21 +33,27 @@ class _Place:
 
 @dataclass
 class _At:
-    """A candidate: its run's own branches and forks are drawn below it, and what starts from where it led."""
+    """A candidate of a branch.
+
+    Below it are the candidates that start from its state, and its run's own lines.
+    """
 
     candidate: KinCandidate
     place: _Place
 
 
 class Parts:
-    """Gives what is drawn below a run, a branch, a candidate: each a line, and what is to be asked about in turn."""
+    """The lines below a run, a branch or a candidate.
+
+    Each part is a line and the item to pass to `of` for the lines below that line, or None.
+    """
 
     def __init__(self, full: bool, root: str) -> None:
         self._full = full
         self._root = "" if full else root
 
     def of(self, item: Any) -> list[Part]:
-        """The lines below an item, which is the run or something that was given along with a line."""
+        """Return the lines below the run or an earlier part's item."""
         if isinstance(item, Kin):
             return self._of_run(item)
         if isinstance(item, _At):
@@ -85,7 +94,10 @@ class Parts:
         return parts
 
     def _shown(self, below: Sequence[KinCandidate], place: _Place) -> list[KinCandidate]:
-        """The candidates on the way, and the best of the others; off the way, in a large branch, none."""
+        """Return the candidates on the way to the choice, and the best.
+
+        Off that way, a large branch shows none.
+        """
         large = len(place.branch.candidates) > _LARGE
         off = place.place and place.branch.chosen is not None and not any(each.on_the_way for each in below)
         number = 0 if large and off else SHOWN

@@ -1,4 +1,4 @@
-"""Decisions, calls and steps in short words."""
+"""Decisions, calls and steps in few words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,18 +21,24 @@ STATUS_STYLES = {
 
 
 ASK = "refold.ask"
-"""What the engine calls the effect of `ask`."""
+"""The effect name of `ask`."""
 
 
 def effect_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
-    """A call as one would write it; a question as what was asked."""
+    """Return a call as one would write it.
+
+    A question is shown by its prompt.
+    """
     if name == ASK and isinstance(args, Mapping) and isinstance(args.get("prompt"), str):
         return f"ask({cut(value_text(args['prompt']), limit, hint)})"
     return call_text(name, args, limit, hint)
 
 
 def call_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
-    """A call as one would write it, each argument cut to `limit` characters: look(x=1, where="north")."""
+    """Return a call as one would write it: look(x=1, where="north").
+
+    Each argument is cut to `limit` characters.
+    """
     if not isinstance(args, Mapping):
         return f"{clean(name)}({cut(value_text(args), limit, hint) if args is not None else ''})"
     if args.keys() & {"$state", "$blob"}:
@@ -41,7 +47,7 @@ def call_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -
 
 
 def decision_text(decision: Mapping[str, Any] | None, limit: int = SHORT) -> str:
-    """What a decision says, in one line of at most `limit` characters."""
+    """Return a decision in one line of at most `limit` characters."""
     if not decision:
         return "no decision"
     mode = decision.get("mode")
@@ -60,7 +66,7 @@ def _wait_text(decision: Mapping[str, Any]) -> str:
 
 
 def step_line(done: Done, limit: int = SHORT) -> Text:
-    """A committed step in one line."""
+    """Return a committed step in one line."""
     parts = [
         Text(f"step {done.index}", "bold"),
         Text(decision_text(done.decision, limit)),
@@ -73,7 +79,7 @@ def step_line(done: Done, limit: int = SHORT) -> Text:
 
 
 def results_text(errors: list[str | None]) -> Text:
-    """How the actions of a step went: ok, or what failed."""
+    """Return how a step's actions ended: ok, or the first failure."""
     failed = [error for error in errors if error is not None]
     if not errors:
         return Text()
@@ -84,7 +90,7 @@ def results_text(errors: list[str | None]) -> Text:
 
 
 def status_text(status: str, reason: str | None = None) -> Text:
-    """A status in its colour, with the stop reason where it says more."""
+    """Return a status in its colour, with a stop reason that differs."""
     text = Text(status, STATUS_STYLES.get(status, ""))
     if reason and reason != status:
         text.append(f" ({clean(reason)})", "dim")

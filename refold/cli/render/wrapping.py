@@ -1,4 +1,4 @@
-"""Breaks a line to a width, its rest indented below its beginning: at a space where one is near, else anywhere."""
+"""Break lines to a width, and indent what follows the break."""
 
 from collections.abc import Iterator
 
@@ -6,10 +6,11 @@ from rich.cells import get_character_cell_size
 from rich.text import Text
 
 _NEAR = 24
+"""How many characters back a space may be; beyond that, the line is broken within the word."""
 
 
 def hanging(text: Text, width: int) -> Iterator[Text]:
-    """The lines of a text, none wider than `width` cells."""
+    """Yield the lines of a text, none wider than `width` cells."""
     for line in text.split("\n", allow_blank=True):
         indent = len(line.plain) - len(line.plain.lstrip(" "))
         hang = min(indent + 2, width // 2)
@@ -19,7 +20,7 @@ def hanging(text: Text, width: int) -> Iterator[Text]:
 
 
 def _cuts(plain: str, width: int, hang: int) -> Iterator[int]:
-    """Where to break: the offsets at which the second line and all others begin."""
+    """Yield the offsets at which the second and later lines start."""
     room, used, space = width, 0, 0
     for offset, character in enumerate(plain):
         size = get_character_cell_size(character)

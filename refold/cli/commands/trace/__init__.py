@@ -1,1 +1,1 @@
-"""`refold trace`: the commands that read traces, and run nothing."""
+"""`refold trace`: the commands that only read traces."""

@@ -1,4 +1,4 @@
-"""`refold trace …`: list, show, draw, compare, check and repair traces; who changed what."""
+"""`refold trace …`: list, show, draw, blame, compare, check and repair traces."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What `refold trace blame` does: who changed the values at a path, a line a change."""
+"""`refold trace blame`: which decisions changed the values at a path."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,10 @@ _OTHERS = {"end": "the run's end", "resume": "a resume"}
 
 
 def show_blame(path: Path, pattern: str, full: bool, as_json: bool) -> int:
-    """Shows each change of the values at a path, with the decision that led to it; gives 0."""
+    """Print each change of the values at a path, and its decision.
+
+    Returns 0.
+    """
     trace = Trace.load(path)
     changes = trace.iter_blame(pattern)
     if as_json:
@@ -34,7 +37,10 @@ def show_blame(path: Path, pattern: str, full: bool, as_json: bool) -> int:
 
 
 def _unchanged(trace: Trace, pattern: str) -> str:
-    """What to say of a path that no step changed: whether anything is there, and where that comes from."""
+    """Return the message for a path that no step changed.
+
+    It says whether a value is there, and where the value comes from.
+    """
     named = clean(pattern) or "/"
     if not _is_there(trace.first_state, split_pointer(pattern)):
         return f"there is nothing at {named}, and no step changed that"
@@ -56,7 +62,7 @@ def _is_there(document: Any, tokens: Sequence[str]) -> bool:
 
 
 def author(step: Step) -> str:
-    """What a step did, in a few words: its tools' names, its mode, or the run whose state it took over."""
+    """Return what a step did: tools, mode, or the adopted run."""
     decision = step.decision or {}
     if decision.get("mode") == "act":
         names = Counter(str(action["name"]) for action in decision.get("actions") or ())

@@ -1,4 +1,4 @@
-"""What `refold trace check` and `refold trace repair` do: find damage, and cut it off."""
+"""`refold trace check` and `refold trace repair`: find and cut off damage."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,10 @@ from ...render.text import clean, count_text
 
 
 def check_traces(paths: Sequence[Path], as_json: bool) -> int:
-    """Checks every record of each trace (of a folder: of all in it); gives 1 where one is damaged, else 0."""
+    """Check every record of each trace, or of each in a folder.
+
+    Returns 1 if one is damaged.
+    """
     found = [_check(path) for each in paths for path in _traces_in(each)]
     if as_json:
         write_json({"traces": found})
@@ -26,7 +29,10 @@ def check_traces(paths: Sequence[Path], as_json: bool) -> int:
 
 
 def repair_trace(path: Path, truncate: bool, as_json: bool) -> int:
-    """Cuts a torn tail off, and with `truncate` all that follows the first damage; gives 0."""
+    """Cut off a trace's torn tail; return 0.
+
+    With `truncate`, cut off all lines from the first damaged one.
+    """
     done = repair(path, truncate_at_corruption=truncate)
     if as_json:
         backup = str(done.backup) if done.backup is not None else None

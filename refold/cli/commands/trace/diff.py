@@ -1,4 +1,4 @@
-"""What `refold trace diff` does: the first place where two runs part, and what that made of their states."""
+"""`refold trace diff`: where two runs differ, and how their states do."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,10 @@ _HINT = "--json has all of it"
 
 
 def compare(left: Path, right: Path, every: bool, as_json: bool) -> int:
-    """Compares two traces: `every` step that differs, or the first; gives 0 where they are equal, else 1."""
+    """Compare two traces; return 0 if they are equal, otherwise 1.
+
+    Prints the first difference, or `every` one.
+    """
     one, other = Trace.load(left), Trace.load(right)
     diff = one.diff(other)
     if as_json:
@@ -72,7 +75,10 @@ def _show_first(out: Console, diff: TraceDiff) -> None:
 
 
 def _show_all(out: Console, found: Iterator[PhaseDiff]) -> None:
-    """Every value that differs, left and right side by side; of a phase with very many of them, the first."""
+    """Print all values that differ, side by side.
+
+    A phase with very many of them shows only the first ones.
+    """
     limit = max(16, (out.width - 40) // 2) if is_terminal() else SHORT
     rows = (
         [
@@ -98,7 +104,10 @@ def _sides(differences: Sequence[Difference]) -> Iterator[Text]:
 
 
 def _says_states(diff: TraceDiff) -> bool:
-    """Whether all that differs is in the states, which are shown anyway, their lists aligned."""
+    """Return whether all differences are in the states.
+
+    The states are printed anyway, with their lists aligned.
+    """
     return bool(diff.states) and all(each.path.startswith("/state") for each in diff.differences)
 
 

@@ -1,4 +1,4 @@
-"""What is said of a fork: which state it begins with, what was set there, and where it went on live."""
+"""A fork in words: first state, edits, and where it went live."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _EDITS = 3
 
 
 def fork_rows(fork: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
-    """The rows of the panel, as labels and texts."""
+    """Yield the panel's rows for a fork, as labels and texts."""
     yield "fork", origin_text(fork)
     if "live_from" in fork:
         went = fork["live_from"]
@@ -20,7 +20,7 @@ def fork_rows(fork: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
 
 
 def origin_text(fork: Mapping[str, Any]) -> Text:
-    """Where a fork begins."""
+    """Return where a fork starts: run, state and edits."""
     text = Text(f"of {clean(str(fork.get('run')))} at state {fork.get('step')}")
     edits = [op for op in fork.get("edit") or () if op.get("path") != "/max_steps"]
     shown = [f"{clean(op['path'])} = {brief(value_text(op.get('value')), 40)}" for op in edits[:_EDITS]]
@@ -30,6 +30,6 @@ def origin_text(fork: Mapping[str, Any]) -> Text:
 
 
 def live_text(went: Mapping[str, Any]) -> Text:
-    """Where a fork asked for something that it could not take from the other run, and why."""
+    """Return the first request that a fork could not reuse, and why."""
     call = brief(call_text(str(went["name"]), went.get("args"), 40), 80)
     return Text(f"step {went['step']}, {went['phase']}: ").append(call, "bold").append(f"; {clean(str(went['why']))}")

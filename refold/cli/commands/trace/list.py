@@ -1,4 +1,4 @@
-"""What `refold trace ls` does: the runs of a folder at a glance."""
+"""`refold trace ls`: the runs of a folder at a glance."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ _BESIDE = 30
 
 
 def list_folder(folder: Path, as_json: bool) -> int:
-    """Lists the traces of a folder, oldest first; raises InputError where there is no such folder."""
+    """List the traces of a folder, oldest first.
+
+    Raises InputError if there is no such folder.
+    """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; name the folder that the traces are in: refold trace ls DIR")
     found = list_traces(folder)
@@ -35,7 +38,7 @@ def list_folder(folder: Path, as_json: bool) -> int:
         return 0
     headings = ["run", "status", "steps", "objective", "started", "size"]
     rows = [_row(each, width) for each in found]
-    kept = 3 if width < 80 else 4 if width < 110 else 6  # what matters least goes first; a run's id tells its task
+    kept = 3 if width < 80 else 4 if width < 110 else 6  # drop the least useful first; a run's id names its task anyway
     headings, rows = headings[:kept], [row[:kept] for row in rows]
     numbers = [headings.index(name) for name in ("steps", "size") if name in headings]
     table(out, headings, rows, numbers=numbers, whole=[0])
@@ -43,7 +46,10 @@ def list_folder(folder: Path, as_json: bool) -> int:
 
 
 def _stacked(out: Console, summary: TraceSummary, width: int) -> None:
-    """Prints a run in lines of its own; its id in one that has no break, so that it can be copied."""
+    """Print a run on two lines.
+
+    Its id is unbroken on the first, so that it can be copied.
+    """
     run, status, steps, *others = _row(summary, width)
     out.print(run, soft_wrap=True)
     facts = [status, Text(f"{steps.plain} step{'' if summary.steps == 1 else 's'}"), *others]
@@ -51,7 +57,10 @@ def _stacked(out: Console, summary: TraceSummary, width: int) -> None:
 
 
 def standing(summary: TraceSummary) -> str:
-    """The status to show: a run without an end that somebody still writes to is running."""
+    """Return the status to show.
+
+    A run without an end is running while a live process writes to its trace.
+    """
     return "running" if summary.pid is not None and summary.status in ("interrupted", "waiting") else summary.status
 
 

@@ -1,4 +1,4 @@
-"""What `refold trace show` does: one run's facts, how many records of which kind, a line a step."""
+"""`refold trace show`: a run's facts, and a line per step."""
 
 import sys
 from collections import Counter
@@ -18,7 +18,7 @@ from ..pages import heading, left_text
 
 
 def show_trace(path: Path, as_json: bool) -> int:
-    """Shows a trace in numbers."""
+    """Print a trace's facts and steps; return 0."""
     trace = Trace.load(path)
     counts = Counter(record.kind for record in trace.records)
     header = trace.header
@@ -55,7 +55,7 @@ def show_trace(path: Path, as_json: bool) -> int:
 
 
 def show_records(path: Path) -> int:
-    """Prints the trace's lines as they are; at a terminal without what would steer it."""
+    """Print the trace's lines unchanged; at a terminal, without control characters."""
     trace = Trace.load(path)
     if is_terminal():
         for record in trace.records:

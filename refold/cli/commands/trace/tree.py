@@ -1,4 +1,7 @@
-"""What `refold trace tree` does: draws a run's family: branches with their candidates, runs inside it, forks."""
+"""`refold trace tree`: draw a run's family.
+
+A family is a run with its branches and candidates, child runs, forks and ancestors.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ _WIDE = 100_000
 
 
 def show_tree(path: Path, full: bool, as_json: bool) -> int:
-    """Draws the family of a run, abbreviated unless `full`; gives 0."""
+    """Draw the family of a run, abbreviated unless `full`; return 0."""
     found = family(Trace.load(path))
     if as_json:
         write_json(_json(found))
@@ -27,7 +30,7 @@ def show_tree(path: Path, full: bool, as_json: bool) -> int:
     deepest = None if full else (out.width - _ROOM) // _GUIDE if is_terminal() else _ROOM
     tree, depth = draw(found, Parts(full, found.run.run_id), None if deepest is None else max(3, deepest))
     if not is_terminal():
-        out.width = _WIDE  # nothing is broken where nobody watches
+        out.width = _WIDE  # lines are broken only for a person at a terminal
     elif full:
         out.width = max(out.width, depth * _GUIDE + _ROOM)
     say(out, *ancestor_lines(found, full))
@@ -36,11 +39,14 @@ def show_tree(path: Path, full: bool, as_json: bool) -> int:
 
 
 def draw(found: Family, parts: Parts, deepest: int | None) -> tuple[Tree, int]:
-    """The tree, and how many levels it has below the run itself; at most `deepest` of them."""
+    """Return the tree, and its number of levels below the run.
+
+    At most `deepest` are drawn.
+    """
     tree = Tree(kin_text(found.run), guide_style="dim", highlight=False)
     waiting, levels = [(tree, found.run, 1)], 0
     todo: list[tuple[Tree, Any, int]] = list(waiting)
-    while todo:  # and no recursion: a family goes deeper than Python does
+    while todo:  # a loop, as a family can be deeper than Python's recursion limit
         node, item, level = todo.pop()
         below = parts.of(item)
         if below and deepest is not None and level > deepest:
@@ -55,7 +61,12 @@ def draw(found: Family, parts: Parts, deepest: int | None) -> tuple[Tree, int]:
 
 
 def _json(found: Family) -> dict[str, Any]:
-    """All runs in one list, each with the ids of those that came from it: families go deeper than JSON readers do."""
+    """Return all runs in one list.
+
+    Each run has the ids of its children and forks.
+
+    The list is flat because families can be deeper than JSON readers can nest.
+    """
     runs: dict[str, Kin] = {}
     todo = [found.run, *found.ancestors]
     while todo:
