@@ -16,7 +16,7 @@ from .exit_codes import CommandWithCodes
 from .input.finding import RUNS, find_trace, find_traces, newest
 
 app = typer.Typer(
-    help="Runs agents as folds: every run leaves a trace that can be replayed, verified, compared, resumed and forked.",
+    help="Run LLM agents. Every run leaves a trace that can be replayed, verified, compared, resumed and forked.",
     add_completion=False,
     rich_markup_mode="rich",
 )
@@ -45,16 +45,18 @@ def run(
             metavar="MODULE:CLASS|TASKFILE", help="An agent's class, or a task file (.yaml, .json, .jsonl)."
         ),
     ],
-    objective: Annotated[str | None, typer.Argument(help="What it is to do; a task file says it itself.")] = None,
+    objective: Annotated[str | None, typer.Argument(help="What the agent is to do; a task file has its own.")] = None,
     module: o.Module = None,
     task: Annotated[
-        str | None, typer.Option(metavar="ID", help="The task of the file to run; else all, in order.")
+        str | None, typer.Option(metavar="ID", help="Run only this task of the file; by default all, in order.")
     ] = None,
     input: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An input of the task, JSON or else text; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An input of the task, as JSON or text. Repeatable.")
     ] = None,
     traces: o.Traces = RUNS,
-    seed: Annotated[int | None, typer.Option(help="Of all randomness; else one is drawn.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
+    ] = None,
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
@@ -65,7 +67,10 @@ def run(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run a task, or the tasks of a file one after the other; the exit code is the worst one."""
+    """Run a task, or the tasks of a file one after the other.
+
+    The exit code is that of the worst run.
+    """
     from .commands.run import Manner, Options, run_tasks
     from .input.values import is_task_file, read_inputs, read_tasks
 
@@ -83,12 +88,12 @@ def resume(
         str | None,
         typer.Option(
             metavar="JSON",
-            help="The answer to what it waits for; for several, an object of request ids and answers. "
-            "Without it, a person at a terminal is asked.",
+            help="The answer to the open request; for several requests, an object of answers by request id. "
+            "Without it, refold asks at the terminal.",
         ),
     ] = None,
     request: Annotated[
-        str | None, typer.Option(metavar="ID", help="The request that is answered, where several are open.")
+        str | None, typer.Option(metavar="ID", help="The request to answer, if several are open.")
     ] = None,
     module: o.Module = None,
     trust: o.Trust = None,
@@ -100,7 +105,7 @@ def resume(
     max_cost: o.MaxCost = None,
     on_divergence: Annotated[
         Literal["fail", "fork", "ignore"],
-        typer.Option(help="What to do where the code no longer does what was recorded."),
+        typer.Option(help="What to do if the code no longer does what was recorded."),
     ] = "fail",
     durability: o.Durability = "process",
     workspace: o.Workspace = None,
@@ -108,7 +113,10 @@ def resume(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Go on with a run from the last record of its trace; what has happened is not done again."""
+    """Resume a run from the last record of its trace.
+
+    Calls that have an outcome are not made again.
+    """
     from .commands.continuation import NOTHING_SAID, Resume
     from .commands.resume import resume_trace
     from .commands.run import Manner
@@ -132,23 +140,27 @@ def fork(
     trace: o.TraceName,
     at: Annotated[
         int | None,
-        typer.Option(metavar="K", help="The state to begin with, 0 is the first; else the last.", show_default=False),
+        typer.Option(
+            metavar="K", help="The state to start from, 0 is the first; by default the last.", show_default=False
+        ),
     ] = None,
     set: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="/PATH=VALUE", help="A value to set in that state, JSON or else text; /list/- adds. Repeatable."
+            metavar="/PATH=VALUE", help="Set a value in that state, as JSON or text; /list/- appends. Repeatable."
         ),
     ] = None,
     reuse_effects: Annotated[
-        bool, typer.Option("--reuse-effects", help="Take what the run recorded, while the fork asks for the same.")
+        bool, typer.Option("--reuse-effects", help="Reuse recorded outcomes while the fork makes the same requests.")
     ] = False,
     module: o.Module = None,
     trust: o.Trust = None,
     yes: o.Yes = False,
     traces: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder for the fork's trace; else beside the run's.", show_default=False),
+        typer.Option(
+            metavar="DIR", help="The folder for the fork's trace; by default that of the run.", show_default=False
+        ),
     ] = None,
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
@@ -160,7 +172,10 @@ def fork(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run on from a state of another run, with something changed; that run stays as it is."""
+    """Run from a state of another run, with changes.
+
+    The other run stays as it is.
+    """
     from .commands.continuation import Fork
     from .commands.fork import fork_trace, read_edits
     from .commands.run import Manner
@@ -191,9 +206,9 @@ def replay(
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Step through a run that was: n next, b back, g go to, q quit. Without TRACE, the newest in the folder of traces.
+    """Step through a recorded run: n next, b back, g go to, q quit.
 
-    Where no terminal is there, or with an option, steps are printed instead.
+    Without TRACE, replay the newest in the folder of traces. Without a terminal, or with an option, steps are printed.
     """
     from .commands.replay import replay_trace
 
@@ -206,16 +221,16 @@ def verify(
         list[str] | None,
         typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (the newest).", show_default=False),
     ] = None,
-    all: Annotated[bool, typer.Option("--all", help="Every trace of the folders, and not the newest alone.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Verify every trace of a folder, not only the newest.")] = False,
     module: o.Module = None,
     trust: o.Trust = None,
     traces: o.Traces = RUNS,
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run a trace's hooks again with what was recorded; exit 0 if they do the same, 1 if they differ somewhere.
+    """Run a trace's hooks again with recorded outcomes, and compare.
 
-    Without TRACE, the newest in the folder of traces.
+    Exit 0 if they do the same, 1 if they diverge. Without TRACE, verify the newest in the folder of traces.
     """
     from .commands.verify import verify_traces
 

@@ -27,26 +27,30 @@ Trust = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="DIR",
-        help="A folder that code named by the trace may be loaded from, besides the current one; repeatable.",
+        help="Load code that the trace names from this folder too, not only from the current one. Repeatable.",
     ),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", envvar="REFOLD_YES", help="Start what the trace names without being asked.")
+    bool, typer.Option("--yes", "-y", envvar="REFOLD_YES", help="Start what the trace names without asking.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, errors too.")]
-Traceback = Annotated[bool, typer.Option("--traceback", help="Show all of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, also for an error.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Print the whole traceback of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 Full = Annotated[bool, typer.Option("--full", help="Don't cut long values.")]
 MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps that the run may take.", show_default=False)]
-MaxSeconds = Annotated[float | None, typer.Option(help="Seconds that it may work.", show_default=False)]
-MaxTokens = Annotated[int | None, typer.Option(min=1, help="Tokens that it may use, in and out.", show_default=False)]
-MaxCost = Annotated[float | None, typer.Option(help="US dollars that it may spend.", show_default=False)]
+MaxSeconds = Annotated[
+    float | None, typer.Option(help="Seconds that the run may work; waiting does not count.", show_default=False)
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(min=1, help="Tokens that the run may use, in and out.", show_default=False)
+]
+MaxCost = Annotated[float | None, typer.Option(help="US dollars that the run may spend.", show_default=False)]
 Durability = Annotated[
     Literal["process", "power", "none"],
-    typer.Option(help="What written records survive: the process's end, the power's too, or nothing."),
+    typer.Option(help="What written records survive: a crash of the process, a power failure too, or neither."),
 ]
 Workspace = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Where a task's relative paths start; else the current folder.")
+    Path | None, typer.Option(metavar="DIR", help="Where a task's relative paths start; by default the current folder.")
 ]
 
 

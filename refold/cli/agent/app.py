@@ -12,7 +12,7 @@ from . import options as a
 
 def agent(
     goal: Annotated[
-        str | None, typer.Argument(help="What it is to do. Without it a chat begins.", show_default=False)
+        str | None, typer.Argument(help="What the agent is to do; without a goal, a chat starts.", show_default=False)
     ] = None,
     model: a.Model = None,
     api_base: a.ApiBase = None,
@@ -38,17 +38,18 @@ def agent(
     retries: a.Retries = None,
     continued: a.Continued = None,
     traces: o.Traces = RUNS,
-    seed: Annotated[int | None, typer.Option(help="Of all randomness; else one is drawn.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
+    ] = None,
     durability: o.Durability = "process",
     quiet: o.Quiet = False,
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Give an Agent a goal, or without one chat with it.
+    """Give an Agent a goal, or chat with it.
 
-    What it says and does is shown as it comes.
-
-    Every run leaves a trace that can be replayed, verified, resumed and forked with no further options.
+    What the Agent says and does is shown as it happens. Every run leaves a trace that can be replayed, verified,
+    resumed and forked with no further options.
     """
     from ...modules.agent.generators import LiteLLMGenerator
     from ..commands.run import Manner, hushed
@@ -92,7 +93,7 @@ def tools(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """List the tools that an agent with these options would see: the names that its model knows, and what they take."""
+    """List the tools of an agent with these options, as its model sees them."""
     from ..commands.run import Manner, hushed
     from .build import make
     from .listing import list_tools
@@ -118,9 +119,7 @@ def _config(given: dict[str, Any], text: str | None = None) -> Any:
     names = [name.strip() for each in given["tools"] or () for name in each.split(",") if name.strip()]
     if given["default_tools"]:
         if names:
-            raise InputError(
-                "--default-tools has all standard tools; leave out --tools, or name those you want with it"
-            )
+            raise InputError("--default-tools adds all standard tools; give either it or --tools, not both")
         names = [*standard_names()]
     plain: dict[str, Any] = {
         key: given.get(key)

@@ -101,8 +101,8 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
             agent.model = Recorded("none")
         if agent.model is None:
             raise InputError(
-                "say which model is to answer: --model openai/gpt-4o, --model ollama_chat/qwen3, or --model "
-                "scripted:FILE for a script of answers; REFOLD_MODEL is the default"
+                "name a model: --model openai/gpt-4o, --model ollama_chat/qwen3, or --model scripted:FILE for a script "
+                "of answers; REFOLD_MODEL sets the default"
             )
         agent.module()  # raises if two tools have the same name
     except (ValidationError, ValueError, TypeError) as error:
@@ -119,7 +119,7 @@ def agent_at(path: str, why: str = "") -> Agent:
     """
     found = thing_at(path, why)
     if not isinstance(found, Agent):
-        raise InputError(f"{path} is no Agent{why}, nor a function that gives one, but a {type(found).__name__}")
+        raise InputError(f"{path} is not an Agent{why}, nor a function that returns one, but a {type(found).__name__}")
     return found
 
 
@@ -134,7 +134,7 @@ class Recorded:
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
         """Raise, as verifying a trace never asks a model."""
-        raise RefoldError(f"{self.model} is asked, though a trace is verified")
+        raise RefoldError(f"{self.model} was asked while a trace was verified")
 
 
 class DescribedRecorded(Recorded):
@@ -145,7 +145,7 @@ class DescribedRecorded(Recorded):
 
     async def capabilities(self) -> Capabilities:
         """Raise, as `generate` does."""
-        raise RefoldError(f"{self.model} is asked, though a trace is verified")
+        raise RefoldError(f"{self.model} was asked while a trace was verified")
 
 
 def _model(config: AgentConfig) -> Generator:

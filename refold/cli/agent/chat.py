@@ -122,7 +122,7 @@ def _welcome(made: Made, interactive: bool) -> None:
     introduce(made)
     if interactive:
         model, tools = clean(str(made.agent.model_name)), len(made.agent.all_tools)
-        text = f"{model}, {tools} tool{'s' if tools != 1 else ''}. /help tells the commands, Ctrl-C cancels a turn, "
+        text = f"{model}, {tools} tool{'s' if tools != 1 else ''}. /help lists the commands, Ctrl-C cancels a turn, "
         say(console(), Text(f"{text}Ctrl-D leaves.", "dim"))
 
 
@@ -154,4 +154,4 @@ def _farewell(at: Chat) -> None:
     if at.traces:
         last = clean(str(at.traces[-1]))
         say(console(), Text("last trace  ", "dim").append(last, "bold"))
-        say(console(), Text("goes on with  ", "dim").append(f"refold agent --continue {last}", "bold"))
+        say(console(), Text("continue with  ", "dim").append(f"refold agent --continue {last}", "bold"))

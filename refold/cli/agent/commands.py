@@ -61,20 +61,20 @@ class Chat:
 
 
 def _help(chat: Chat, rest: str) -> None:
-    """what there is to type"""
+    """list the commands"""
     width = max(len(_usage(name)) for name in COMMANDS)
     for name, do in COMMANDS.items():
         say(console(), Text(f"{_usage(name):<{width}}  ", "bold").append(inspect.getdoc(do) or "", "not bold"))
-    say(console(), Text(r"A line that ends in \ goes on in the next. Everything else is said to the model.", "dim"))
+    say(console(), Text(r"A line that ends in \ continues on the next one. Everything else goes to the model.", "dim"))
 
 
 def _quit(chat: Chat, rest: str) -> None:
-    """leave; Ctrl-D does it too"""
+    """leave the chat, as Ctrl-D does"""
     raise Leave
 
 
 def _reset(chat: Chat, rest: str) -> None:
-    """begin a new conversation; the traces stay"""
+    """start a new conversation; the traces stay"""
     chat.session.agent.reset()
     say(console(), Text("a new conversation", "dim"))
 
@@ -83,7 +83,7 @@ def _tools(chat: Chat, rest: str) -> None:
     """the tools that the model has"""
     tools = offered(chat.session.agent)
     if not tools:
-        say(console(), Text("no tools; --default-tools, --tools read,bash or --tool MODULE:NAME give it some", "dim"))
+        say(console(), Text("no tools; add some with --default-tools, --tools read,bash or --tool MODULE:NAME", "dim"))
     for tool in tools:
         say(console(), *tool_lines(tool, short=True))
 
@@ -109,14 +109,14 @@ def _trace(chat: Chat, rest: str) -> None:
 def _save(chat: Chat, rest: str) -> None:
     """write the conversation to a file, for `refold agent --continue FILE`"""
     if not rest:
-        raise InputError("say where to: /save FILE")
+        raise InputError("name a file: /save FILE")
     path = Path(rest).expanduser()
     save(chat.session.agent.trajectory, path)
     say(console(), Text(f"saved to {clean(str(path))}", "dim"))
 
 
 def _policy(chat: Chat, rest: str) -> None:
-    """what stands over the calls of the model from the next turn on; without a name, what does now"""
+    """set the policy for the next turns; without a name, show the current one"""
     from ...modules.policies import registered_policy_names
 
     session = chat.session
@@ -128,15 +128,15 @@ def _policy(chat: Chat, rest: str) -> None:
 
 
 def _resume(chat: Chat, rest: str) -> Turn:
-    """go on with the last turn, where it waits or was cut off"""
+    """resume the last turn, if it waits or was cut off"""
     if not chat.traces:
-        raise InputError("there is no turn to go on with")
+        raise InputError("there is no turn to resume")
     from ...traces import Trace
 
     path = chat.traces[-1]
     earlier = Trace.load(path)
     if earlier.status == "completed":
-        raise InputError("the last turn is completed; say what is to be done next")
+        raise InputError("the last turn has completed; type what to do next")
     session = chat.session
     view = None if chat.manner.mute else AgentView(console(), earlier.records, session.asks)
     options = chat.limits.options(session.made)

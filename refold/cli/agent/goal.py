@@ -76,7 +76,7 @@ def task_of(goal: str, made: Made) -> Task:
     The task's metadata says what the Agent is made of.
     """
     if not goal.strip():
-        raise InputError('say what the agent is to do: refold agent "a goal"; without one, a chat begins')
+        raise InputError('give the agent a goal: refold agent "GOAL"; without one, a chat starts')
     return Task.from_dict({"objective": goal, "metadata": {KEY: made.config.to_dict()}})
 
 

@@ -22,7 +22,7 @@ def conversation(named: str, traces: Path) -> Trajectory:
             raise InputError(f"{named} holds no saved conversation: {one_line(str(error))[:200]}") from error
     trace = Trace.load(find_trace(named, traces))
     if "AgentState" not in str(trace.header.get("state")):
-        raise InputError(f"{named} is no trace of an agent, so that there is no conversation to go on with")
+        raise InputError(f"{named} is not the trace of an agent, so there is no conversation to continue")
     return Trajectory.of(trace)
 
 

@@ -76,7 +76,7 @@ def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Ite
         return
     yield from _said(name + (event.result or "done, nothing to show"), "dim", width)
     if event.output_file:
-        yield Text(f"    all of it is in {clean(event.output_file)}", "dim")
+        yield Text(f"    the whole result is in {clean(event.output_file)}", "dim")
 
 
 def _argument(value: Any, limit: int) -> str:
@@ -110,8 +110,8 @@ def _told(error: Exception | str) -> str:
 
 def _compacted(event: CompactionEvent) -> str:
     if event.compaction_status == "completed":
-        return f"the conversation is made shorter: {event.messages_before} messages are now {event.messages_after}"
-    return f"the conversation could not be made shorter: {brief(event.reason or event.compaction_status, 200)}"
+        return f"the conversation was shortened: {event.messages_before} messages are now {event.messages_after}"
+    return f"the conversation could not be shortened: {brief(event.reason or event.compaction_status, 200)}"
 
 
 def _is_denial(event: ReactStep) -> bool:

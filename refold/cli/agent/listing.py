@@ -26,7 +26,9 @@ def list_tools(made: Made, as_json: bool) -> int:
         return 0
     out = console()
     if not found:
-        say(out, Text("no tools; --default-tools, --tools read,bash, --tool MODULE:NAME and --mcp COMMAND name some"))
+        say(
+            out, Text("no tools; add some with --default-tools, --tools read,bash, --tool MODULE:NAME or --mcp COMMAND")
+        )
     for tool in found:
         say(out, *tool_lines(tool))
     if found:

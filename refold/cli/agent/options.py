@@ -8,8 +8,8 @@ import typer
 STEPS = 50
 """How many steps a run may take by default."""
 _AGENT = "The agent"
-_TOOLS = "What it has to work with"
-_LIMITS = "What a run may use"
+_TOOLS = "Tools and workspace"
+_LIMITS = "Limits"
 
 Model = Annotated[
     str | None,
@@ -17,7 +17,7 @@ Model = Annotated[
         "--model",
         "-m",
         envvar="REFOLD_MODEL",
-        help="The model: openai/gpt-4o, ollama_chat/qwen3, …, with parameters behind it (,temperature=0.2); "
+        help="The model, such as openai/gpt-4o or ollama_chat/qwen3, and its parameters (,temperature=0.2); "
         "scripted:FILE plays a script of answers.",
         show_default=False,
         rich_help_panel=_AGENT,
@@ -37,7 +37,7 @@ AgentModule = Annotated[
     typer.Option(
         "--module",
         metavar="MODULE:NAME",
-        help="An Agent made in Python, to begin with.",
+        help="An Agent made in Python, which the other options extend.",
         show_default=False,
         rich_help_panel=_AGENT,
     ),
@@ -63,7 +63,7 @@ AllStandard = Annotated[bool, typer.Option("--default-tools", help="All standard
 Mcp = Annotated[
     list[str] | None,
     typer.Option(
-        "--mcp", metavar="[NAME=]COMMAND|URL", help="An MCP server: what starts it, or its URL. Repeatable.",
+        "--mcp", metavar="[NAME=]COMMAND|URL", help="An MCP server: its command, or its URL. Repeatable.",
         show_default=False, rich_help_panel=_TOOLS),
 ]  # fmt: skip
 Skills = Annotated[
@@ -81,7 +81,7 @@ Capabilities = Annotated[
     typer.Option(
         "--capability",
         metavar="DIR|NAME",
-        help="A capability: all that its folder has. Repeatable.",
+        help="A capability, with everything in its folder. Repeatable.",
         show_default=False,
         rich_help_panel=_TOOLS,
     ),
@@ -89,7 +89,7 @@ Capabilities = Annotated[
 AsAgent = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="NAME", help="Be this agent of a capability.", show_default=False, rich_help_panel=_AGENT
+        "--as", metavar="NAME", help="Run as this agent of a capability.", show_default=False, rich_help_panel=_AGENT
     ),
 ]
 SubAgents = Annotated[
@@ -100,7 +100,7 @@ Policy = Annotated[
     typer.Option(
         "--policy",
         metavar="NAME[:K=V,...]",
-        help="What stands over its calls: headless, guard:judge_model=..., …",
+        help="The policy that decides on its calls: headless, guard:judge_model=..., …",
         show_default=False,
         rich_help_panel=_TOOLS,
     ),
@@ -116,22 +116,24 @@ AgentWorkspace = Annotated[
     typer.Option(
         "--workspace",
         metavar="DIR",
-        help="The folder of files and commands; else the current one.",
+        help="The folder of file tools and commands; by default the current one.",
         rich_help_panel=_TOOLS,
     ),
 ]
 Mode = Annotated[
     Literal["auto", "api", "xml", "json", "json-in-xml", "json-with-tag", "pythonic"] | None,
-    typer.Option("--tool-mode", help="How the model is told of tools.", show_default=False, rich_help_panel=_AGENT),
+    typer.Option(
+        "--tool-mode", help="How the model is offered tools and calls them.", show_default=False, rich_help_panel=_AGENT
+    ),
 ]
-Name = Annotated[str | None, typer.Option(help="What the agent is called.", show_default=False, rich_help_panel=_AGENT)]
+Name = Annotated[str | None, typer.Option(help="The agent's name.", show_default=False, rich_help_panel=_AGENT)]
 Instructions = Annotated[
     str | None,
     typer.Option(
         "--instructions",
         "-i",
         metavar="TEXT|@FILE",
-        help="What the system's message says.",
+        help="The text of the system message.",
         show_default=False,
         rich_help_panel=_AGENT,
     ),
@@ -140,7 +142,7 @@ Retries = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="How often a request is repeated in a turn, after errors that may pass.",
+        help="How often a turn repeats a request to the model, after errors that may pass.",
         show_default=False,
         rich_help_panel=_LIMITS,
     ),
@@ -149,7 +151,7 @@ MaxSteps = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help=f"Steps that a run may take: {STEPS}, or what the module's Agent says.",
+        help=f"Steps that a run may take; by default {STEPS}, or the limit of --module's Agent.",
         show_default=False,
         rich_help_panel=_LIMITS,
     ),
@@ -160,16 +162,19 @@ MaxTokens = Annotated[
         "--budget-tokens",
         "--max-tokens",
         min=1,
-        help="Tokens that it may use, in and out.",
+        help="Tokens that a run may use, in and out.",
         show_default=False,
         rich_help_panel=_LIMITS,
     ),
 ]
 MaxCost = Annotated[
-    float | None, typer.Option(help="US dollars that it may spend.", show_default=False, rich_help_panel=_LIMITS)
+    float | None, typer.Option(help="US dollars that a run may spend.", show_default=False, rich_help_panel=_LIMITS)
 ]
 MaxSeconds = Annotated[
-    float | None, typer.Option(help="Seconds that it may work.", show_default=False, rich_help_panel=_LIMITS)
+    float | None,
+    typer.Option(
+        help="Seconds that a run may work; waiting does not count.", show_default=False, rich_help_panel=_LIMITS
+    ),
 ]
 Continued = Annotated[
     str | None,
@@ -177,6 +182,6 @@ Continued = Annotated[
         "--continue",
         metavar="TRACE|FILE",
         show_default=False,
-        help="Go on with the conversation of a run, or of one that /save has written.",
+        help="Continue the conversation of a run, or of a file written by /save.",
     ),
 ]

@@ -42,10 +42,10 @@ def recalled(
     if header["module"] != f"{AgentLoop.__module__}:{AgentLoop.__qualname__}" or not isinstance(doc, Mapping):
         parent = header.get("parent")
         if isinstance(parent, Mapping) and "call" in parent:
-            raise InputError(f"{header['run_id']} is a sub-agent's run, part of {parent['run']}: name that one")
+            raise InputError(f"{header['run_id']} is a sub-agent's run; name the trace of its parent, {parent['run']}")
         raise InputError(
-            f"the run {header['run_id']} is one of an Agent that was made in Python; say where that Agent is, or a "
-            "function that gives it: --module mymodule:agent"
+            f"run {header['run_id']} is of an Agent made in Python; name the Agent, or a function that returns it: "
+            "--module mymodule:agent"
         )
     recorded = _model_of(trace) if verifying else None
     config = AgentConfig.from_dict(doc, _WHY)

@@ -293,5 +293,5 @@ def _give_up(code: int, view: AgentView | None) -> None:
     """
     if view is not None:
         view.close()
-    print("\nrefold: left at once; `refold resume` goes on with the run", file=sys.stderr, flush=True)
+    print("\nrefold: ended at once; `refold resume` resumes the run", file=sys.stderr, flush=True)
     os._exit(code)

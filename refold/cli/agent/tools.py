@@ -46,7 +46,9 @@ def tool_at(path: str, why: str = "") -> list[Any]:
         and not callable(found)
         and not discover_tools_on_obj(found)
     ):
-        raise InputError(f"{path} is no tool{why}: name a function, a Tool or a Toolset, not a {type(found).__name__}")
+        raise InputError(
+            f"{path} is not a tool{why}: name a function, a Tool or a Toolset, not a {type(found).__name__}"
+        )
     if isinstance(found, Toolset) or discover_tools_on_obj(found):
         return [found]
     try:
@@ -162,7 +164,7 @@ def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InputError(f"--mcp {command!r} is no command: {error}") from None
+        raise InputError(f"--mcp {command!r} is not a command: {error}") from None
     if not words:
         raise InputError("--mcp takes the command that starts a server, or its URL")
     return words

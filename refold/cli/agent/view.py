@@ -182,7 +182,7 @@ class AgentView:
         if isinstance(event, GenerationRetry | GenerationError):
             if self._streamed:
                 self._break()
-                self._line(Text("  the answer broke off; what came of it does not count", "yellow"))
+                self._line(Text("  the answer broke off; what it said does not count", "yellow"))
             self._between()
         if isinstance(event, ToolStart):
             self._between()

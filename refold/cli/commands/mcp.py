@@ -22,24 +22,29 @@ def serve(
         str,
         typer.Argument(
             metavar="MODULE[:NAME]|DIR",
-            help="A Python module, whose tools and toolsets are served; something in it; or a capability's folder.",
+            help="What to serve: all tools of a Python module, one of its tools or toolsets, or a capability's folder.",
         ),
     ],
     http: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve by HTTP at /mcp; port 0 takes a free one. Else over stdio."),
+        typer.Option(
+            metavar="HOST:PORT", help="Serve over HTTP at /mcp; port 0 takes a free one. By default over stdio."
+        ),
     ] = None,
-    name: Annotated[str, typer.Option(help="What the server calls itself.")] = "refold",
+    name: Annotated[str, typer.Option(help="The server's name.")] = "refold",
     workspace: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder of file tools and commands; else the current one."),
+        typer.Option(metavar="DIR", help="The folder of file tools and commands; by default the current one."),
     ] = None,
     sandbox: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where commands run: local, bubblewrap or docker.")
     ] = None,
     traceback: o.Traceback = False,
 ) -> int:
-    """Serve tools to any MCP client, until it goes away (stdio) or this is interrupted (HTTP)."""
+    """Serve tools to MCP clients, over stdio or HTTP.
+
+    Serving ends when the client disconnects (stdio), or on Ctrl-C.
+    """
     from .mcp_serve import serve_tools
 
     return serve_tools(module, http, name, workspace, sandbox)

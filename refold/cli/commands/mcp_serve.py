@@ -55,7 +55,7 @@ def serve_tools(target: str, http: str | None, name: str, workspace: Path | None
         shown = f"[{host}]" if ":" in host else host
         print(f"refold: {len(server.wire_names)} tools at http://{shown}:{port}/mcp", file=sys.stderr, flush=True)
         if not ip_address(host).is_loopback:
-            print("refold: whoever reaches this address can call them", file=sys.stderr, flush=True)
+            print("refold: anyone who can reach this address can call the tools", file=sys.stderr, flush=True)
         serve_http(server, bound)
     return 0
 

@@ -87,7 +87,7 @@ class Pages:
         for label, text in rows:
             yield Text(f"{label:<10} ", "dim").append(clean(text))
         first: dict[str, Any] | None = self.trace.first_state
-        yield Text("first state" if first is not None else "init_state gave no state", "bold")
+        yield Text("first state" if first is not None else "init_state returned no state", "bold")
         for name, value in (first or {}).items():
             yield Text("    ").append(clean(name), "bold").append(f"  {cut(value_text(value), limit, hint)}")
 
@@ -97,7 +97,7 @@ class Pages:
             yield Text(f"{label:<10} ", "dim").append_text(text)
         if trace.torn:
             yield Text(
-                f"{len(trace.torn):,} bytes behind the last whole record are torn; resume or repair cuts them off"
+                f"{len(trace.torn):,} bytes after the last whole record are torn; resume or repair cuts them off"
             )
         patch = trace.end.get("patch")
         if patch:

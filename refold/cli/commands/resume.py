@@ -26,7 +26,7 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
     wanted = replace(wanted, module=module)
     if trace.status == "completed" and wanted.value is NOTHING_SAID:
         if not manner.as_json:
-            print("refold: this run had completed already, and nothing is done", file=sys.stderr)
+            print("refold: this run has completed already; there is nothing to resume", file=sys.stderr)
         summary = Summary.of_trace(trace)
         summary.exit_code = 0
         if manner.as_json:

@@ -97,12 +97,12 @@ def confirm(trace: Trace, what: str, rows: Sequence[Row], *, yes: bool, manner: 
     about = f"about to {what} {clean(trace.run_id)}"
     if manner.mute or not can_ask():
         shown = "; ".join(f"{label} {text}" for label, text in rows)
-        raise InputError(f"{about}: {shown}. Nobody is here to be asked: if that is meant, add --yes")
+        raise InputError(f"{about}: {shown}. There is no terminal to ask at; to start it anyway, add --yes")
     out = console()
     width = max(len(label) for label, _ in rows)
     say(out, Text(about, "bold"), *(Text(f"  {label:<{width}}  {text}") for label, text in rows))
     try:
-        said = input("The trace names this; a trace may come from anybody. Go on? [y/N] ").strip().lower()
+        said = input("The trace names this, and anyone can write a trace. Start it? [y/N] ").strip().lower()
     except EOFError:
         said = ""
     if said not in ("y", "yes"):
@@ -113,7 +113,7 @@ def module_rows(named: str, module: str | None) -> list[Row]:
     """Return the row about the module that runs."""
     if module is not None:
         return [("module", clean(module))]
-    return [("module", f"{clean(named)}, which the trace names, as it is found from {Path.cwd()}")]
+    return [("module", f"{clean(named)}, named by the trace, as found from {Path.cwd()}")]
 
 
 def agent_rows(config: "AgentConfig") -> list[Row]:
@@ -155,6 +155,6 @@ def _within(path: Path, trusted: Sequence[Path]) -> bool:
 def _refused(what: str, path: Path) -> InputError:
     folder = path if path.is_dir() else path.parent
     return InputError(
-        f"the trace names {what}, which is outside of the current folder; refold loads code that a trace names only "
-        f"from where you are: if you trust it, run refold there, or add --trust {folder}"
+        f"the trace names {what}, which is outside the current folder; refold loads code that a trace names only "
+        f"from the current folder: if you trust it, run refold there, or add --trust {folder}"
     )

@@ -73,7 +73,7 @@ class _Form:
             self._say(problem)
 
     def _say(self, problem: str) -> None:
-        self.out.print(Text(f"That will not do: {brief(problem, 300)}", "yellow"), soft_wrap=True)
+        self.out.print(Text(f"That does not fit: {brief(problem, 300)}", "yellow"), soft_wrap=True)
 
     def _ask(self, label: str, hint: str, default: Any, optional: bool) -> str:
         """Return the typed line, stripped of spaces."""
@@ -109,7 +109,7 @@ class _Form:
     def _object(self, schema: Schema, label: str, default: Any, optional: bool, depth: int) -> Any:
         if label:
             if default is not _SKIPPED or optional:
-                typed = self._ask(label, "[y]es fills it in", default, optional)
+                typed = self._ask(label, "[y]es to fill it in", default, optional)
                 if typed.lower() not in _YES:
                     return self._left(default, True)
             self.out.print(Text(f"{clean(label)}:", "bold"))
@@ -130,7 +130,7 @@ class _Form:
         hint = described(schema, self.root) + (", Enter for none" if empty and default is _SKIPPED else "")
         kind = schema.get("type")
         if kind == "string":
-            hint += ', "" for an empty one' if not schema.get("minLength") else ""
+            hint += ', "" for empty text' if not schema.get("minLength") else ""
         typed = self._ask(label, hint, default, optional)
         if not typed:
             return None if empty and default is _SKIPPED else self._left(default, optional)
@@ -154,7 +154,7 @@ def _number(typed: str) -> int | float:
     except ValueError:
         value = None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise _Refused(f"{brief(typed)!r} is no number")
+        raise _Refused(f"{brief(typed)!r} is not a number")
     return value
 
 
@@ -174,7 +174,7 @@ def _any(typed: str, schema: Mapping[str, Any]) -> Any:
 def _whole(typed: str) -> int:
     value = _number(typed)
     if value != int(value):
-        raise _Refused(f"{brief(typed)!r} is no whole number")
+        raise _Refused(f"{brief(typed)!r} is not a whole number")
     return int(value)
 
 

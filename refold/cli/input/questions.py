@@ -42,11 +42,15 @@ def _fate(read: Read) -> dict[str, Any]:
     Raises EOFError if the person leaves it open.
     """
     while True:
-        said = read("Did it? [r]an with a result, [f]ailed, [t]ry it again, [q]uit and leave it open: ").strip().lower()
+        said = (
+            read("What happened? [r]an with a result, [f]ailed, [t]ry it again, [q]uit and leave it open: ")
+            .strip()
+            .lower()
+        )
         if said in ("r", "ran"):
             return {"ran": _result(read)}
         if said in ("f", "failed"):
-            return {"failed": read("Failed with which text? ")}
+            return {"failed": read("With which error message? ")}
         if said in ("t", "try", "retry"):
             return {"retry": True}
         if said in ("q", "quit"):

@@ -28,7 +28,7 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
         if details.get("in"):
             yield "asked in", Text(clean(str(details["in"])), "dim")
         if details.get("refused"):
-            yield "refused", Text(clean(f"the answer before: {details['refused']}"), "yellow")
+            yield "refused", Text(clean(f"the previous answer: {details['refused']}"), "yellow")
         yield from _detail_rows(details.get("details"))
     if request.get("kind") != "unknown_effect":
         yield "takes", Text(described(request.get("schema")))
@@ -61,7 +61,7 @@ def deadline_text(deadline: float, now: float | None = None) -> str:
     try:
         text = datetime.fromtimestamp(deadline).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):
-        return "some far day"
+        return "a time beyond the calendar"
     if now is None:
         return text
     return f"{text}, {seconds_text(deadline - now)} from now" if deadline > now else f"{text}, which has passed"

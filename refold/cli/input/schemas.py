@@ -27,7 +27,7 @@ _LIMITS = (
     ("exclusiveMaximum", "below {}"),
     ("minLength", "{} characters or more"),
     ("maxLength", "at most {} characters"),
-    ("pattern", "as {}"),
+    ("pattern", "matching {}"),
 )
 _MANY = 8
 """How many choices a description lists before it only counts them."""

@@ -28,7 +28,7 @@ def read_inputs(given: Sequence[str]) -> dict[str, Any]:
         if not key or not equals:
             raise InputError(f"--input {text!r} is not KEY=VALUE; write for example --input size=3 or --input name=Ada")
         if key in inputs:
-            raise InputError(f"--input {key} is given twice; give it once, a list as --input '{key}=[1, 2]'")
+            raise InputError(f"--input {key} is given twice; give it once, or as a list: --input '{key}=[1, 2]'")
         try:
             inputs[key] = strict_json(value)
         except ValueError:

@@ -40,7 +40,7 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
         if not step.committed or effect.action is None or effect.children or effect.open or effect.cancelled
     ]
     if shown:
-        yield Text("effects", "bold").append("" if step.committed else "  recorded, and folded into no state", "dim")
+        yield Text("effects", "bold").append("" if step.committed else "  recorded, but not part of any state", "dim")
         for effect in shown:
             yield from _effect_lines(effect, 1, limit, hint, shown=step.committed)
     if step.events:
@@ -119,7 +119,7 @@ def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Tex
             )
         yield line
     if step.committed and (step.decision or {}).get("mode") == "wait":
-        yield Text("answered" if not _expired(step) else "not answered: the time for it passed", "bold")
+        yield Text("answered" if not _expired(step) else "not answered: the deadline passed", "bold")
         if not _expired(step):
             yield Text(f"    {cut(value_text(value), limit, hint)}")
     elif value is not None:
@@ -144,7 +144,7 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, show
     if _waits(effect):
         line.append("  waits for an answer", "cyan")
     elif effect.open:
-        line.append("  nobody knows whether it happened", "magenta")
+        line.append("  unknown whether it happened", "magenta")
     elif effect.cancelled:
         line.append("  cancelled", "magenta")
     elif effect.error is not None:

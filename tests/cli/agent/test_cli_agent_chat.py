@@ -84,8 +84,8 @@ def test_a_command_that_there_is_none_of_is_told_what_there_is(say: Command) -> 
         "refold: there is no command /rest; did you mean /reset?",
         "refold: there is no command /frobnicate; there are /help, /tools, /history, /trace, /save, /policy, /resume, "
         "/reset, /quit",
-        "refold: say where to: /save FILE",
-        "refold: there is no turn to go on with",
+        "refold: name a file: /save FILE",
+        "refold: there is no turn to resume",
     ]
 
 
@@ -153,7 +153,7 @@ def test_a_chat_at_a_terminal_has_history_and_says_how_to_go_on(terminal: Comman
     screen.wait_for("Once more.")
     screen.wait_for("\n> ")
     screen.type("\x04")
-    screen.wait_for("goes on with  refold agent --continue runs/hi-")
+    screen.wait_for("continue with  refold agent --continue runs/hi-")
     assert screen.end() == 0
     assert [trace.header["task"]["objective"] for trace in traces()] == ["hi", "hi"]
 

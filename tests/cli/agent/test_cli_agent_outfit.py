@@ -135,7 +135,7 @@ def test_the_tools_are_listed_as_a_model_sees_them(refold: Command, skill: Path)
 
 def test_no_tools_are_none_and_all_are_all(refold: Command) -> None:
     assert refold("tools").lines == [
-        "no tools; --default-tools, --tools read,bash, --tool MODULE:NAME and --mcp COMMAND name some"
+        "no tools; add some with --default-tools, --tools read,bash, --tool MODULE:NAME or --mcp COMMAND"
     ]
     names = {tool["name"] for tool in refold("tools", "--default-tools", "--json").doc["tools"]}
     assert {"read", "write", "bash", "python", "fetch", "ask_user", "save_memory", "todo"} <= names
@@ -195,7 +195,7 @@ def test_sub_agents_run_in_traces_of_their_own(refold: Command, scripted: Comman
     assert (ran.code, '● spawn_agent(task="look", agent_type="explore")' in ran.lines) == (0, True)
     assert refold("verify", "runs").code == 0
     (child,) = Path("runs").glob("*.branches/*.trace.jsonl")
-    assert "is a sub-agent's run, part of go-" in refold("verify", child).err
+    assert "is a sub-agent's run; name the trace of its parent, go-" in refold("verify", child).err
     assert "explore" in refold("trace", "tree", "runs").out
 
 

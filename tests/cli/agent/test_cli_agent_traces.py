@@ -128,7 +128,7 @@ def test_verify_needs_no_model_no_option_and_not_even_the_folder(
     (lab / "deep").mkdir()
     monkeypatch.chdir(lab / "deep")
     ran = refold("verify", path)
-    assert (ran.code, "outside of the current folder" in ran.err) == (2, True)
+    assert (ran.code, "outside the current folder" in ran.err) == (2, True)
     assert refold("verify", path, "--trust", lab).code == 0
 
 
@@ -153,7 +153,7 @@ def test_fork_goes_on_from_a_state_and_resume_from_a_cut(refold: Command, adding
     cut.write_bytes(b"".join(lines[: commit + 1]) + b'{"kind":"torn')
     ran = refold("resume", cut)
     assert ran.code == 0
-    assert ran.lines[1].startswith("goes on at step 1, attempt 2; a torn last record")
+    assert ran.lines[1].startswith("resumed at step 1, attempt 2; a torn last record")
     assert "It is 3." in ran.lines
     for trace in (adding, cut, *Path("runs").glob("add-*")):
         assert refold("verify", trace).code == 0

@@ -156,14 +156,14 @@ def test_where_nobody_can_be_asked_nothing_starts(refold: Command, trace: Path) 
 
 def test_a_person_says_yes_or_no(terminal: Callable[..., Any], trace: Path, lab: Path) -> None:
     asked = terminal("fork", trace, "--at", 0)
-    asked.wait_for("Go on? [y/N]")
-    assert "planner:Planner, which the trace names" in asked.written
+    asked.wait_for("Start it? [y/N]")
+    assert "planner:Planner, named by the trace" in asked.written
     asked.type("\r")
     asked.wait_for("nothing was started")
     assert asked.end() == 2
     assert len(list((lab / "runs").iterdir())) == 1
     asked = terminal("fork", trace, "--at", 0)
-    asked.wait_for("Go on? [y/N]")
+    asked.wait_for("Start it? [y/N]")
     asked.type("y\r")
     assert asked.end() == 0
     assert len(list((lab / "runs").iterdir())) == 2

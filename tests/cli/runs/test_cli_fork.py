@@ -80,7 +80,7 @@ def test_a_fork_is_shown_like_a_run_and_stands_beside_it(refold: Command, trace:
 
 def test_what_was_recorded_is_taken_and_where_not_is_said(refold: Command, trace: Path) -> None:
     taken = refold("fork", trace, "--at", 0, "--reuse-effects")
-    assert "live from: nowhere: all that was asked for was recorded" in taken.lines
+    assert "live from: nowhere: every request had a recorded outcome" in taken.lines
     assert "tokens" not in taken.out
     partly = refold("fork", trace, "--at", 0, "--reuse-effects", "--set", "/upto=3")
     assert "  live from step 2, act: look(x=2); it was not asked for there" in partly.lines
@@ -194,7 +194,7 @@ def test_a_value_may_hold_what_it_likes(refold: Command, trace: Path) -> None:
 
 def test_the_options_are_told(refold: Command) -> None:
     told = refold("fork", "--help").out
-    for text in ("--at", "--set", "--reuse-effects", "beside the run's", "Exit codes"):
+    for text in ("--at", "--set", "--reuse-effects", "--traces", "Exit codes"):
         assert text in told
     assert "fork" in refold("--help").out
 

@@ -27,7 +27,7 @@ def test_a_stopped_run_goes_on_with_more_steps(refold: Command, stopped: Path) -
     assert refold("resume", stopped).code == 10
     ran = refold("resume", stopped, "--max-steps", 9)
     assert ran.code == 0
-    assert ran.lines[0] == "goes on at step 1, attempt 2"
+    assert ran.lines[0] == "resumed at step 1, attempt 2"
     assert [line.split()[1] for line in ran.lines if line.startswith("step ")] == ["1", "2"]
     assert "30 tokens (20 in, 10 out), 0.5 USD" in ran.out
 
@@ -50,7 +50,7 @@ def test_code_that_changed_is_not_resumed_unless_told(refold: Command, stopped: 
 
 
 def test_a_call_whose_fate_nobody_knows_is_asked_about(refold: Command, crashed: Path) -> None:
-    assert "nobody knows whether it happened" in refold("replay", crashed).out
+    assert "unknown whether it happened" in refold("replay", crashed).out
     ran = refold("resume", crashed)
     assert ran.code == 20
     assert "status: waiting" in ran.lines

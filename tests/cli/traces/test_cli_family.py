@@ -269,9 +269,9 @@ def test_blame_gives_a_line_a_change(refold: Command, game: Run) -> None:
     child = branches_folder(game.path) / "c11.trace.jsonl"
     assert refold("trace", "blame", child, "/n").lines[1].split() == ["0", "~", "/n", "3", "→", "24", "multiply"]
     ran = refold("trace", "blame", game.path, "/nothing/*")
-    assert (ran.code, ran.out) == (0, "there is nothing at /nothing/*, and no step changed that\n")
+    assert (ran.code, ran.out) == (0, "there is nothing at /nothing/*, and no step changed it\n")
     ran = refold("trace", "blame", child, "/expr/0")
-    assert ran.out.endswith("what stands there is as the run began, from step 1 of run c1\n")
+    assert ran.out.endswith("the value is from the first state, made from state 1 of run c1\n")
     ran = refold("trace", "blame", game.path, "n")
     assert (ran.code, "begins with '/'" in ran.err) == (2, True)
 
@@ -311,7 +311,7 @@ def test_diff_tells_what_became_of_the_states(refold: Command, game: Run) -> Non
     folder = branches_folder(game.path)
     left, right = folder / "game~0.trace.jsonl", folder / "c1.trace.jsonl"
     assert refold("trace", "diff", left, right).lines == [
-        "the traces differ first at step 0, decide",
+        "the traces first differ at step 0, decide",
         "  /decision/actions/0/args/n",
         "    left   0",
         "    right  1",
@@ -323,7 +323,7 @@ def test_diff_tells_what_became_of_the_states(refold: Command, game: Run) -> Non
     assert doc["states"] == [{"path": "/n", "left": 2, "right": 3}, {"path": "/expr/1", "left": "1>2", "right": "1>3"}]
     ran = refold("trace", "diff", game.path, "other")
     assert ran.lines == [
-        "the traces differ first at step 0, init",
+        "the traces first differ at step 0, init",
         "the states at the beginning",
         "  ~ /n  0 → 3",
         '  + /expr/0  "0>1"',
@@ -339,6 +339,6 @@ def test_diff_of_states_that_are_equal_or_far_apart(refold: Command, lab: Path) 
             run.commit(*({"op": "add", "path": f"/x{n}", "value": "y" * 500} for n in range(60)))
     assert refold("trace", "diff", "a", "b").lines[-1] == "the states after step 0 are equal"
     ran = refold("trace", "diff", "a", "c")
-    assert ran.lines[0] == "the traces differ first at step 1, decide"
+    assert ran.lines[0] == "the traces first differ at step 1, decide"
     assert ran.lines[-1] == "  … 20 more paths; --json has all of it"
     assert len(refold("trace", "diff", "a", "c", "--json").doc["states"]) == 60

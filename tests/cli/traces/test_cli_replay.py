@@ -140,8 +140,8 @@ def test_long_values_are_cut_unless_told(refold: Command) -> None:
 def test_a_trace_that_ended_before_anything_was_done(refold: Command, trace: Path) -> None:
     trace.write_bytes(trace.read_bytes().splitlines(keepends=True)[0] + b'{"kind"')
     out = refold("replay", trace).out
-    assert "init_state gave no state" in out
-    assert "7 bytes behind the last whole record are torn" in out
+    assert "init_state returned no state" in out
+    assert "7 bytes after the last whole record are torn" in out
     trace.write_bytes(b"")
     assert refold("replay", trace).code == 2
 
@@ -244,7 +244,7 @@ def test_what_a_failing_reduce_was_given_is_shown(refold: Command, lab: Path) ->
     (trace,) = (lab / "boom").glob("*.trace.jsonl")
     shown = refold("replay", trace, "--step", 0)
     assert shown.code == 0
-    assert any("folded into no state" in line for line in shown.lines)
+    assert any("not part of any state" in line for line in shown.lines)
     assert any("look" in line and "seen 7" in line for line in shown.lines)
     step = refold("replay", trace, "--json").doc["steps"][0]
     assert (step["committed"], [each["result"] for each in step["effects"]]) == (False, ["seen 7"])

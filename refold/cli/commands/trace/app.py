@@ -31,11 +31,14 @@ def ls(
 @trace_app.command()
 def show(
     trace: o.TraceName = "",
-    records: Annotated[bool, typer.Option("--records", help="The trace's lines as they are.")] = False,
+    records: Annotated[bool, typer.Option("--records", help="Print the trace's lines unchanged.")] = False,
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Show a run's facts and its steps. Without TRACE, the newest in the folder of traces."""
+    """Show a run's facts and its steps.
+
+    Without TRACE, show the newest in the folder of traces.
+    """
     from .show import show_records, show_trace
 
     path = find_trace(trace, traces) if trace else newest(traces)
@@ -45,13 +48,13 @@ def show(
 @trace_app.command()
 def tree(
     trace: o.TraceName = "",
-    full: Annotated[bool, typer.Option("--full", help="Leave nothing out, however many there are.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Draw everything, however large the family is.")] = False,
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Draw a run's family: branches with their candidates and scores, forks, and what it came from.
+    """Draw a run's family: branches, candidates, child runs, forks, ancestors.
 
-    An arrow marks the way to the candidate that was chosen. Without TRACE, the newest in the folder of traces.
+    An arrow marks the way to the candidate that was chosen. Without TRACE, draw the newest in the folder of traces.
     """
     from .tree import show_tree
 
@@ -67,7 +70,7 @@ def blame(
         str,
         typer.Argument(
             metavar="/PATH",
-            help="A place in the state; * stands for any one member or index, a last ** for all below.",
+            help="A path in the state; * matches any one member or index, ** at the end everything below.",
             show_default=False,
         ),
     ] = "",
@@ -75,9 +78,9 @@ def blame(
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Show who changed the values at a path: a line a change, with old and new value, and the decision that did it.
+    """Show which decisions changed the values at a path.
 
-    Without TRACE, in the newest in the folder of traces.
+    Each change is a line, with old and new value. Without TRACE, use the newest in the folder of traces.
     """
     from .blame import show_blame
 
@@ -90,14 +93,14 @@ def blame(
 def diff(
     left: Annotated[str, typer.Argument(metavar="A", show_default=False)],
     right: Annotated[str, typer.Argument(metavar="B", show_default=False)],
-    all: Annotated[bool, typer.Option("--all", help="Every step that differs, left and right side by side.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Print all steps that differ, side by side.")] = False,
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Show where two runs part first, and what that made of their states; ids, seeds, times and hashes don't count.
+    """Show where two runs first differ, and how their states differ there.
 
-    What the runs were given (objective, model, budget) is said, and the steps are compared all the same. Exit 0 if they
-    are equal, 1 if not.
+    Ids, seeds, times and hashes are ignored. If the runs were given different things (objective, model, budget), that
+    is said, and the steps are compared all the same. Exit 0 if the runs are equal, 1 if not.
     """
     from .diff import compare
 
@@ -113,9 +116,9 @@ def check(
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Check every record: hashes, numbering, structure, snapshots. Exit 0 if all are whole, 1 if one is damaged.
+    """Check every record: hashes, numbering, structure, snapshots.
 
-    Without TRACE, all in the folder of traces.
+    Exit 0 if all traces are whole, 1 if one is damaged. Without TRACE, check all in the folder of traces.
     """
     from .check import check_traces
 
@@ -127,7 +130,10 @@ def check(
 def repair(
     trace: o.TraceName,
     truncate_at_corruption: Annotated[
-        bool, typer.Option("--truncate-at-corruption", help="Cut off all from the first damaged line; a copy is kept.")
+        bool,
+        typer.Option(
+            "--truncate-at-corruption", help="Cut off everything from the first damaged line; a copy is kept."
+        ),
     ] = False,
     json: o.Json = False,
     traces: o.Traces = RUNS,

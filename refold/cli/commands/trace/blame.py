@@ -43,12 +43,14 @@ def _unchanged(trace: Trace, pattern: str) -> str:
     """
     named = clean(pattern) or "/"
     if not _is_there(trace.first_state, split_pointer(pattern)):
-        return f"there is nothing at {named}, and no step changed that"
+        return f"there is nothing at {named}, and no step changed it"
     parent = trace.header["parent"]
     before = (
-        f", from step {parent['step']} of run {clean(str(parent['run']))}" if parent and "call" not in parent else ""
+        f", made from state {parent['step']} of run {clean(str(parent['run']))}"
+        if parent and "call" not in parent
+        else ""
     )
-    return f"no step changed anything at {named}: what stands there is as the run began{before}"
+    return f"no step changed anything at {named}: the value is from the first state{before}"
 
 
 def _is_there(document: Any, tokens: Sequence[str]) -> bool:

@@ -44,7 +44,7 @@ def repair_trace(path: Path, truncate: bool, as_json: bool) -> int:
         if not done.cut
         else f"{path}: {count_text(done.cut, 'byte')} cut off, {kept}"
     )
-    say(console(), Text(clean(f"{said}; as it was: {done.backup}" if done.backup is not None else said)))
+    say(console(), Text(clean(f"{said}; the original is {done.backup}" if done.backup is not None else said)))
     return 0
 
 
@@ -62,9 +62,7 @@ def _line(doc: dict[str, Any]) -> Text:
         text = f"{doc['trace']}: damaged at line {doc['line']}: {doc['reason']}"
         return Text(clean(text), "red")
     torn = (
-        f", and {count_text(doc['torn'], 'torn byte')} behind them that resume or repair cuts off"
-        if doc["torn"]
-        else ""
+        f", and {count_text(doc['torn'], 'torn byte')} after them that resume or repair cuts off" if doc["torn"] else ""
     )
     return Text(clean(f"{doc['trace']}: {count_text(doc['records'], 'record')} whole{torn}"))
 

@@ -38,9 +38,9 @@ def compare(left: Path, right: Path, every: bool, as_json: bool) -> int:
     out = console()
     if diff.ids:
         names = ", ".join(dict.fromkeys(clean(each.path.rpartition("/")[2]) for each in diff.ids))
-        say(out, Text(f"of another {names}, which does not count", "dim"))
+        say(out, Text(f"different {names} (ignored)", "dim"))
     if diff.header and diff.phase != "header":
-        say(out, Text("the runs were given", "bold"), *_sides(diff.header))
+        say(out, Text("the runs were given different things", "bold"), *_sides(diff.header))
     if not diff:
         say(out, Text("the traces are equal", "green"))
     elif every:
@@ -50,18 +50,21 @@ def compare(left: Path, right: Path, every: bool, as_json: bool) -> int:
     for each in diff.versions:
         say(
             out,
-            Text(f"made with other versions: {clean(each.path)}  {_value(each.left)} | {_value(each.right)}", "dim"),
+            Text(
+                f"written with different versions: {clean(each.path)}  {_value(each.left)} | {_value(each.right)}",
+                "dim",
+            ),
         )
     return 1 if diff else 0
 
 
 def _show_first(out: Console, diff: TraceDiff) -> None:
     if diff.phase == "header":
-        say(out, Text("the traces differ first at header", "bold red"), *_sides(diff.differences))
+        say(out, Text("the traces first differ at header", "bold red"), *_sides(diff.differences))
         say(out, Text("no step differs", "dim"))
         return
     where = diff.phase if diff.phase == "end" else f"step {diff.step}, {diff.phase}"
-    say(out, Text(f"the traces differ first at {where}", "bold red"))
+    say(out, Text(f"the traces first differ at {where}", "bold red"))
     if not _says_states(diff):
         say(out, *_sides(diff.differences))
     if diff.states:

@@ -16,7 +16,7 @@ def fork_rows(fork: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
     yield "fork", origin_text(fork)
     if "live_from" in fork:
         went = fork["live_from"]
-        yield "live from", Text("nowhere: all that was asked for was recorded") if went is None else live_text(went)
+        yield "live from", Text("nowhere: every request had a recorded outcome") if went is None else live_text(went)
 
 
 def origin_text(fork: Mapping[str, Any]) -> Text:
