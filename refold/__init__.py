@@ -1,4 +1,4 @@
-"""A deterministic state-machine engine for LLM agents: a run is a fold, so it can be folded again.
+"""A deterministic state-machine engine for LLM agents.
 
 Every public name is importable from here; each is loaded on its first use, so that `import refold` stays cheap.
 """

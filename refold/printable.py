@@ -1,31 +1,40 @@
-"""Text of others made fit to be shown or written: which characters are escaped, and messages of any exception."""
+"""Make other people's text safe for a terminal.
+
+This is the one place that says which characters are escaped.
+"""
 
 import json
 import re
 
 _CONTROL = "\x00-\x1f\x7f-\x9f"
-"""They steer a terminal: ESC, the CSI and OSC of C1, carriage returns, line feeds."""
+"""Characters that steer a terminal: ESC, the CSI and OSC of C1, carriage returns, line feeds."""
 _UNSEEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff"
     "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""They turn the direction of text, have no width, or are no characters: Unicode's Default_Ignorable_Code_Point but for
-the emoji variation selector, line separators, lone surrogates, noncharacters."""
+"""Characters that reverse text, have no width, or are noncharacters: Unicode's Default_Ignorable_Code_Point without the
+emoji variation selector, line separators, lone surrogates, noncharacters."""
 _UNSAFE = re.compile(f"[{_CONTROL}{_UNSEEN}]")
 _UNSAFE_BUT_LINES = re.compile(f"[{_CONTROL}{_UNSEEN}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{_UNSEEN}]")
-"""JSON has escaped the other control characters already."""
+"""What JSON does not escape itself; it escapes the other control characters already."""
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""The text with escapes (`\u001b`) for what would steer a terminal or hide; `lines` keeps line breaks and tabs."""
+    r"""Return the text with unsafe characters escaped (`\u001b`).
+
+    With `lines`, line breaks and tabs are kept.
+    """
     if text.isascii() and text.isprintable():
         return text
     return (_UNSAFE_BUT_LINES if lines else _UNSAFE).sub(_escaped, text)
 
 
 def printable_json(document: str) -> str:
-    """A JSON document with JSON's own escapes for such characters: it reads as the same value."""
+    """Return a JSON document with such characters escaped, as JSON escapes.
+
+    The document still parses to the same value.
+    """
     if document.isascii() and "\x7f" not in document:
         return document
     return _UNSAFE_IN_JSON.sub(lambda found: _as_json(found), document)

@@ -1,8 +1,9 @@
-"""The pytest plugin: each trace in a folder is a test of today's code. Of refold, nothing is imported until one runs.
+"""The pytest plugin: traces in a folder are tests of today's code.
 
-`pytest --refold-traces DIR`, or `refold_traces = ["DIR"]` in the configuration, tests each `*.trace.jsonl` in DIR: its
-chain is checked, and it is verified with the module that its header names. Folders of the configuration are tested when
-pytest is called without files to test, those of the option always.
+`pytest --refold-traces DIR`, or `refold_traces = ["DIR"]` in the configuration, tests each `*.trace.jsonl` in DIR: it
+checks the trace's chain, and verifies the trace with the module that its header names. The option's folders are always
+tested, the configuration's only when pytest is called without files to test. The plugin imports nothing of refold until
+a test runs.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ _FOLDERS = pytest.StashKey[list[Path]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option and its twin in the configuration."""
+    """Add the option and the setting of the configuration."""
     about = "a folder whose traces (*.trace.jsonl) are tests of today's code"
     group = parser.getgroup("refold")
     group.addoption("--refold-traces", action="append", default=[], metavar="DIR", help=f"{about}; repeatable")
@@ -24,14 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Adds the hook `pytest_refold_module`; see refold.testing.hooks."""
+    """Add the hook `pytest_refold_module`; see refold.testing.hooks."""
     from .testing import hooks
 
     pluginmanager.add_hookspecs(hooks)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Adds the folders to what is collected."""
+    """Add the folders to the paths that pytest collects."""
     here = config.invocation_params.dir
     asked = [(here / each).resolve() for each in config.getoption("refold_traces")]
     configured = [Path(each).resolve() for each in config.getini("refold_traces")]
@@ -41,31 +42,31 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_FOLDERS] = asked + configured
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     for folder in asked if named else asked + configured:
-        # Before version 9, pytest collects only the inner one of two paths of which one holds the other.
+        # If one path contains another, pytest before version 9 collects only the inner one.
         if not any(folder.is_relative_to((here / arg).resolve()) for arg in config.args if "::" not in arg):
             config.args.append(str(folder))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "TraceFile | None":
-    """Takes the traces that stand right in one of the folders."""
+    """Collect traces that are directly in one of the folders."""
     if file_path.name.endswith(_SUFFIX) and file_path.parent.resolve() in parent.config.stash[_FOLDERS]:
         return TraceFile.from_parent(parent, path=file_path)
     return None
 
 
 class TraceFile(pytest.File):
-    """One trace, which makes one test."""
+    """A trace, collected as one test."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        """The one test."""
+        """Yield the one test."""
         yield TraceItem.from_parent(self, name="verify")
 
 
 class TraceItem(pytest.Item):
-    """Passes if the trace holds together and today's code does what it recorded."""
+    """A test that passes if today's code does what the trace recorded."""
 
     def runtest(self) -> None:
-        """Checks and verifies the trace."""
+        """Check and verify the trace."""
         from .testing.golden import check_golden
 
         check_golden(self.path, self._make)
@@ -74,11 +75,11 @@ class TraceItem(pytest.Item):
         return self.ihook.pytest_refold_module(named=named, trace=trace)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The report alone where refold explains itself; a traceback else."""
+        """Return refold's report without a traceback; for other errors, the traceback."""
         from .errors import RefoldError
 
         return str(excinfo.value) if isinstance(excinfo.value, RefoldError) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """What the heading of a failure says."""
+        """Return the heading of a failure."""
         return self.path, None, f"trace {self.path.name.removesuffix(_SUFFIX)}"

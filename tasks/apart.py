@@ -1,7 +1,7 @@
-"""Work on texts of others that may take for ever, done in a child process, which can be ended where a thread cannot.
+"""Work that may never end, in a child process.
 
-Python's `re` and `html.parser` hold the interpreter's lock while they work: a pattern of the model's, or a page of
-somebody's, could freeze this process with all its timeouts.
+A thread cannot be killed. Python's `re` and `html.parser` hold the interpreter's lock while they work: a model's
+pattern, or a stranger's page, could freeze this process with all its timeouts.
 """
 
 import json
@@ -17,22 +17,23 @@ from typing import Any, Self
 
 _WORKER = Path(__file__).with_name("apart_worker.py")
 _BYTES = 2_000_000_000
-"""How much memory the child may take."""
+"""How much memory the child may take, in bytes, so that it cannot fill the machine."""
 
 
 class ApartError(RuntimeError):
-    """The child process has ended without an answer, for want of memory say."""
+    """The child process ended without an answer, perhaps for lack of memory."""
 
 
 class Apart:
-    """A child process that answers requests with the function `answer` of a file, which imports nothing of refold.
+    """A child process that answers requests with a file's function `answer`.
 
-    Requests and answers are JSON. It is killed when `seconds` have passed since it was started, and at the block's end.
+    The file must not import refold. Requests and answers are JSON. The child is killed `seconds` after its start, and
+    at the end of the block.
     """
 
     def __init__(self, file: Path, seconds: float) -> None:
         self._until = time.monotonic() + seconds
-        # the kernel ends the child if nobody here is left to do it
+        # the child's own alarm, 2 s later, ends it if this process is killed first
         self._child = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_WORKER), str(file), str(int(seconds) + 2), str(_BYTES)],
             bufsize=0,
@@ -56,13 +57,16 @@ class Apart:
         self._child.wait()
 
     def ask(self, request: Any) -> Any:
-        """What is answered; raises TimeoutError when the time is up, and ApartError where nothing is."""
+        """Return the answer to a request.
+
+        Raises TimeoutError when the time is up, and ApartError if the child ends without an answer.
+        """
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         body = json.dumps(request).encode()
         try:
             left = memoryview(len(body).to_bytes(8, "big") + body)
-            while left:  # the child takes all of it before it does anything else
+            while left:  # this cannot block for ever: the child reads the whole request before it works
                 left = left[self._child.stdin.write(left) or 0 :]
             size = int.from_bytes(self._read(8), "big")
             return json.loads(self._read(size))

@@ -1,4 +1,7 @@
-"""The program of the child process of `apart`, which imports nothing of refold: answers with a file's function."""
+"""The child process of `apart`: answers with a file's function.
+
+It imports nothing of refold.
+"""
 
 import json
 import resource
@@ -9,7 +12,10 @@ from typing import BinaryIO
 
 
 def main(file: str, seconds: int, most: int) -> None:
-    """Answers until there are no more requests; the kernel ends it after so many seconds, or bytes of memory."""
+    """Answer requests until there are no more.
+
+    The kernel ends the process after `seconds`, and refuses memory beyond `most` bytes.
+    """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(seconds)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

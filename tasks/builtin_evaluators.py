@@ -1,4 +1,4 @@
-"""The evaluators that are always there: the final result, files, and places in the final state."""
+"""The built-in evaluators: final result, files, final state."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from .run_view import Evaluator, RunView
 
 
 def final_result_equals(argument: str, view: RunView) -> CriterionResult:
-    """The final result is this text, spaces at the ends of both aside."""
+    """Return whether the final result is this text, spaces at the ends aside."""
     passed = view.final_result is not None and view.final_result.strip() == argument
     return _verdict(passed, f"the final result is {shown(view.final_result)}")
 
 
 def final_result_contains(argument: str, view: RunView) -> CriterionResult:
-    """The final result has this text somewhere in it."""
+    """Return whether the final result contains this text."""
     passed = view.final_result is not None and argument in view.final_result
     return _verdict(passed, f"the final result is {shown(view.final_result)}")
 
 
 def final_result_matches(argument: str, view: RunView) -> CriterionResult:
-    """This regular expression (Python's `re`) is found somewhere in the final result; `^…$` asks for all of it."""
+    """Return whether the final result matches this regular expression (Python's `re`).
+
+    A match anywhere counts; `^…$` requires all of it.
+    """
     pattern = re.compile(argument)
     try:
         passed = view.final_result is not None and is_found(pattern, view.final_result)
@@ -35,7 +38,10 @@ def final_result_matches(argument: str, view: RunView) -> CriterionResult:
 
 
 def file_exists(argument: str, view: RunView) -> CriterionResult | None:
-    """There is a file at this path of the environment. Without an environment it can't be told."""
+    """Return whether the environment has a file at this path.
+
+    Without an environment, the verdict is unknown.
+    """
     if view.environment is None:
         return CriterionResult(criterion="", passed=None, evidence="the run had no environment: give it an env_spec")
     path = view.environment.path(argument)
@@ -44,9 +50,11 @@ def file_exists(argument: str, view: RunView) -> CriterionResult | None:
 
 
 def state_equals(argument: str, view: RunView) -> CriterionResult:
-    """`/pointer == JSON`: the place in the state's document that a JSON Pointer (RFC 6901) names has this value.
+    """Return whether a value in the final state is as expected.
 
-    Numbers are equal by value (1 and 1.0), as in JSON Schema; true is not 1.
+    The criterion is written `/pointer == JSON`.
+
+    `pointer` is a JSON Pointer (RFC 6901). Numbers are equal by value (1 and 1.0), as in JSON Schema; true is not 1.
     """
     pointer, equals, expected_text = argument.partition("==")
     if not equals:

@@ -1,4 +1,4 @@
-"""Copies of folders that stand on their own: no link in them leads out, nothing in them is left out."""
+"""Copies of folders that are complete and have no links out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _never() -> None:
 
 
 def copy_tree(source: Path, target: Path, check: Callable[[], None] = _never) -> None:
-    """Copy a file or folder to `target`, which must not exist, or (for a folder) must be empty.
+    """Copy a file or folder to `target`.
 
-    Links are copied as links; one whose text would lead out of the copy, though it leads to a place inside the source,
-    is written anew, relative. Modes and times are kept. `check` is called before each
-    entry; it raises to stop the copy.
+    `target` must not exist; for a folder, it may be an empty folder. Links are copied as links. A link whose text would
+    lead out of the copy, though its destination is inside the source, is rewritten as a relative one. Modes and times
+    are kept. `check` is called before each entry; it raises to stop the copy.
 
     Raises:
         CopyRefusedError: the source has a link that leads out of it, or a socket, pipe or device.
@@ -72,7 +72,10 @@ def _link_text(root: Path, link: Path) -> str:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, a link or a folder with all in it, read-only folders included; what is not there is fine."""
+    """Remove a file, a link or a folder, if it exists.
+
+    Read-only folders are removed too.
+    """
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -82,7 +85,10 @@ def remove_tree(path: Path) -> None:
 
 
 def same_content(one: Path, other: Path) -> bool:
-    """Whether two paths hold the same file, or folders of the same names with the same content, links by their text."""
+    """Return whether two paths hold the same file or the same tree.
+
+    Trees are compared by names and contents, links by their text.
+    """
     if one.is_symlink() or other.is_symlink():
         return one.is_symlink() and other.is_symlink() and os.readlink(one) == os.readlink(other)
     if one.is_dir() and other.is_dir():

@@ -1,4 +1,4 @@
-"""Documents that remember on which line each of their fields was written."""
+"""Documents that know on which line each of their fields was written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from .json_values import Path, render_path
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed document: its `value`, and `lines()`, the 1-based line of each path in it (a key's, an item's)."""
+    """A parsed document: its `value`, and the lines of its paths.
+
+    `lines()` maps paths to 1-based lines, of a key or an item. It is a function because finding the lines costs a
+    second pass, which only errors need.
+    """
 
     value: Any
     lines: Callable[[], dict[Path, int]]
 
     def line_of(self, path: Path) -> int:
-        """The line of `path`, or of the nearest thing above it that was written."""
+        """Return the line of `path`, or of its nearest written ancestor."""
         lines = self.lines()
         while path not in lines and path:
             path = path[:-1]
@@ -25,11 +29,14 @@ class Document:
 
 
 class UnreadableError(Exception):
-    """Text that is no document: told with line and field, and turned into a `TaskFileError` by the loader."""
+    """Text that is not a document.
+
+    The loader turns it into a `TaskFileError`.
+    """
 
     def __init__(self, line: int, message: str, path: Path = ()) -> None:
         super().__init__(message)
         self.line = line
         self.message = message
-        in_task = path[1:] if path and isinstance(path[0], int) else path  # an index is that of the task in its list
+        in_task = path[1:] if path and isinstance(path[0], int) else path  # a first index selects the task in its file
         self.field = render_path(in_task) or None

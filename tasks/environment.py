@@ -1,4 +1,4 @@
-"""What an environment is to the tools that use it, and how they find the one of their run."""
+"""The protocol of environments, and the environment of the current run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from ..errors import NoEnvironmentError
 
 
 class ExecResult(BaseModel):
-    """What came of a command: its output as text (UTF-8, what is none replaced by U+FFFD)."""
+    """The result of a command, with its output as text.
+
+    Output is decoded as UTF-8; undecodable bytes become U+FFFD.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     returncode: int
-    """0 is success; -n, on POSIX, is death by signal n."""
+    """0 is success; -n, on POSIX, means that signal n killed the command."""
     stdout: str
     stderr: str
     timed_out: bool = False
-    """The timeout passed, and the command was killed with its children; the output is what it had written."""
+    """Whether the timeout passed: the command was killed with its children, and the output is what it had written."""
     truncated: bool = False
-    """It wrote more than is kept (10 MB of each stream); the rest was read and dropped."""
+    """Whether the command wrote more than is kept (10 MB of each stream); the rest was read and dropped."""
 
     @property
     def ok(self) -> bool:
-        """The command ended by itself and with 0."""
+        """Whether the command ended by itself, with 0."""
         return self.returncode == 0 and not self.timed_out
 
 
@@ -38,10 +41,11 @@ _ErrorType = type[BaseException]
 
 
 class Environment(Protocol):
-    """A folder that tools read, write and run commands in, open from `open()` (or `async with`) until `close()`.
+    """A folder in which tools read, write and run commands.
 
-    Opening that fails leaves nothing behind, closing twice is fine, and everything else raises
-    `EnvironmentNotOpenError` before and after. `FolderEnvironment` has all of it for a folder on this machine.
+    It is open from `open()` (or `async with`) until `close()`. If opening fails, nothing is left behind; closing twice
+    is fine. Before and after, everything else raises `EnvironmentNotOpenError`. `FolderEnvironment` implements the
+    protocol for a folder on this machine.
     """
 
     @property
@@ -54,19 +58,25 @@ class Environment(Protocol):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """What it can do: "read", "write", "exec", "fork", and what its maker adds."""
+        """What the environment can do: "read", "write", "exec", "fork", and others."""
 
     def path(self, relative: str | Path) -> Path:
-        """The real path of something inside the root. Raises `OutsideWorkspaceError` if it leads out."""
+        """Return the real path of something inside the root.
+
+        Raises `OutsideWorkspaceError` if the path leads out.
+        """
 
     def read_text(self, relative: str | Path) -> str:
-        """The text (UTF-8) of a file inside the root."""
+        """Return the text (UTF-8) of a file inside the root."""
 
     def write_text(self, relative: str | Path, text: str) -> None:
-        """Write a file (UTF-8) inside the root; folders above it are made."""
+        """Write a file (UTF-8) inside the root, with its parent folders."""
 
     def list(self, relative: str | Path = ".") -> Sequence[str]:
-        """The names in a folder inside the root, sorted; those of folders end in `/`."""
+        """Return the sorted names in a folder inside the root.
+
+        Names of folders end in `/`.
+        """
 
     async def exec(
         self,
@@ -77,7 +87,10 @@ class Environment(Protocol):
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
     ) -> ExecResult:
-        """Run a command; cancelling it, `timeout` seconds, or closing kills it with its children."""
+        """Run a command and wait for it.
+
+        Cancelling, `timeout` seconds, or closing kills it with its children.
+        """
 
     def exec_sync(
         self,
@@ -88,40 +101,45 @@ class Environment(Protocol):
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
     ) -> ExecResult:
-        """`exec` for a worker thread."""
+        """Run a command as `exec` does, from a worker thread."""
 
     async def open(self) -> None:
-        """Make it ready; if that fails, all that was made is removed before the error is raised."""
+        """Make the environment ready.
+
+        If that fails, what was made is removed before the error is raised.
+        """
 
     async def close(self) -> None:
-        """Kill what still runs and remove what opening made."""
+        """Kill running commands and remove what opening made."""
 
     async def fork(self) -> Environment:
-        """An open environment with a copy of the files as they are now; whoever forks closes it.
+        """Return an open environment with a copy of the present files.
+
+        The caller closes it.
 
         Raises `NotForkableError` without the capability "fork".
         """
 
     async def adopt(self, fork: Environment) -> None:
-        """Take over the files of a fork: those here are replaced by copies of its own.
+        """Replace the files here by copies of a fork's files.
 
         Raises `NotForkableError` without the capability "fork".
         """
 
     async def __aenter__(self) -> Self:
-        """Open it, unless it is open."""
+        """Open the environment, unless it is open."""
 
     async def __aexit__(
         self, kind: _ErrorType | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None:
-        """Close it, also when cancelled."""
+        """Close the environment, also when cancelled."""
 
 
 _current_environment: ContextVar[Environment | None] = ContextVar("refold.environment", default=None)
 
 
 def current_environment() -> Environment:
-    """The environment of the run that this code is part of.
+    """Return the environment of the current run.
 
     Raises:
         NoEnvironmentError: there is none.
@@ -134,7 +152,7 @@ def current_environment() -> Environment:
 
 @contextmanager
 def use_environment(environment: Environment | None) -> Iterator[None]:
-    """Make `environment` the current one for what runs inside; with None there is none."""
+    """Make `environment` the current one inside the block; None means no environment."""
     token = _current_environment.set(environment)
     try:
         yield

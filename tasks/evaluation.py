@@ -1,4 +1,4 @@
-"""From a run that has ended to its task's result: each criterion evaluated, and the verdict with its reason."""
+"""Evaluate the success criteria of an ended run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _LONGEST_EVIDENCE = 2000
 
 
 async def evaluate_task(view: RunView, *, evaluators: Mapping[str, Evaluator] | None = None) -> TaskResult:
-    """Evaluate the criteria of a run's task, one after the other; `evaluators` are tried before the registered ones.
+    """Evaluate the success criteria of a run's task, one after the other.
 
-    It is a success if the status is "completed" and no criterion failed. A criterion without an evaluator, or whose
-    evaluator raises or can't tell, has `passed=None`, is not counted as passed, and shows in `reason`.
+    `evaluators` are tried before the registered ones. The result is a success if the status is "completed" and no
+    criterion failed. If a criterion has no evaluator, or its evaluator raises or cannot tell, the criterion has
+    `passed=None`: it does not count as passed, and `reason` says so.
     """
     criteria = [await _evaluate(criterion, view, evaluators) for criterion in view.task.success_criteria]
     failed = any(result.passed is False for result in criteria)
@@ -49,7 +50,7 @@ async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Eval
             (verdict,) = await anyio.to_thread.run_sync(_boxed, fn, argument, view, abandon_on_cancel=True)
         if inspect.isawaitable(verdict):
             verdict = await verdict
-    except Exception as error:  # noqa: BLE001 (user code at the boundary; what it raised is the stated outcome)
+    except Exception as error:  # noqa: BLE001 (user code: whatever it raises is reported as the outcome)
         return _result(criterion, None, f"its evaluator raised {type(error).__name__}: {error}")
     if isinstance(verdict, CriterionResult):
         return _result(criterion, verdict.passed, verdict.evidence)
@@ -63,7 +64,10 @@ async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Eval
 
 
 def _boxed(fn: Evaluator, argument: str, view: RunView) -> list[Any]:
-    """The answer in a list: trio takes a bare coroutine that comes out of a thread for a mistake."""
+    """Return the answer in a list.
+
+    trio takes a bare coroutine that a thread returns for a mistake.
+    """
     return [fn(argument, view)]
 
 
@@ -80,7 +84,7 @@ def _artifacts(view: RunView) -> dict[str, Any]:
             continue
         try:
             path = view.environment.path(resource.path)
-        except OutsideWorkspaceError:  # the run has put a link there since preflight
+        except OutsideWorkspaceError:  # the run has put a link there since the preflight check
             made[resource.path] = {"exists": False, "kind": None}
             continue
         made[resource.path] = {"exists": path.exists(), "kind": _kind(path.is_file(), path.is_dir())}

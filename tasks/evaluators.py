@@ -1,4 +1,7 @@
-"""Evaluators: the functions that decide success criteria, found by the name before a criterion's first colon."""
+"""Evaluators: functions that decide success criteria, by name.
+
+A criterion is `"name: argument"`: the name before the first colon selects the evaluator.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _EVALUATORS: dict[str, Evaluator] = dict(BUILT_IN)
 
 
 def register_evaluator(name: str, fn: Evaluator) -> None:
-    """Let criteria of the form `"name: argument"` be decided by `fn`.
+    """Register `fn` as the evaluator of criteria of the form `"name: argument"`.
 
     Raises:
         ValueError: the name is empty, has a colon, or is taken by another function.
@@ -25,7 +28,7 @@ def register_evaluator(name: str, fn: Evaluator) -> None:
 
 
 def evaluator(name: str) -> Callable[[_E], _E]:
-    """Decorator: register a function as the evaluator `name`."""
+    """Register the decorated function as the evaluator `name`."""
 
     def register(fn: _E) -> _E:
         register_evaluator(name, fn)
@@ -35,12 +38,15 @@ def evaluator(name: str) -> Callable[[_E], _E]:
 
 
 def evaluator_names() -> list[str]:
-    """The names of the registered evaluators, sorted."""
+    """Return the names of the registered evaluators, sorted."""
     return sorted(_EVALUATORS)
 
 
 def find_evaluator(criterion: str, evaluators: Mapping[str, Evaluator] | None) -> tuple[Evaluator, str] | None:
-    """The evaluator of a criterion and its argument; `evaluators` are looked at before the registered ones."""
+    """Return a criterion's evaluator and argument, or None without an evaluator.
+
+    `evaluators` are searched before the registered ones.
+    """
     name, colon, argument = criterion.partition(":")
     fn = {**_EVALUATORS, **(evaluators or {})}.get(name.strip()) if colon else None
     return None if fn is None else (fn, argument.strip())

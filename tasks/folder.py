@@ -1,4 +1,7 @@
-"""Environments that are a folder on this machine: `host` as it is, and the base of those that make their own."""
+"""Environments that are a folder on this machine.
+
+`host` uses the folder as it is; `FolderEnvironment` is also the base of environments that make their own folder.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,11 @@ _ErrorType = type[BaseException]
 
 
 class FolderEnvironment:
-    """Files and commands in one folder. A subclass says in `_prepare` where the folder comes from, in `_discard` where
-    it goes; both run in a worker thread, `_discard` also after a `_prepare` that failed or was cancelled."""
+    """Files and commands in one folder.
+
+    A subclass makes the folder in `_prepare` and removes it in `_discard`. Both run in a worker thread; `_discard` also
+    runs after a `_prepare` that failed or was cancelled.
+    """
 
     type = "folder"
     capabilities = frozenset({"read", "write", "exec"})
@@ -42,7 +48,7 @@ class FolderEnvironment:
         raise NotImplementedError
 
     def _discard(self) -> None:
-        """Remove what `_prepare` made, however far it came."""
+        """Remove what `_prepare` made, even if `_prepare` did not finish."""
 
     @property
     def root(self) -> Path:
@@ -58,21 +64,27 @@ class FolderEnvironment:
         return "is not open yet: use `async with` on it"
 
     def path(self, relative: str | Path) -> Path:
-        """The real path of something inside the root. Raises `OutsideWorkspaceError` if it leads out."""
+        """Return the real path of something inside the root.
+
+        Raises `OutsideWorkspaceError` if the path leads out.
+        """
         return inside(self.root, relative)
 
     def read_text(self, relative: str | Path) -> str:
-        """The text (UTF-8) of a file inside the root, line ends as they are."""
+        """Return the text (UTF-8, line ends unchanged) of a file."""
         return self.path(relative).read_bytes().decode("utf-8")
 
     def write_text(self, relative: str | Path, text: str) -> None:
-        """Write a file (UTF-8, line ends as they are) inside the root; folders above it are made."""
+        """Write a file (UTF-8, line ends unchanged), with its parent folders."""
         path = self.path(relative)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode("utf-8"))
 
     def list(self, relative: str | Path = ".") -> Sequence[str]:
-        """The names in a folder inside the root, sorted; those of folders end in `/`."""
+        """Return the sorted names in a folder inside the root.
+
+        Names of folders end in `/`.
+        """
         return sorted(entry.name + "/" * entry.is_dir() for entry in self.path(relative).iterdir())
 
     async def exec(
@@ -84,14 +96,15 @@ class FolderEnvironment:
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
     ) -> ExecResult:
-        """Run a command in the root (or `cwd` inside it) and wait for it.
+        """Run a command in the root, or in `cwd` inside it.
 
-        `argv` is program and arguments, without a shell. The command gets few variables of the parent's (see
-        `child_env`) and `env`. It is killed with its children when `timeout` seconds have passed (the result says so),
-        when the call is cancelled, and when the environment closes. What it leaves running in the background ends then.
+        `argv` is the program and its arguments, without a shell. The command gets few variables of this process (see
+        `child_env`), and `env`. It is killed with its children when `timeout` seconds have passed (the result says so),
+        when the call is cancelled, and when the environment closes. When the command ends, its background processes are
+        killed.
 
         Raises:
-            CommandError: the command can't be started.
+            CommandError: the command cannot be started.
             EnvironmentNotOpenError: the environment is not open, or was closed meanwhile.
         """
         await anyio.lowlevel.checkpoint()
@@ -112,7 +125,10 @@ class FolderEnvironment:
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
     ) -> ExecResult:
-        """`exec` for a worker thread: closing the environment kills the command and ends the call."""
+        """Run a command as `exec` does, from a worker thread.
+
+        Closing the environment kills the command and ends the call.
+        """
         child = self._child(argv, stdin, env, cwd)
         try:
             return self._unless_closed(child.communicate(timeout))
@@ -130,7 +146,7 @@ class FolderEnvironment:
     ) -> ChildProcess:
         folder = self.root if cwd is None else self.path(cwd)
         given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin
-        with self._lock:  # so that close() can't miss a command that is about to start
+        with self._lock:  # otherwise close() could miss a command that is about to start
             if self._state != "open":
                 raise EnvironmentNotOpenError(self.type, self._why_not)
             child = ChildProcess(argv, cwd=folder, env=child_env(env), stdin=given)
@@ -148,11 +164,17 @@ class FolderEnvironment:
         return result
 
     def _closed_or(self, error: CommandError) -> Exception:
-        """The error of a command that did not start: that the environment was closed, if that is why."""
+        """Return the error to raise for a command that did not start.
+
+        If the environment was closed meanwhile, that is the cause.
+        """
         return error if self._state == "open" else EnvironmentNotOpenError(self.type, _CLOSED_MEANWHILE)
 
     async def open(self) -> None:
-        """Make the folder ready; if that fails or is cancelled, what was made is removed before the error is raised."""
+        """Make the folder ready.
+
+        If that fails or is cancelled, what was made is removed before the error is raised.
+        """
         if self._state != "new":
             raise EnvironmentNotOpenError(self.type, "can be opened once: make another")
         try:
@@ -163,7 +185,10 @@ class FolderEnvironment:
             raise
 
     async def close(self) -> None:
-        """Kill what still runs, wait for it, and remove what opening made. Not stopped by cancellation."""
+        """Kill running commands, wait for them, and remove what opening made.
+
+        A cancellation does not interrupt closing.
+        """
         with self._lock:
             if self._state == "closed":
                 return
@@ -180,15 +205,15 @@ class FolderEnvironment:
         self._discard()
 
     async def fork(self) -> Environment:
-        """Refused: the files of this environment are the only ones."""
+        """Raise `NotForkableError`, as the files of this environment are the only ones."""
         raise NotForkableError(self.type)
 
     async def adopt(self, fork: Environment) -> None:
-        """Raises `NotForkableError`: a folder that is not a copy stays as it is."""
+        """Raise `NotForkableError`, as only a copy may be replaced."""
         raise NotForkableError(self.type)
 
     async def __aenter__(self) -> Self:
-        """Open it, unless it is open (a fork is)."""
+        """Open the environment, unless it is open, as a fork is."""
         if self._state != "open":
             await self.open()
         return self
@@ -196,12 +221,17 @@ class FolderEnvironment:
     async def __aexit__(
         self, kind: _ErrorType | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None:
-        """Close it, also when cancelled."""
+        """Close the environment, also when cancelled."""
         await self.close()
 
 
 class HostEnvironment(FolderEnvironment):
-    """A workspace folder of this machine, used as it is: what the tools write stays. It can't be forked."""
+    """A folder of this machine, used as it is.
+
+    What tools write stays.
+
+    It cannot be forked.
+    """
 
     type = "host"
 

@@ -1,4 +1,7 @@
-"""What is wrong with a task, as issues with codes: pydantic's errors said in the words of whoever wrote the task."""
+"""Problems of a task, as issues with codes.
+
+Pydantic's errors are translated into the words of somebody who writes a task.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,13 @@ if TYPE_CHECKING:
 
 
 class TaskValidationIssue(BaseModel):
-    """One thing wrong with a task or its environment.
+    """One thing that is wrong with a task or its environment.
 
-    `code` is stable and meant for programs (`TASK_RESOURCE_MISSING`), `message` for people, `field` is the path of
-    the field in the task document (empty for the whole), `details` the facts as JSON values.
+    Attributes:
+        code: a stable code for programs, such as `TASK_RESOURCE_MISSING`.
+        message: the problem, for people.
+        field: the path of the field in the task document; empty for the whole document.
+        details: the facts, as JSON values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -29,12 +35,15 @@ class TaskValidationIssue(BaseModel):
 
     @property
     def place(self) -> str:
-        """The field with a colon, to stand before the message; nothing for the whole task."""
+        """The field with a colon, as a prefix of the message.
+
+        It is empty for the whole task.
+        """
         return f"{self.field}: " if self.field else ""
 
 
 def near(name: str, names: Iterable[str], what: str = "known") -> str:
-    """A hint for a name that is not there: the nearest of `names`, and all of them."""
+    """Return a hint for an unknown name, with the nearest of `names`."""
     import difflib
 
     names = sorted(names)
@@ -44,7 +53,10 @@ def near(name: str, names: Iterable[str], what: str = "known") -> str:
 
 
 def located_issues(error: ValidationError, model: type[BaseModel]) -> list[tuple[Path, TaskValidationIssue]]:
-    """Each problem in pydantic's `error` about a document of `model`, with its path in the document."""
+    """Return the problems in pydantic's `error` with their paths.
+
+    `error` is about a document of `model`.
+    """
     found = []
     for detail in error.errors(include_url=False):
         for path, message in _said(detail, model):
@@ -125,6 +137,9 @@ _CODES: dict[tuple[str, ...], str] = {
 
 
 def code_of(path: Path) -> str:
-    """The code for a bad value at `path`: that of the longest known path above it, else `TASK_INVALID`."""
+    """Return the code of the nearest known ancestor of `path`.
+
+    Without a known ancestor it is `TASK_INVALID`.
+    """
     names = tuple(part for part in path if isinstance(part, str))
     return next((code for n in range(len(names), 0, -1) if (code := _CODES.get(names[:n]))), "TASK_INVALID")

@@ -1,4 +1,7 @@
-"""JSON text to a document with line numbers: parsed by the standard library, located by a scan only when asked for."""
+"""Parse JSON text into a document with line numbers.
+
+The standard library parses; a scan of our own finds the lines, only when they are needed.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,21 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class _Suspect(Exception):
-    """Something the scan must find the place of: a repeated key, a NaN."""
+    """Something whose line the scan must find: a repeated key, a NaN."""
 
 
 def parse_json(text: str, first_line: int = 1) -> Document:
-    """The document in `text`, whose first line is number `first_line` of its file. Lines end at U+000A only.
+    """Return the document in `text`, whose first line is `first_line`.
+
+    Lines end only at U+000A.
 
     Raises:
-        UnreadableError: not JSON (RFC 8259), a key stands twice in an object, a NaN or an infinity, too deep.
+        UnreadableError: not JSON (RFC 8259), a repeated key in an object, a NaN or an infinity, nested too deeply.
     """
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_suspect)
     except json.JSONDecodeError as error:
-        if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 names the comma, others the bracket behind it
+        if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 points at the comma, not after it
             rest = text[error.pos + 1 :]
             error = json.JSONDecodeError(error.msg, text, len(text) - len(rest.lstrip(" \t\r\n")))
         line = first_line + error.lineno - 1
@@ -51,9 +56,9 @@ def _suspect(constant: str) -> Any:
 
 
 class _Scan:
-    """One pass over JSON text that notes where each key and item starts.
+    """A pass over JSON text that notes the lines of keys and items.
 
-    Scalars are read by the standard library's decoder, so that the scan and the parse can't disagree on them.
+    The standard library's decoder reads the scalars, so that scan and parse cannot disagree on them.
     """
 
     def __init__(self, text: str, first_line: int) -> None:

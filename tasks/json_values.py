@@ -1,4 +1,4 @@
-"""Exact JSON values: what may stand in a task's free-form fields, and the path of what may not."""
+"""Exact JSON values in a task's free-form fields."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 SMALLEST, LARGEST, DEEPEST = -(2**63), 2**64 - 1, 200
-"""The integers that 64 bits hold, signed or unsigned; how deep values may nest (orjson writes 254 levels)."""
+"""The smallest and largest integer of 64 bits, signed or unsigned, as orjson writes no others; and how deep values may
+nest. A record of a trace adds levels of its own, and orjson writes at most 254."""
 
 MOST_PROBLEMS = 20
+"""How many problems of one value are listed, so that a message stays readable."""
 
 Path = tuple[str | int, ...]
 
 
 def render_path(path: Sequence[str | int]) -> str:
-    """A path as text: `("inputs", "a", 2, "b")` is `inputs.a[2].b`; odd keys stand quoted in brackets."""
+    """Return a path as text: `("inputs", "a", 2, "b")` is `inputs.a[2].b`.
+
+    Keys that are not plain names are quoted in brackets.
+    """
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -32,7 +37,10 @@ def render_path(path: Sequence[str | int]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message: its repr, clipped to 80 characters; long numbers and lists by their size."""
+    """Return a value for a message: its repr, cut to 80 characters.
+
+    Long numbers and containers are described by their size.
+    """
     if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, str | bytes | list | tuple | dict | set) and len(value) > 1000:
@@ -42,10 +50,11 @@ def shown(value: object) -> str:
 
 
 def exact_json(value: object, path: Path, problems: list[tuple[Path, str]]) -> Any:
-    """A fresh copy of a JSON value, tuples as lists; whatever is not exact JSON is added to `problems` with its path.
+    """Return a fresh copy of a JSON value, with tuples as lists.
 
-    Refused: NaN and infinities, integers beyond 64 bits, lone surrogates, keys that are not text, subclasses of the
-    plain types (an enum member would lose its class), every other object, cycles and nesting beyond 200 levels.
+    What is not exact JSON is added to `problems` with its path: NaN and infinities, integers beyond 64 bits, lone
+    surrogates, keys that are not text, subclasses of the plain types (an enum member would lose its class), every other
+    object, cycles, and nesting beyond 200 levels.
     """
     if len(problems) >= MOST_PROBLEMS:
         return None
@@ -90,7 +99,7 @@ def _surrogate(text: str) -> str | None:
 
 def _validate(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, dict):
-        return value  # pydantic's own error says that a dict is wanted
+        return value  # pydantic's own error says that a dict is required
     problems: list[tuple[Path, str]] = []
     copy = exact_json(value, (), problems)
     if problems:
@@ -107,7 +116,7 @@ def _whole_text(text: str) -> str:
 
 
 JsonObject = Annotated[dict[str, Any], BeforeValidator(_validate)]
-"""A field that holds a JSON object exactly; validating it copies it."""
+"""A field that holds a JSON object exactly; validation copies the object."""
 
 WholeText = AfterValidator(_whole_text)
-"""Refuses text with lone surrogates."""
+"""A validator that refuses text with lone surrogates."""

@@ -1,4 +1,7 @@
-"""Tasks from files: YAML, JSON and JSONL, with every problem told by file, line and field."""
+"""Load tasks from YAML, JSON and JSONL files.
+
+Problems are reported with file, line and field.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,13 @@ from .task import Task
 
 
 def load_tasks(path: str | Path) -> list[Task]:
-    """All tasks in a file: `.yaml`/`.yml` (documents, each a mapping or a list of them), `.json` (one or a list),
-    `.jsonl` (one a line, ended by U+000A; blank lines allowed). Text is UTF-8.
+    """Return all tasks in a file.
+
+    `.yaml` and `.yml` hold documents, each a mapping or a list of mappings; `.json` holds one mapping or a list.
+    `.jsonl` holds one mapping per line, ended by U+000A, and may have blank lines. Text is UTF-8.
 
     Raises:
-        TaskFileError: the file can't be read, holds no task, or has problems; it lists the problems of all tasks.
+        TaskFileError: the file cannot be read, holds no task, or has problems; it lists the problems of all tasks.
     """
     path = Path(path)
     parse = _PARSERS.get(path.suffix.lower())
@@ -52,10 +57,10 @@ def load_tasks(path: str | Path) -> list[Task]:
 
 
 def load_task(path: str | Path) -> Task:
-    """The one task in a file.
+    """Return the one task in a file.
 
     Raises:
-        TaskFileError: as `load_tasks` does, or the file holds more than one.
+        TaskFileError: as `load_tasks` does, and if the file holds more than one task.
     """
     tasks = load_tasks(path)
     if len(tasks) > 1:

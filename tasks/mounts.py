@@ -1,4 +1,4 @@
-"""Mounts: resources that stand at another path, as copies, while an environment is open."""
+"""Mounts: copies of resources at another path, while an environment is open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ CODE = "TASK_RESOURCE_MOUNT_INVALID"
 
 @dataclass(frozen=True)
 class Mount:
-    """A file or folder `source` that is to be copied to `target`; `field` is where the task says so."""
+    """A file or folder to copy from `source` to `target`.
+
+    `field` is the mount's place in the task document.
+    """
 
     source: Path
     target: Path
@@ -24,7 +27,10 @@ class Mount:
 
 
 def mount_issues(task: Task, root: Path) -> list[TaskValidationIssue]:
-    """What is wrong with each `mount_to` of a task whose workspace is `root`, and with all of them together."""
+    """Return what is wrong with a task's mounts in the workspace `root`.
+
+    They are checked one by one, and against each other.
+    """
     issues = []
     mounts: list[Mount] = []
     for index, resource in enumerate(task.resources):
@@ -49,7 +55,7 @@ def _target_problem(root: Path, path: str, mount_to: str, field: str, mounts: li
     try:
         mount = Mount(inside(root, path), inside(root, mount_to), field)
     except OutsideWorkspaceError as error:
-        # a path that leads outside is reported as such, by its own check
+        # the check of the path itself reports a path that leads outside
         return "must stay inside the workspace" if error.path == mount_to else None
     if mount.target == root.resolve():
         return "must name a place inside the workspace, not the workspace itself"
@@ -72,7 +78,7 @@ def _taken(mount: Mount) -> str | None:
 
 
 class Mounts:
-    """The mounts of one open environment: placed when it opens, removed when it closes."""
+    """The mounts of an environment, placed while it is open."""
 
     def __init__(self, task: Task, workspace: str | Path | None, root: Path, *, resume: bool) -> None:
         self._task = task
@@ -83,12 +89,15 @@ class Mounts:
         self._folders: list[Path] = []
 
     def place(self) -> None:
-        """Copy each mounted resource to its place. A missing optional one is passed over.
+        """Copy each mounted resource to its target.
 
-        What stands there with the same content is left as it is and stays; with `resume`, whatever stands there does.
+        A missing optional resource is skipped.
+
+        If the same content is already there, it is used, and stays when the environment closes. With `resume`, any
+        content is.
 
         Raises:
-            EnvironmentMismatchError: `TASK_RESOURCE_MOUNT_INVALID`: something else is there, or it leads outside.
+            EnvironmentMismatchError: `TASK_RESOURCE_MOUNT_INVALID`: something else is there, or the path leads outside.
         """
         for index, resource in enumerate(self._task.resources):
             if resource.mount_to is None or resource.path is None:
@@ -115,7 +124,7 @@ class Mounts:
         self._placed[-1] = (mount, True)
 
     def remove(self) -> None:
-        """Remove the copies that are still as they were placed, and the folders made for them if they are empty.
+        """Remove unchanged copies, and those folders made for them that are empty.
 
         A copy that the run changed stays: it is the run's work.
         """

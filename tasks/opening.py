@@ -1,4 +1,4 @@
-"""Opening a task's environment with everything it asked for, and closing it again, whatever happens in between."""
+"""Open a task's environment with its mounts, and close it whatever happens."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ async def open_environment(
     resume: bool = False,
     factories: Mapping[str, EnvironmentFactory] | None = None,
 ) -> AsyncIterator[Environment | None]:
-    """The open environment of `task`, its resources mounted; None if the task has no `env_spec`.
+    """Open the environment of `task`, with its resources mounted.
 
-    `tools` are the names that the module offers. With `resume`, what stands at a mount's place is taken as it is: the
-    run that goes on may have changed it. The environment is closed on every way out, also out of a half-done opening.
+    Yields None if the task has no `env_spec`.
+
+    `tools` are the names that the module offers. With `resume`, content at a mount's target is used as it is, as the
+    resumed run may have changed it. The environment is closed on every way out, also if opening it fails halfway.
 
     Raises:
-        EnvironmentMismatchError: it can't be had as the task asks for it; `issues` says why, with codes.
+        EnvironmentMismatchError: the environment that the task asks for is not available; `issues` says why.
     """
     if task.env_spec is None:
         yield None
@@ -57,6 +59,9 @@ async def open_environment(
 
 
 async def _in_thread(work: Callable[[], None]) -> None:
-    """Run it in a thread and to its end, cancelled or not: a copy or a removal is not left half done."""
+    """Run `work` in a thread to its end, even if cancelled.
+
+    Otherwise a copy or a removal could stay half done.
+    """
     with anyio.CancelScope(shield=True):
         await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(math.inf))

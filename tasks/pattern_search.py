@@ -1,4 +1,7 @@
-"""Search of a text for a regular expression; run by a child process, as backtracking can take for ever."""
+"""Search a text for a regular expression, in a child process.
+
+Backtracking can take for ever, and a child process can be killed.
+"""
 
 import re
 from typing import Any

@@ -1,7 +1,7 @@
-"""Regular expressions of users, searched for in texts of models, where a search can be ended.
+"""Search texts for users' regular expressions, with a time limit.
 
-A user's pattern is trusted, and still `(a+)+b` takes for ever on a text that a model chooses. Python's `re` holds the
-interpreter's lock meanwhile, which would freeze this process with all its timeouts.
+A user's pattern is trusted, but `(a+)+b` takes for ever on a text that a model chooses. Python's `re` holds the
+interpreter's lock while it searches, which would freeze this process with all its timeouts.
 """
 
 import re
@@ -11,11 +11,14 @@ from . import pattern_search
 from .apart import Apart, ApartError
 
 SECONDS = 10
-"""How long a search may take: a backtracking one that takes longer would take hours."""
+"""How long a search may take, in seconds: a backtracking search that takes longer would take hours."""
 
 
 class PatternTimeoutError(TimeoutError):
-    """A search for a pattern that was given up; `pattern` is what it searched for, `characters` the text's length."""
+    """A search for a pattern that was given up.
+
+    `pattern` is the pattern, `characters` the length of the text.
+    """
 
     def __init__(self, pattern: str, characters: int) -> None:
         super().__init__(
@@ -27,7 +30,7 @@ class PatternTimeoutError(TimeoutError):
 
 
 def is_found(pattern: re.Pattern[str], text: str) -> bool:
-    """Return whether a text has a match of the pattern, found by a child process.
+    """Return whether a child process finds the pattern in a text.
 
     Raises PatternTimeoutError if the child process is still searching after `SECONDS`, or has ended without an answer.
     """

@@ -1,4 +1,4 @@
-"""Preflight: everything that is wrong with a task and its resources, found before the run begins."""
+"""Preflight: find problems of a task before the run starts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from .workspace import inside, workspace_of
 def check_task(
     task: Task, workspace: str | Path | None = None, *, fetch_urls: bool = False
 ) -> list[TaskValidationIssue]:
-    """All that is wrong with `task`, empty if nothing is. It looks at files and, with `fetch_urls`, at the network.
+    """Return all that is wrong with `task`; nothing is an empty list.
 
-    Resource paths are relative to `workspace_of(task.env_spec, workspace)`. A missing optional resource is fine; one
-    that leads outside or is of the wrong kind is not. Inputs must be readable, artifacts writable.
+    It looks at files and, with `fetch_urls`, at the network. Resource paths are relative to
+    `workspace_of(task.env_spec, workspace)`. An optional resource may be missing, but it may not lead outside or be of
+    the wrong kind. Inputs must be readable, artifacts writable.
     """
     issues = _model_issues(task)
     if issues:
@@ -40,7 +41,7 @@ def check_task(
 
 
 def _wrong_with(root: Path) -> str:
-    """Why resources cannot be looked for in a workspace; empty if they can."""
+    """Return why a workspace cannot hold resources; empty if it can."""
     try:
         there = _kind_there(root)
     except OSError as error:
@@ -49,7 +50,10 @@ def _wrong_with(root: Path) -> str:
 
 
 def _model_issues(task: Task) -> list[TaskValidationIssue]:
-    """What is wrong with the fields: `Task(...)` checks them, `model_copy` and `model_construct` do not."""
+    """Return what is wrong with the task's fields.
+
+    `Task(...)` checks fields, but `model_copy` and `model_construct` do not.
+    """
     try:
         Task.model_validate(task.model_dump(warnings=False))
     except ValidationError as error:
@@ -107,7 +111,10 @@ def _path_issues(resource: TaskResource, field: str, root: Path) -> Iterator[Tas
 def _artifact_issues(
     resource: TaskResource, real: Path, there: str | None, field: str, facts: dict[str, str]
 ) -> Iterator[TaskValidationIssue]:
-    """An artifact is yet to be made: it may be missing, but then it must be possible to make it."""
+    """Yield the problems of an artifact.
+
+    It may be missing, if it can be made.
+    """
     path = ascii(resource.path)
     if there is not None:
         if there not in ("file", "dir"):

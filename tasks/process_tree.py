@@ -1,4 +1,4 @@
-"""Killing a process group with those of its descendants that have left it."""
+"""Kill a process group, and its descendants in other groups."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pathlib import Path
 
 
 def kill_group(group: int, *, leader_alive: bool, with_signal: int | None) -> bool:
-    """Send a signal to all of a process group (None: only look); whether there was anyone to send it to.
+    """Send a signal to a process group; return whether it had any process.
 
-    While the leader lives, its descendants in other sessions are found by their parents (on Linux, from /proc) and get
-    the signal too. Once the leader was waited for, its number can't be given away while the group has members; a
-    process that bears it then shows that the group is gone and the number used again, and nobody is touched.
+    With None, no signal is sent. While the leader lives, its descendants in other sessions are found by their parents
+    (on Linux, from /proc) and get the signal too. After the leader was waited for, its number stays reserved as long as
+    the group has members. So if a process has that number, the group is gone and the number was given to another
+    process, which must not be touched.
     """
     if not leader_alive and _exists(group):
         return False
     try:
         if with_signal is not None and leader_alive:
-            os.killpg(group, signal.SIGSTOP)  # so that nobody starts more while we look
+            os.killpg(group, signal.SIGSTOP)  # so that no process starts others during the search
             for pid in _outsiders(group):
                 _send(pid, with_signal)
         os.killpg(group, with_signal or 0)
@@ -47,13 +48,13 @@ def _send(pid: int, with_signal: int) -> None:
 
 
 def _outsiders(group: int) -> list[int]:
-    """Descendants of the group's members that are in other groups; empty where there is no /proc."""
+    """Return descendants of the group's members in other groups; empty without /proc."""
     parents, groups = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the process ended meanwhile
         pid = int(stat.parent.name)
         parents[pid], groups[pid] = int(fields[1]), int(fields[2])
     family = {pid for pid, its in groups.items() if its == group}

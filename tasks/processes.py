@@ -1,4 +1,4 @@
-"""Commands of environments: what they get, and the pumping of their input and output."""
+"""Commands of environments: their variables, and their input and output."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from .environment import ExecResult
 from .supervised import Supervised
 
 KEPT_BYTES = 10_000_000
-"""What is kept of each output stream."""
+"""How many bytes of each output stream are kept."""
 
 _LINGER_SECONDS = 0.25
-"""How long output is waited for after a command has ended, if what it left in the background holds its pipes open."""
+"""How long output is read after a command has ended, if its background processes hold the pipes open."""
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR")
 _INHERITED_WINDOWS = ("SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "USERNAME", "WINDIR")
 
 
 def child_env(extra: Mapping[str, str] | None) -> dict[str, str]:
-    """The variables a command gets: where programs, home and language are, and `extra`. No secret of the parent's."""
+    """Return a command's variables: a few of this process, and `extra`.
+
+    They say where programs and home are, and which language is used. None of this process's secrets is among them.
+    """
     names = (*_INHERITED, *_INHERITED_WINDOWS) if sys.platform == "win32" else _INHERITED
     return {**{name: os.environ[name] for name in names if name in os.environ}, **(extra or {})}
 
 
 class ChildProcess:
-    """One command. `communicate` is called once, in any thread; `kill` at any time, from any thread.
+    """One command. Call `communicate` once, in any thread; `kill` at any time.
 
-    Raises CommandError for what is no command.
+    Raises CommandError for arguments that are not a command.
     """
 
     def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None) -> None:
@@ -44,25 +47,28 @@ class ChildProcess:
 
     @property
     def group_alive(self) -> bool:
-        """Whether the command, or what it has started, still runs."""
+        """Whether the command, or a process that it started, is still running."""
         return self._child is not None and not self._child.wait(0)
 
     def kill(self) -> None:
-        """Kill the command with all that it has started; one that has not been started yet never will be."""
+        """Kill the command with all that it started.
+
+        A command that has not started yet will not start.
+        """
         self._killed.set()
         if self._child is not None:
             self._child.kill()
 
     def end(self) -> None:
-        """Kill it and wait until nobody is left."""
+        """Kill the command and wait until none of its processes is left."""
         self.kill()
         if self._child is not None:
             self._child.end()
 
     def communicate(self, timeout: float | None) -> ExecResult:
-        """Start it, feed it its input and read its output until it ends; past `timeout` seconds it is killed.
+        """Start the command and pump its input and output until it ends.
 
-        Raises CommandError if it can't be started.
+        After `timeout` seconds it is killed. Raises CommandError if it cannot be started.
         """
         if self._killed.is_set():
             raise CommandError(self._argv, "it was killed before it started")
@@ -71,7 +77,7 @@ class ChildProcess:
         child = self._child = Supervised(
             self._argv, cwd=self._cwd, env=self._env, fed=self._stdin is not None, merged=False
         )
-        if self._killed.is_set():  # meanwhile
+        if self._killed.is_set():  # kill() was called while the command started
             child.kill()
         try:
             return self._communicate(child, timeout)
@@ -121,7 +127,7 @@ class _Pipes:
         return bool(self._selector.get_map())
 
     def move(self, seconds: float) -> bool:
-        """Move what can be moved, waiting at most `seconds` for something; whether anything was."""
+        """Move data for at most `seconds`; return whether any pipe was ready."""
         if not self.open:
             time.sleep(min(seconds, 0.005))
             return False
@@ -140,14 +146,14 @@ class _Pipes:
         except BlockingIOError:
             return True
         except BrokenPipeError:
-            return False  # it does not want the rest
+            return False  # the command has closed its stdin
         return bool(self._left)
 
     @staticmethod
     def _read(fd: int, kept: bytearray) -> bool:
         chunk = os.read(fd, 65536)
         if len(kept) <= KEPT_BYTES:
-            kept += chunk  # one chunk past the limit tells that there was more
+            kept += chunk  # one chunk beyond the limit, so that `truncated` is known
         return bool(chunk)
 
     def result(self, returncode: int, timed_out: bool) -> ExecResult:
@@ -157,7 +163,10 @@ class _Pipes:
 def _communicate_windows(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None, timeout: float | None
 ) -> ExecResult:
-    """Without a supervisor: on a timeout the command itself is killed, and what it has started goes on."""
+    """Run the command without a supervisor.
+
+    On a timeout only the command itself is killed, not the processes that it started.
+    """
     given = subprocess.DEVNULL if stdin is None else None
     try:
         done = subprocess.run(

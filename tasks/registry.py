@@ -1,4 +1,7 @@
-"""Which types of environment there are, and making one from a task's `EnvSpec`, never silently something less."""
+"""The types of environments, and making one for a task.
+
+A task gets exactly what it asks for, or an error: never silently something less.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from .workspace import workspace_of
 _NEEDED = ("root", "capabilities", "path", "exec", "exec_sync", "open", "close")
 
 EnvironmentFactory = Callable[[Mapping[str, Any], Path], Environment]
-"""Makes an environment, not yet open, from the spec's `config` and the workspace folder (see `workspace_of`)."""
+"""A function from the spec's `config` and the workspace folder (see `workspace_of`) to an environment, not yet open."""
 
 
 def _host(config: Mapping[str, Any], workspace: Path) -> Environment:
@@ -41,7 +44,7 @@ _FACTORIES: dict[str, EnvironmentFactory] = {"host": _host, "scratch": _scratch}
 
 
 def register_environment(type: str, factory: EnvironmentFactory) -> None:
-    """Let `EnvSpec(type=type)` mean what `factory` makes.
+    """Register `factory` as the maker of environments for `EnvSpec(type=type)`.
 
     Raises:
         ValueError: the type is taken by another factory.
@@ -51,7 +54,7 @@ def register_environment(type: str, factory: EnvironmentFactory) -> None:
 
 
 def environment_types() -> list[str]:
-    """The registered types, sorted."""
+    """Return the registered types, sorted."""
     return sorted(_FACTORIES)
 
 
@@ -61,11 +64,13 @@ def create_environment(
     *,
     factories: Mapping[str, EnvironmentFactory] | None = None,
 ) -> Environment:
-    """The environment that `spec` describes, not yet open. `factories` are tried before the registered ones.
+    """Return the environment that `spec` describes, not yet open.
+
+    `factories` are tried before the registered ones.
 
     Raises:
-        EnvironmentMismatchError: the type is unknown (`ENV_TYPE_UNKNOWN`), its config wrong (`ENV_CONFIG_INVALID`), a
-            capability is missing (`ENV_CAPABILITY_MISSING`), or it can't be made (`ENV_OPEN_FAILED`, with the cause).
+        EnvironmentMismatchError: the type is unknown (`ENV_TYPE_UNKNOWN`), its config is wrong (`ENV_CONFIG_INVALID`),
+            a capability is missing (`ENV_CAPABILITY_MISSING`), or making it failed (`ENV_OPEN_FAILED`, with the cause).
     """
     known = {**_FACTORIES, **(factories or {})}
     if spec.type not in known:
@@ -88,8 +93,7 @@ def create_environment(
 
 
 def check_environment(spec: EnvSpec, *, tools: Iterable[str], environment: Environment) -> list[TaskValidationIssue]:
-    """What the spec can't do without and does not get: tools among those a module offers, capabilities of the
-    environment."""
+    """Return which required tools and capabilities are missing."""
     offered = sorted(tools)
     issues = [
         _issue(

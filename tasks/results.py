@@ -1,4 +1,4 @@
-"""What came of a task: each criterion's verdict and the whole's, with the reason."""
+"""The result of a task, with a verdict for each criterion."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class CriterionResult(BaseModel):
-    """The verdict on one success criterion: passed, not passed, or None where it was not evaluated."""
+    """The verdict on one criterion: passed, failed, or None if not evaluated."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     criterion: str
     passed: bool | None
     evidence: str = ""
-    """What the verdict rests on; for None, why there is no verdict."""
+    """The facts behind the verdict; for None, why there is no verdict."""
 
 
 class TaskResult(BaseModel):
-    """What came of a task; `reason` tells in a sentence why `success` is what it is."""
+    """The result of a task; `reason` explains `success` in a sentence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     task_id: str
     success: bool
-    """The run completed and no criterion failed. A criterion that was not evaluated is not counted as passed."""
+    """Whether the run completed and no criterion failed. A criterion that was not evaluated counts as neither."""
     stop_reason: str
     final_result: str | None
     criteria: list[CriterionResult] = Field(default_factory=list)

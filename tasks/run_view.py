@@ -1,4 +1,4 @@
-"""What an evaluator gets to see and may answer."""
+"""What an evaluator sees, and what it may answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .task import Task
 
 @dataclass(frozen=True)
 class RunView:
-    """What an evaluator sees of a run that has ended. `environment` is still open, or None if the run had none."""
+    """An ended run, as an evaluator sees it.
+
+    `environment` is still open, or None if the run had none.
+    """
 
     task: Task
     status: str
@@ -27,7 +30,7 @@ class RunView:
 
 Verdict = CriterionResult | bool | None
 Evaluator = Callable[[str, RunView], Verdict | Awaitable[Verdict]]
-"""From a criterion's argument (the text after `"name:"`, stripped) and the run to a verdict; None is "can't tell".
+"""A function from a criterion's argument (the text after `"name:"`, stripped) and the run to a verdict.
 
-A sync one is called in a worker thread.
+None means that it cannot tell. A sync evaluator is called in a worker thread.
 """

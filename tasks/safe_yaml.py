@@ -1,8 +1,8 @@
-"""YAML of a stranger's as plain data: what would take time or memory out of all proportion to the text is refused.
+"""Load a stranger's YAML as plain data, within limits.
 
-Aliases make a short text stand for a document of any size, and `<<` copies; both are counted before anything is made
-of them. What the text means is what PyYAML's safe loader takes it for (YAML 1.1), as the files of skills and
-capabilities are written; `yaml_documents` is stricter, and counts the same.
+Aliases let a short text expand to a document of any size, and so does `<<`, which copies. Both are counted before
+anything is built. Texts mean what PyYAML's safe loader reads (YAML 1.1), as files of skills and capabilities are
+written that way; `yaml_documents` is stricter, and counts in the same way.
 """
 
 from typing import Any
@@ -13,14 +13,17 @@ from ..errors import DefinitionError
 from .json_values import DEEPEST
 
 MOST_NODES = 300_000
-"""How many values a document may stand for, each alias counted as what it repeats; a long text counts for several."""
+"""How many values a document may expand to. An alias counts as much as what it repeats, a long text as several."""
 _TEXT_OF_A_NODE = 100
 _LONGEST_NUMBER = 100
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
 class YAMLError(DefinitionError, ValueError):
-    """A text that is no YAML, or whose document is too large; `line` is where, `why` the reason."""
+    """Text that is not YAML, or a document that is too large.
+
+    `line` is its place, `why` the reason.
+    """
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
@@ -29,7 +32,10 @@ class YAMLError(DefinitionError, ValueError):
 
 
 def load_yaml(text: str) -> Any:
-    """The document of a text, None where it is empty. Raises YAMLError."""
+    """Return the document of a text; None if it is empty.
+
+    Raises YAMLError.
+    """
     loader: Any = None
     try:
         loader = yaml.SafeLoader(text)
@@ -54,12 +60,15 @@ def load_yaml(text: str) -> Any:
 
 
 def check_size(root: yaml.Node) -> None:
-    """Raises YAMLError for a document that is too large or too deep, or that holds itself."""
+    """Raise YAMLError for a document that is too large or too deep.
+
+    A document that contains itself is refused too.
+    """
     known: dict[int, tuple[int, int]] = {}
     under_way: set[int] = set()
 
     def measured(node: yaml.Node) -> tuple[int, int]:
-        """How many values a node stands for, and how deep it goes."""
+        """Return how many values a node expands to, and its depth."""
         line = node.start_mark.line + 1
         if id(node) in known:
             return known[id(node)]

@@ -1,4 +1,4 @@
-"""The `scratch` environment: a fresh copy of a folder, thrown away or kept, that can be forked."""
+"""The `scratch` environment: a copy of a folder that can be forked."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .folder import FolderEnvironment
 
 
 class ScratchEnvironment(FolderEnvironment):
-    """A copy of `source` in a temporary folder. Closing removes it, unless `keep`: then `kept_at` says where it is.
+    """A copy of `source` in a temporary folder.
 
-    Links are copied as links, and still lead to the same place inside the copy; a source with links that lead out of it
-    is refused, as one with sockets, pipes or devices is.
+    Closing removes it, unless `keep`: then `kept_at` is its path. Links are copied as links, and still lead to the same
+    place inside the copy. A source with links that lead out of it is refused, as is one with sockets, pipes or devices.
     """
 
     type = "scratch"
@@ -47,13 +47,16 @@ class ScratchEnvironment(FolderEnvironment):
             remove_tree(self._made)
 
     async def fork(self) -> Environment:
-        """An open environment of its own with a copy of the files as they are now; commands are not carried over."""
+        """Return an open environment with a copy of the present files.
+
+        Commands that are running are not carried over.
+        """
         child = ScratchEnvironment(self.root, keep=self._keep)
         await child.open()
         return child
 
     async def adopt(self, fork: Environment) -> None:
-        """Takes over the files of a fork; what was here is removed."""
+        """Replace the files here by copies of a fork's files."""
         source, target = fork.root, self.root
 
         def replace() -> None:

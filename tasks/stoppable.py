@@ -1,4 +1,4 @@
-"""Blocking work in a thread that is stopped, and waited for, when the task that awaits it is cancelled."""
+"""Blocking work in a thread that a cancellation stops, and waits for."""
 
 import math
 import threading
@@ -11,14 +11,15 @@ import anyio.to_thread
 
 T = TypeVar("T")
 _LOOK_SECONDS = 0.005
+"""How often `_stopped` looks whether the work is over. It polls, as an event of a thread cannot be awaited."""
 
 
 async def run_stoppable(work: Callable[[], T], stop: Callable[[], None]) -> T:
-    """What `work` gives, run in a worker thread; it raises what `work` raises.
+    """Run `work` in a worker thread; return its result or raise its error.
 
-    When cancelled, in whatever way and at whatever moment, it calls `stop` and waits until `work` is over, if it has
-    begun; the cancellation is raised then, whatever `work` and `stop` have done. `work` never runs after that. `stop`
-    is called from the event loop and does not wait.
+    When cancelled, in any way and at any moment, it calls `stop` and waits until `work` is over, if that has started.
+    Then it raises the cancellation, whatever `work` and `stop` did. `work` never starts after that. `stop` is called
+    from the event loop and must not block.
     """
     job = _Job(work)
     try:
@@ -27,13 +28,16 @@ async def run_stoppable(work: Callable[[], T], stop: Callable[[], None]) -> T:
         last = await _stopped(job, stop)
         raise (cancelled if last is None else last) from None
     finally:
-        if not job.withdrawn() and not job.over.is_set():  # this coroutine is thrown away: nothing can be awaited
+        if not job.withdrawn() and not job.over.is_set():  # the coroutine is being closed: no await any more
             stop()
     return job.outcome()
 
 
 async def _stopped(job: "_Job[T]", stop: Callable[[], None]) -> CancelledError | None:
-    """Ends the work; gives the last cancellation that came meanwhile, of those that pierce a shield (asyncio's own)."""
+    """Stop the work; return the last cancellation that arrived meanwhile, if any.
+
+    Only asyncio's own cancellations can arrive, as they pierce a shield.
+    """
     came: CancelledError | None = None
     if job.withdrawn():
         return came
@@ -50,7 +54,10 @@ async def _stopped(job: "_Job[T]", stop: Callable[[], None]) -> CancelledError |
 
 
 class _Job(Generic[T]):
-    """Work that is begun once: by the thread, or never."""
+    """Work that is started at most once, by the thread.
+
+    `_free` is a lock that is never released: whoever acquires it, the thread or `withdrawn`, decides.
+    """
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -60,11 +67,11 @@ class _Job(Generic[T]):
         self.over = threading.Event()
 
     def withdrawn(self) -> bool:
-        """Withdraw the work; whether it had not been begun."""
+        """Withdraw the work; return whether it had not started."""
         return self._free.acquire(blocking=False)
 
     def run(self) -> None:
-        """Does the work, unless it was withdrawn."""
+        """Do the work, unless it was withdrawn."""
         if not self._free.acquire(blocking=False):
             return
         try:
@@ -75,7 +82,7 @@ class _Job(Generic[T]):
             self.over.set()
 
     def outcome(self) -> T:
-        """What the work gave, or raises what it raised."""
+        """Return the work's result, or raise its error."""
         if self._error is not None:
             raise self._error
         return self._value[0]

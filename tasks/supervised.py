@@ -1,4 +1,7 @@
-"""A command under its supervisor (see `supervisor`): started, watched and killed with all that it has started."""
+"""A command under its supervisor: start it, watch it, kill it.
+
+The supervisor is a program of its own; see `supervisor`.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +24,19 @@ from .supervisor import descendants, packed
 
 _SCRIPT = Path(__file__).with_name("supervisor.py")
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Variables that this Python may need to start at all; the supervisor gets no others of this process's."""
+"""Variables that Python itself may need to start; the supervisor gets no others of this process."""
 _PATIENCE_SECONDS = 8.0
-"""How long the supervisor may take to kill everything before it is done from here."""
+"""How many seconds the supervisor may take to kill everything before this process does it."""
 
 
 class Supervised:
-    """A command that runs. All methods can be called from any thread.
+    """A running command; its methods can be called from any thread.
 
-    `stdin`, `stdout` and `stderr` are the pipes' ends here, None where there is no pipe. `pass_fds` stay open in the
-    command. `most` is how many processes it may have at once; with more, all of it is killed.
+    `stdin`, `stdout` and `stderr` are this side's ends of the pipes, None without a pipe. `pass_fds` stay open in the
+    command. `most` is how many processes the command may have at once; if it has more, all of them are killed.
 
     Raises:
-        CommandError: it can't be started.
+        CommandError: it cannot be started.
     """
 
     def __init__(
@@ -54,11 +57,11 @@ class Supervised:
         self._error: int | None = None
         self.pid = 0
         self.returncode: int | None = None
-        """How the command itself ended; None while it runs."""
+        """The exit code of the command itself; None while it is running."""
         self.killed: frozenset[int] | None = None
-        """Which of its processes had to be killed, the command aside; None until nobody is left."""
+        """The processes that had to be killed, without the command itself; None until no process is left."""
         self.overrun = False
-        """Whether it was killed as it had too many processes."""
+        """Whether the command was killed because it had too many processes."""
         self._socket, theirs = socket.socketpair()
         try:
             with theirs:
@@ -84,7 +87,7 @@ class Supervised:
             raise
 
     def _start(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], most: int | None) -> None:
-        with suppress(OSError):  # it has ended; what it says is read below
+        with suppress(OSError):  # the supervisor has ended; its report is read below
             self._socket.sendall(packed(list(argv), os.path.abspath(cwd), dict(env), most))
         while not self._begun and self._error is None and self.killed is None:
             self._look(None)
@@ -92,31 +95,37 @@ class Supervised:
             raise CommandError(argv, _start_problem(cwd, env, self._error))
 
     def fileno(self) -> int:
-        """What becomes readable when there is something to `poll`."""
+        """Return the descriptor that becomes readable when there is something to `poll`."""
         return self._socket.fileno()
 
     def poll(self) -> int | None:
-        """How the command has ended; None while it runs. What it has started may go on, see `killed`."""
+        """Return the command's exit code; None while it is running.
+
+        Processes that it started may still be running, see `killed`.
+        """
         self._look(0)
         return self.returncode
 
     def kill(self) -> None:
-        """Kill the command with all that it has started. Does not wait: see `wait`."""
-        with suppress(OSError):  # all of it has ended
+        """Kill the command with all that it started, without waiting: see `wait`."""
+        with suppress(OSError):  # everything has ended already
             self._socket.send(b"k", socket.MSG_DONTWAIT)
         if self.killed is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGCONT)  # the command may have stopped its supervisors
 
     def wait(self, seconds: float) -> bool:
-        """Wait until nobody is left, at most `seconds`; whether that is so."""
+        """Wait until no process is left, at most `seconds`; return whether none is."""
         until = time.monotonic() + seconds
         while self.killed is None and (left := until - time.monotonic()) > 0:
             self._look(left)
         return self.killed is not None
 
     def end(self) -> None:
-        """Kill all of it and wait for that, whatever becomes of the supervisor; the descriptors are closed."""
+        """Kill all processes and wait for that, even if the supervisor fails.
+
+        The descriptors are closed.
+        """
         self.kill()
         if not self.wait(_PATIENCE_SECONDS):
             for pid in (*descendants(self._popen.pid), self._popen.pid):
@@ -126,20 +135,23 @@ class Supervised:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptors, upon which the supervisor kills whoever is left, and ends."""
+        """Close the descriptors.
+
+        The supervisor then kills the processes that are left, and ends.
+        """
         self._socket.close()
         self.close_pipes()
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(_PATIENCE_SECONDS)
 
     def close_pipes(self) -> None:
-        """Close the pipes' ends here."""
+        """Close this side's ends of the pipes."""
         for pipe in (self.stdin, self.stdout, self.stderr):
             if pipe is not None:
                 pipe.close()
 
     def _look(self, seconds: float | None) -> None:
-        """Takes note of what the supervisor says, waiting at most `seconds` for something."""
+        """Read the supervisor's messages, waiting at most `seconds` for one."""
         if self.killed is not None or self._socket.fileno() < 0:
             return
         ready = select.poll()  # select() knows no descriptors above 1023
@@ -174,7 +186,7 @@ class Supervised:
                     self.killed = frozenset(map(int, numbers))
 
     def _bereft(self) -> None:
-        """The supervisor was killed: what can be found of the command is killed from here."""
+        """Kill what can be found of a command whose supervisor was killed."""
         if self.killed is None and self.pid:
             kill_group(self.pid, leader_alive=self.returncode is None, with_signal=signal.SIGKILL)
         self.returncode = -signal.SIGKILL if self.returncode is None else self.returncode

@@ -1,15 +1,17 @@
-"""The program that each command runs under, so that nothing the command has started outlives it.
+"""The program that runs each command, so that nothing outlives it.
 
-It is run as a script, in a process of its own, and imports nothing of refold. On Linux it is a "child subreaper"
-(prctl(2)): whoever loses its parent becomes a child of the supervisor, daemons with a cleared environment and a session
-of their own included. So the supervisor knows when nobody is left: when it has no children. A second one stands over
-it, for the case that the command kills its supervisor.
+It runs as a script in a process of its own, and imports nothing of refold. On Linux it is a "child subreaper"
+(prctl(2)): a process that loses its parent becomes a child of the supervisor, even a daemon with a cleared environment
+and a session of its own. So when the supervisor has no children, no process is left. A second supervisor watches the
+first one, in case the command kills its supervisor.
 
-It speaks with its parent through a socket, whose end (the parent was killed, say) kills the command too:
+The supervisor and its parent talk through a socket. When the socket closes, for example because the parent was killed,
+the command is killed too:
 
-    parent      `<length>\n` and the request: arguments, folder and variables, see `packed`; later `k`: kill all
+    parent      `<length>
+` and the request: arguments, folder and variables, see `packed`; later `k`: kill all
     supervisor  `pid <n>`; `began 0` or `error <errno>`; `exit <code>` once the command has ended; `over <n>` if it had
-                more processes than it may, n; `gone <pid> <pid> ...` once nobody is left: those that had to be killed
+                more than its n processes; `gone <pid> <pid> ...` once no process is left, with those that it killed
 """
 
 import os
@@ -22,23 +24,23 @@ from contextlib import suppress
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of linux/prctl.h."""
 _GIVE_UP_SECONDS = 5.0
-"""How long processes that cannot be killed (another user's, or stuck in the kernel) are waited for."""
+"""How many seconds to wait for processes that cannot be killed (another user's, or stuck in the kernel)."""
 _LOOK_SECONDS = 1.0
-"""How often the supervisor looks whether its parent is still there, if a copy of the socket keeps it open."""
+"""How often the supervisor checks that its parent is alive, as a copy of the socket may keep the socket open."""
 _COUNT_SECONDS = 0.02
-"""How often the processes are counted, if there is a limit. That of setrlimit(2) does not hold for root, and counts the
-processes of all of a user's commands."""
+"""How often processes are counted, if their number is limited. The limit of setrlimit(2) would not apply to root, and
+would count the processes of all of a user's commands."""
 
 
 def packed(argv: list[str], cwd: str, env: dict[str, str], most: int | None = None) -> bytes:
-    """The request to run a command, of at most so many processes at once."""
+    """Return the request to run a command with at most `most` processes."""
     pairs = [part for pair in env.items() for part in pair]
     body = b"\0".join(os.fsencode(each) for each in (str(most or 0), str(len(argv)), *argv, cwd, *pairs))
     return b"%d\n" % len(body) + body
 
 
 def unpacked(body: bytes) -> tuple[list[bytes], bytes, dict[bytes, bytes], int]:
-    """The arguments, folder, variables and most processes (0: any number) of a request."""
+    """Return a request's arguments, folder, variables and limit (0: none)."""
     most, count, *parts = body.split(b"\0")
     size = int(count)
     pairs = parts[size + 1 :]
@@ -46,7 +48,10 @@ def unpacked(body: bytes) -> tuple[list[bytes], bytes, dict[bytes, bytes], int]:
 
 
 class Supervisor:
-    """One command from its start until nobody of it is left; `argv[1]` is the socket's descriptor."""
+    """One command, from its start until none of its processes is left.
+
+    `control` is the descriptor of the socket.
+    """
 
     def __init__(self, control: int) -> None:
         self._control = control
@@ -63,11 +68,11 @@ class Supervisor:
         self._most = 0
 
     def run(self) -> None:
-        """Starts the command, and stays until all of it has ended."""
+        """Start the command, and stay until all its processes have ended."""
         body = self._request()
         if body is None or not self._start(body):
             return
-        for number in (0, 1, 2):  # held open, they would keep the command's output from ending
+        for number in (0, 1, 2):  # if the supervisor held them, the command's output would not end
             os.close(number)
         while not self._reap():
             self._wait()
@@ -99,7 +104,7 @@ class Supervisor:
         if self._command == 0:
             try:
                 os.close(released)
-                os.read(held, 1)  # the parent is told of this process before it can do anything to the supervisor
+                os.read(held, 1)  # wait until the parent knows this pid, before the command can harm the supervisor
                 os.setsid()
                 signal.set_wakeup_fd(-1)
                 for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
@@ -131,7 +136,7 @@ class Supervisor:
         if self._control in ready:
             with suppress(OSError):
                 os.read(self._control, 100)
-            self._ends = True  # `k`, or nobody is there any more
+            self._ends = True  # `k`, or the parent has closed the socket
         if self._wake in ready and set(os.read(self._wake, 4096)) - {signal.SIGCHLD}:
             self._ends = True
         if os.getppid() != self._parent:
@@ -141,7 +146,7 @@ class Supervisor:
             self._ends = True
 
     def _reap(self) -> bool:
-        """Takes note of who has ended; whether nobody is left."""
+        """Reap ended processes; return whether none is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -154,7 +159,7 @@ class Supervisor:
                 self._tell(f"exit {self._code}")
 
     def _kill_all(self) -> set[int]:
-        """Kills whoever is left; who that was, but for the command itself."""
+        """Kill all processes that are left; return them, without the command itself."""
         killed: set[int] = set()
         until, pause = time.monotonic() + _GIVE_UP_SECONDS, 0.001
         while not self._reap() and time.monotonic() < until:
@@ -169,9 +174,10 @@ class Supervisor:
 
 
 def kill_descendants() -> set[int]:
-    """Kills all processes below this one, once; gives which they were.
+    """Kill all processes below this one, once; return them.
 
-    All are stopped before any is killed: who starts others faster than they are found would get away else.
+    All are stopped before any is killed. Otherwise a process that starts others faster than they are found would
+    escape.
     """
     stopped: set[int] = set()
     while fresh := descendants(os.getpid()) - stopped:
@@ -184,7 +190,7 @@ def kill_descendants() -> set[int]:
 
 
 def descendants(of: int) -> set[int]:
-    """The living processes below one; empty where there is no /proc."""
+    """Return the living processes below one; empty without /proc."""
     children: dict[int, list[int]] = {}
     try:
         names = os.listdir("/proc")
@@ -196,7 +202,7 @@ def descendants(of: int) -> set[int]:
                 with open(f"/proc/{name}/stat", "rb") as file:
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
-                continue  # it ended meanwhile
+                continue  # the process ended meanwhile
             # a zombie has no children any more
             if fields[0] not in (b"Z", b"X"):
                 children.setdefault(int(fields[1]), []).append(int(name))
@@ -216,13 +222,13 @@ def _send(pid: int, number: int) -> None:
 
 def _become_subreaper() -> None:
     if sys.platform == "linux":
-        import ctypes  # for Linux alone
+        import ctypes  # only Linux needs it
 
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def _stand_by(supervisor: int) -> None:
-    """Waits for the supervisor's end; if it was killed itself, by the command say, its work is done from here."""
+    """Wait for the supervisor's end; if it was killed, do its work."""
     while True:
         pid, status = os.waitpid(-1, os.WUNTRACED)
         if pid == supervisor and os.WIFSTOPPED(status):
@@ -235,7 +241,7 @@ def _stand_by(supervisor: int) -> None:
 
 
 def main(control: int) -> None:
-    """Runs the command of the request that comes through a socket, under two supervisors, one over the other."""
+    """Run the command of a socket's request under two nested supervisors."""
     _become_subreaper()
     supervisor = os.fork()
     if supervisor:

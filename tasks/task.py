@@ -1,4 +1,4 @@
-"""A task: what is to be done, with what, within which budget, and how one knows that it is done."""
+"""A task: what to do, with what, and how to judge success."""
 
 from __future__ import annotations
 
@@ -52,25 +52,29 @@ class _Part(BaseModel):
 
 
 class TaskBudget(_Part):
-    """Limits of one task; each that is set takes the place of the engine's, None leaves that one in force."""
+    """Limits of one task.
+
+    A limit that is set takes the place of the engine's; None leaves the engine's limit in force.
+    """
 
     max_steps: Count | None = None
     """Steps, at least 1."""
     max_runtime_seconds: Amount | None = None
-    """Seconds of monotonic time, waits for people not counted; more than 0."""
+    """Seconds of monotonic time, without waits for people; more than 0."""
     max_tokens: Count | None = None
     """Tokens in and out of all model calls, at least 1."""
     max_cost_usd: Amount | None = None
     """US dollars, more than 0."""
     assumed_price: Annotated[list[Price], *Listed, Field(min_length=2, max_length=2)] | None = None
-    """US dollars per million tokens in and out that calls of unknown price count with; without, they end the run."""
+    """US dollars per million tokens in and out for calls of unknown price; without it, such calls end the run."""
 
 
 class TaskResource(_Part):
-    """Something the task depends on, or (`artifact`) is to produce; `check_task` looks whether it is there.
+    """Something that the task depends on, or (`artifact`) is to produce.
 
-    `file`, `dir` and `artifact` have a `path`, relative to the workspace; `url` has a `uri`. With `mount_to` a copy of
-    a file or folder stands at that path of the environment while the environment is open.
+    `file`, `dir` and `artifact` have a `path`, relative to the workspace; `url` has a `uri`. With `mount_to`, a copy of
+    the file or folder is at that path of the environment while the environment is open. `check_task` checks that
+    resources exist.
     """
 
     kind: Literal["file", "dir", "url", "artifact"]
@@ -83,7 +87,7 @@ class TaskResource(_Part):
 
 
 class EnvSpec(_Part):
-    """The environment a task runs in: a registered `type`, its `config`, and what the run can't do without."""
+    """The environment of a task: a registered `type`, its `config`, and requirements."""
 
     type: Said
     config: JsonObject = Field(default_factory=dict)
@@ -95,26 +99,27 @@ class EnvSpec(_Part):
 
 
 class Task(_Part):
-    """A task. `Task(objective="…")` is enough: an `id` not given is derived from the objective and the inputs.
+    """A task. `Task(objective="…")` is enough.
 
-    Making one raises pydantic's `ValidationError` if a field is wrong; `from_dict` raises `TaskInvalidError`.
+    An `id` that is not given is derived from the objective and the inputs. Making a task raises pydantic's
+    `ValidationError` if a field is wrong; `from_dict` raises `TaskInvalidError`.
     """
 
     id: TaskId = ""
-    """Names the task, and the trace files of its runs."""
+    """The task's name, which also starts the names of its runs' trace files."""
     objective: Said
-    """What is to be done, in words; reaches `init_state` as `task`."""
+    """What to do, in words; `init_state` gets it as `task`."""
     inputs: JsonObject = Field(default_factory=dict)
     """JSON values for `init_state`, by parameter name."""
     resources: Annotated[list[TaskResource], *Listed] = Field(default_factory=list)
     env_spec: EnvSpec | None = None
     constraints: JsonObject = Field(default_factory=dict)
-    """JSON values that reach the state, as `metadata["constraints"]`."""
+    """JSON values that the state holds as `metadata["constraints"]`."""
     success_criteria: Annotated[list[Said], *Listed] = Field(default_factory=list)
-    """Each `"evaluator: argument"`; one without an evaluator is reported as not evaluated."""
+    """Criteria of the form `"evaluator: argument"`; one without an evaluator is reported as not evaluated."""
     budget: TaskBudget = Field(default_factory=TaskBudget)
     metadata: JsonObject = Field(default_factory=dict)
-    """JSON values for whoever reads the trace; the run does not look at them."""
+    """JSON values for readers of the trace; the run ignores them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -128,12 +133,15 @@ class Task(_Part):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The task as a JSON document of its own, every field included; `from_dict` gives an equal task."""
+        """Return the task as a JSON document with every field.
+
+        `from_dict` returns an equal task.
+        """
         return self.model_dump()
 
     @classmethod
     def from_dict(cls, doc: object) -> Self:
-        """The task that a document describes.
+        """Return the task that a document describes.
 
         Raises:
             TaskInvalidError: fields are missing, unknown or wrong; it lists all of them.
@@ -148,9 +156,9 @@ class Task(_Part):
 
 
 def as_task(task: Task | str) -> Task:
-    """`task` itself, or the task whose objective is this text.
+    """Return `task` itself, or the task whose objective is this text.
 
     Raises:
-        TaskInvalidError: the text is empty, or can't be written as UTF-8.
+        TaskInvalidError: the text is empty, or cannot be written as UTF-8.
     """
     return task if isinstance(task, Task) else Task.from_dict({"objective": task})

@@ -1,4 +1,4 @@
-"""Task ids: they become names of trace files, and one is derived where none is given."""
+"""Task ids: names of trace files, derived if not given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT
 
 
 def id_problem(task_id: str) -> str | None:
-    """Why `task_id` can't be (the beginning of) a file name on every system, or None if it can."""
+    """Return why `task_id` cannot start a file name; None if it can."""
     if not task_id:
         return "must not be empty"
     if len(task_id.encode("utf-8", "surrogatepass")) > LONGEST:
@@ -30,9 +30,10 @@ def id_problem(task_id: str) -> str | None:
 
 
 def derived_id(objective: str, inputs: dict[str, Any]) -> str:
-    """The id of a task without one: words of its objective and a BLAKE2b digest of objective and inputs.
+    """Return the id of a task without one.
 
-    The same task has the same id in every process: `derived_id("Make 24!", {})` is `"make-24-"` and ten hex digits.
+    It has words of the objective and a BLAKE2b digest of objective and inputs. The same task has the same id in every
+    process: `derived_id("Make 24!", {})` is `"make-24-"` and ten hex digits.
     """
     plain = unicodedata.normalize("NFKD", objective).encode("ascii", "ignore").decode("ascii").lower()
     slug = "-".join(re.findall(r"[a-z0-9]+", plain))[:40].strip("-") or "task"

@@ -1,10 +1,13 @@
-"""Addresses of url resources: well-formed, and (only when told to look) there."""
+"""Addresses of url resources: well-formed and, on request, reachable."""
 
 from __future__ import annotations
 
 
 def url_problem(url: str) -> str | None:
-    """Why `url` is no http(s) address, or None if it is one (RFC 3986; a host is needed)."""
+    """Return why `url` is not an http(s) address (RFC 3986), or None.
+
+    An address needs a host.
+    """
     from urllib.parse import urlsplit
 
     if any(char.isspace() or not char.isprintable() for char in url):
@@ -20,9 +23,11 @@ def url_problem(url: str) -> str | None:
 
 
 def url_unreachable(url: str, seconds: float = 10.0) -> str | None:
-    """Why a request for `url` fails, or None if it is answered with success within `seconds`.
+    """Return why a request for `url` fails, or None if it succeeds.
 
-    Asks with HEAD, and with GET where a server does not know HEAD; redirects are followed, the body is not read.
+    `seconds` limits the request.
+
+    It asks with HEAD, and with GET if the server does not know HEAD. Redirects are followed; the body is not read.
     """
     import http.client
     import urllib.error

@@ -1,4 +1,4 @@
-"""The workspace: which folder it is, and the one test of whether a path stays inside it."""
+"""The workspace folder, and the test of what is inside it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from .task import EnvSpec
 
 
 def workspace_of(spec: EnvSpec | None, workspace: str | Path | None) -> Path:
-    """The workspace folder: the `workspace` (or `source`) of the environment's config, relative to `workspace`; else
-    `workspace`; else the current directory. Absolute, not resolved, and not checked to exist."""
+    """Return the workspace folder, as an absolute path.
+
+    It is the `workspace` (or `source`) of the environment's config, relative to `workspace`; otherwise `workspace`;
+    otherwise the current directory. Links are not resolved, and the folder need not exist.
+    """
     base = Path(workspace if workspace is not None else ".").absolute()
     config = spec.config if spec is not None else {}
     own = config.get("workspace", config.get("source"))
@@ -19,7 +22,10 @@ def workspace_of(spec: EnvSpec | None, workspace: str | Path | None) -> Path:
 
 
 def followed(path: Path) -> Path:
-    """Give the real path; raises OSError where links go round, which `Path.resolve` does no more since Python 3.13."""
+    """Return the real path; raise OSError if links form a circle.
+
+    `Path.resolve` no longer raises for circles since Python 3.13.
+    """
     try:
         path.stat()
     except OSError as error:
@@ -29,13 +35,15 @@ def followed(path: Path) -> Path:
 
 
 def inside(root: Path, relative: str | Path) -> Path:
-    """The real path of `relative` below `root`, links and `..` resolved; what is there may not exist yet.
+    """Return the real path of `relative` below `root`.
 
-    An absolute path is fine if it leads inside. The test is on the resolved path, component by component, so that
-    `/b/ws-secret` is not inside `/b/ws`.
+    Links and `..` are resolved.
+
+    The file need not exist. An absolute path is fine if it leads inside. The test compares the resolved paths component
+    by component, so that `/b/ws-secret` is not inside `/b/ws`.
 
     Raises:
-        OutsideWorkspaceError: it leads out of `root`, has a NUL character, or goes round in links.
+        OutsideWorkspaceError: the path leads out of `root`, has a NUL character, or contains a circle of links.
     """
     text = str(relative)
     if "\0" in text:

@@ -1,7 +1,10 @@
-"""YAML text to documents with line numbers: the plain data of YAML 1.2, read by PyYAML's composer without constructors.
+"""Parse YAML text into documents with line numbers.
 
-PyYAML speaks YAML 1.1, where `no` is false, `12:30` is 750, `010` is 8 and `2024-01-01` a date. What the two versions
-read differently is refused with its place instead of guessed.
+The documents hold the plain data of YAML 1.2.
+
+PyYAML's composer reads the text, and its constructors are not used. PyYAML speaks YAML 1.1, in which `no` is false,
+`12:30` is 750, `010` is 8 and `2024-01-01` a date. A scalar that the two versions read differently is refused with its
+place, and never guessed.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _BREAKS = "\x85\u2028\u2029"
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's composer with the resolution of plain scalars that YAML 1.2 (core schema, 10.3.2) has."""
+    """PyYAML's composer with YAML 1.2's resolution of plain scalars (core schema, 10.3.2)."""
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
         resolved = str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
@@ -40,10 +43,10 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse_yaml(text: str) -> Iterator[Document]:
-    """Each document in `text`; an empty one (after a trailing `---`) is left out.
+    """Yield each document in `text`, without empty ones (after a trailing `---`).
 
     Raises:
-        UnreadableError: not YAML, a key stands twice, a tag, a date or another thing that JSON has not.
+        UnreadableError: not YAML, a repeated key, a tag, a date, or anything else that JSON lacks.
     """
     hidden, restore = _hide_breaks(text)
     try:
@@ -75,8 +78,11 @@ def _next(loader: _Loader) -> yaml.Node | None:
 
 
 def _hide_breaks(text: str) -> tuple[str, dict[int, str]]:
-    """The text with U+0085, U+2028 and U+2029 as private characters it does not use: YAML 1.2 has them as plain text,
-    PyYAML takes them for line breaks, folds them away and counts them as lines."""
+    """Replace U+0085, U+2028 and U+2029 by private, unused characters.
+
+    In YAML 1.2 they are plain text; PyYAML takes them for line breaks, folds them away and counts them as lines.
+    Returns the text, and the mapping back.
+    """
     present = [char for char in _BREAKS if char in text]
     free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
     stand_ins = dict(zip(present, free, strict=False))
@@ -85,14 +91,14 @@ def _hide_breaks(text: str) -> tuple[str, dict[int, str]]:
 
 
 class _Build:
-    """The value of a node graph, and the line of each path in it."""
+    """The value of a node graph, and the line of each path."""
 
     def __init__(self, restore: dict[int, str]) -> None:
         self.lines: dict[Path, int] = {}
         self._restore = restore
 
     def value(self, node: yaml.Node, path: Path, line: int | None = None) -> Any:
-        """The plain data that `node` stands for; `line` is that of its key."""
+        """Return the plain data of `node`; `line` is the line of its key."""
         line = node.start_mark.line + 1 if line is None else line
         self.lines[path] = line
         if isinstance(node, yaml.ScalarNode):
@@ -124,7 +130,10 @@ class _Build:
         return {key: self.value(child, (*path, key), line) for key, (child, line) in entries.items()}
 
     def _merge(self, node: yaml.Node, into: dict[str, tuple[yaml.Node, int]], path: Path) -> None:
-        """`<<: *defaults` (YAML 1.1's merge key): the keys of one mapping, or of several, of which the first wins."""
+        """Merge the keys of one or several mappings; the first wins.
+
+        `<<: *defaults` is YAML 1.1's merge key.
+        """
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for source in sources:
             if not isinstance(source, yaml.MappingNode) or any(key.tag == _MERGE for key, _ in source.value):

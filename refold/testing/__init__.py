@@ -1,6 +1,6 @@
-"""What the author of a module needs in tests: runs that are proved to replay, states made up by hypothesis, a clock.
+"""A kit for testing modules: replayed runs, generated states, a clock.
 
-Each name is loaded on its first use, so that only `states` needs hypothesis, and only `assert_replays` and
+Each name is imported on first use, so that only `states` needs hypothesis, and only `assert_replays` and
 `fold_with_jsonpatch` need jsonpatch (`pip install "refold[testing]"`).
 """
 

@@ -1,4 +1,7 @@
-"""Copies of a trace as a crash might have left it: cut at any byte, with all that belongs to it."""
+"""Copies of a trace as a crash might have left it.
+
+A copy is cut at any byte and comes with the files that belong to it.
+"""
 
 import shutil
 from itertools import count
@@ -9,17 +12,17 @@ from ..traces import SUFFIX, Trace, branches_folder
 
 
 class Copies(Protocol):
-    """A kind of store: where runs keep their traces, and how one is copied.
+    """A kind of store of traces, and how to copy a trace in it.
 
-    A copy has the blobs of the original, and of its relatives those that were there when it held no more: its
-    ancestors, the children that it had opened, and theirs.
+    A copy has the blobs of the original, and those relatives that existed when the trace was as long as the copy: its
+    ancestors, the children that it had opened, and their children.
     """
 
     folder: Path | None
-    """What an engine is given as `traces`."""
+    """The engine's option `traces`."""
 
     def copy(self, trace: Trace, data: bytes) -> Trace:
-        """A trace of its own that holds `data`, the beginning of that of `trace`."""
+        """Return a separate trace that holds `data`, the beginning of `trace`."""
 
 
 class MemoryCopies:
@@ -28,7 +31,7 @@ class MemoryCopies:
     folder: Path | None = None
 
     def copy(self, trace: Trace, data: bytes) -> Trace:
-        """See Copies."""
+        """Copy a trace in memory; see `Copies`."""
         original = trace.memory()
         copied = Trace.from_bytes(data, blobs=dict(original.blobs))
         others = {run_id: store for run_id, store in original.family.stores.items() if run_id != trace.run_id}
@@ -41,7 +44,7 @@ class MemoryCopies:
 
 
 class FileCopies:
-    """Traces in files, each copy in a folder of its own below `root`."""
+    """Traces in files, each copy in a separate folder below `root`."""
 
     def __init__(self, root: Path) -> None:
         self.folder: Path | None = root / "runs"
@@ -49,7 +52,7 @@ class FileCopies:
         self._numbers = count()
 
     def copy(self, trace: Trace, data: bytes) -> Trace:
-        """See Copies."""
+        """Copy a trace's files; see `Copies`."""
         assert trace.path is not None
         folder = self._root / f"copy{next(self._numbers)}"
         folder.mkdir(parents=True)
@@ -72,7 +75,10 @@ class FileCopies:
 
 
 def _there(trace: Trace, relatives: dict[str, Trace]) -> list[Trace]:
-    """Those of the relatives that were there when the trace was as it is: all but children it has not opened yet."""
+    """Return the relatives that existed when the trace was as it is.
+
+    These are all relatives except children that the trace has not opened yet.
+    """
     opened = {child for record in trace.records for child in (record.get("opened") or {}).get("children", ())}
     opened |= {record["child"] for record in trace.records if record.kind == "intent" and "child" in record}
 

@@ -1,4 +1,7 @@
-"""Folds a trace with a JSON Patch library that is not ours, as a reader in any other language would."""
+"""Fold a trace with another JSON Patch library.
+
+This is what a reader in any other language would do.
+"""
 
 from typing import Any, NamedTuple
 
@@ -17,16 +20,20 @@ Document = dict[str, Any]
 
 
 class Folded(NamedTuple):
-    """What the patches lead to: `states` as `trace.state(k)` gives them, k = 0 … n, and the `final` one."""
+    """The states that the patches give.
+
+    `states` holds states 0 … n, as `trace.state(k)` returns them; `final` is the last document.
+    """
 
     states: list[Document]
     final: Document | None
 
 
 def fold_with_jsonpatch(trace: Trace) -> Folded:
-    """Folds the trace's patches from its first snapshot on with `jsonpatch`; later snapshots are not looked at.
+    """Fold the trace's patches with `jsonpatch`, from its first snapshot on.
 
-    A trace whose `init_state` gave no state has no states. Raises jsonpatch's own errors where a patch does not apply.
+    Later snapshots are ignored. A trace without a first state has no states. Raises jsonpatch's own errors if a patch
+    does not apply.
     """
     states: list[Document] = []
     doc: Document | None = None

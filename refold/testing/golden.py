@@ -1,4 +1,4 @@
-"""A trace as a test of today's code: it is checked, and its hooks run again with what was recorded."""
+"""A recorded trace as a test of today's code."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -12,13 +12,13 @@ from ..traces import Trace, changes_of
 _SHOWN = 5
 
 ModuleMaker = Callable[[str, Trace], AgentModule[Any] | MakesModule | None]
-"""Gives the module or Agent for an import path and a trace, or None to have its class called without arguments."""
+"""A function from import path and trace to a module or Agent; None means the class, called without arguments."""
 
 
 class TraceTestError(DivergenceError, AssertionError):
-    """A trace that is no longer what today's code does, or that can't be tested; the message is the report.
+    """A trace from which today's code diverges, or that cannot be tested.
 
-    `divergences` are the places, empty where the trace could not be tested at all.
+    The message is the report. `divergences` is empty if the trace could not be tested at all.
     """
 
     def __init__(self, message: str, divergences: list[Divergence] | None = None) -> None:
@@ -26,12 +26,14 @@ class TraceTestError(DivergenceError, AssertionError):
 
 
 def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:
-    """Checks a trace file, and verifies it with the module that its header names (or that `make` gives).
+    """Check a trace file, and verify it with its module.
+
+    The module is the one that the header names, or the one that `make` returns.
 
     Raises:
-        TraceTestError: the code diverges from the trace, or the module can't be had.
-        TraceCorruptError, TraceNotFoundError: the trace can't be read.
-        StateValueError, StateMigrationError: the module's state class can't hold the trace's states.
+        TraceTestError: the code diverges from the trace, or the module cannot be made.
+        TraceCorruptError, TraceNotFoundError: the trace cannot be read.
+        StateValueError, StateMigrationError: the module's state class cannot hold the trace's states.
     """
     trace = Trace.load(path)
     trace.check()
@@ -43,7 +45,7 @@ def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:
 
 
 def _module(named: str) -> AgentModule[Any]:
-    """The module of an import path such as `package.module:Class`, made without arguments."""
+    """Return a module from its import path, such as `package.module:Class`."""
     place, _, qualname = named.partition(":")
     try:
         found: Any = import_module(place)
@@ -76,7 +78,10 @@ def _report(trace: Trace, named: str, divergences: list[Divergence]) -> str:
 
 
 def _first(trace: Trace, divergence: Divergence) -> list[str]:
-    """The first divergence place by place, where both sides are documents; else as a whole."""
+    """Return the lines about the first divergence.
+
+    If both sides are documents, each differing path has a line.
+    """
     recorded = trace.state(divergence.step + 1) if divergence.phase == "reduce" else divergence.expected
     if not divergence.patch:
         return [f"recorded: {_short(divergence.expected)}", f"today:    {_short(divergence.actual)}"]

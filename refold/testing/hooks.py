@@ -1,4 +1,4 @@
-"""The hook by which a project's conftest.py has a say in how its traces are tested."""
+"""The pytest hook with which a conftest.py supplies modules for traces."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_refold_module(named: str, trace: "Trace") -> "AgentModule[Any] | MakesModule | None":
-    """The module or Agent to verify `trace` with; None for the module at the import path `named`.
+    """Return the module or Agent to verify `trace` with, or None.
 
-    That one is made without arguments. For Agents, for modules that need arguments, or that have moved since the trace
-    was written.
+    None means the class at the import path `named`, called without arguments. Implement the hook for Agents, for
+    modules that need arguments, and for modules that have moved since the trace was written.
     """

@@ -1,4 +1,4 @@
-"""The limits that a field's annotation sets, gathered from annotated-types and pydantic metadata."""
+"""The limits in a field's annotation, from annotated-types and pydantic metadata."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,10 @@ from pydantic.fields import FieldInfo
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a value (`above`, `below`: the bound itself is excluded), of a size, and the pattern of a text."""
+    """The limits of a value: bounds, sizes, and a text's pattern.
+
+    `above` and `below` say that the bound itself is excluded.
+    """
 
     low: Any = None
     high: Any = None
@@ -25,7 +28,7 @@ class Limits:
 
     @classmethod
     def of(cls, metadata: Iterable[Any]) -> "Limits":
-        """The limits of an annotation's metadata; what is no limit is left out."""
+        """Return the limits in an annotation's metadata; ignore all other metadata."""
         known = {field.name for field in fields(cls)}
         found: dict[str, Any] = {}
         for name, value in _named(metadata):
@@ -42,23 +45,26 @@ class Limits:
         return cls(**found)
 
     def whole(self, low: int, high: int) -> tuple[int, int]:
-        """The smallest and the largest whole number, within `low` and `high` as well."""
+        """Return the smallest and largest whole number, also within `low` and `high`."""
         lowest = low if self.low is None else math.floor(self.low) + 1 if self.above else math.ceil(self.low)
         highest = high if self.high is None else math.ceil(self.high) - 1 if self.below else math.floor(self.high)
         return max(low, lowest), min(high, highest)
 
     def sizes(self, default: int | None = None) -> dict[str, Any]:
-        """`min_size` and `max_size`; where there is no largest, `default` more than the smallest."""
+        """Return `min_size` and `max_size`.
+
+        Without a largest size, `max_size` is `default` more than `min_size`, or None.
+        """
         largest = self.max_length if self.max_length is not None or default is None else self.min_length + default
         return {"min_size": self.min_length, "max_size": largest}
 
     def fits_size(self, value: Any) -> bool:
-        """Whether a text or container has an allowed length."""
+        """Return whether a text or container has an allowed length."""
         return self.min_length <= len(value) and (self.max_length is None or len(value) <= self.max_length)
 
 
 def _named(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """The single limits in metadata, by their names: `("ge", 0)`."""
+    """Yield the single limits in metadata with their names: `("ge", 0)`."""
     for each in metadata:
         if isinstance(each, FieldInfo):
             yield from _named(each.metadata)
@@ -69,6 +75,6 @@ def _named(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _members(each: Any) -> list[tuple[str, Any]]:
-    """The members of a metadata object, whether it is a dataclass with slots or a plain object."""
+    """Return the members of a metadata object, with slots or without."""
     names = getattr(each, "__dataclass_fields__", None) or getattr(each, "__dict__", {})
     return [(name, getattr(each, name)) for name in names]

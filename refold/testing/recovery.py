@@ -1,4 +1,4 @@
-"""Runs a module as after a crash: each time by another engine with another copy of it, and answers what it asks."""
+"""Run a module as after crashes, each time with a new engine."""
 
 import copy
 import time
@@ -13,11 +13,11 @@ from ..traces import Trace
 from .copies import Copies
 
 Answers = Callable[[WaitRequest], Any] | Mapping[str, Any]
-"""What is said to a request: a function of it, or answers by prompt; `...` leaves it open."""
+"""The answers to requests: a function of the request, or answers by prompt; `...` leaves a request open."""
 
 
 class Recovery:
-    """Engines for one module and one store, and somebody who answers what their runs wait for."""
+    """Engines for one module and one store, and answers for their runs."""
 
     def __init__(
         self,
@@ -30,30 +30,30 @@ class Recovery:
         self.copies = copies
         self.options = options
         self.most_rounds = 1000
-        """How often a run is answered before that is given up."""
+        """How many rounds of answers a run may need before the check gives up."""
         self._make = make
         self._answers = answers
         self._fates = fates
 
     @property
     def time_stands_still(self) -> bool:
-        """Whether no deadline passes by itself."""
+        """Whether no deadline passes by itself, as the clock is a test's."""
         return self.options.get("clock") is not None
 
     def engine(self, **options: Any) -> Engine:
-        """An engine with a module of its own."""
+        """Return an engine with a separate copy of the module."""
         return Engine(self._make(), traces=self.copies.folder, **self.options, **options)
 
     async def undisturbed(self, task: Task | str) -> RunResult:
-        """A run that is answered at once."""
+        """Run the task, with answers given at once."""
         return await self.engine(on_wait=self._answer).arun(task)
 
     async def resumed(self, trace: Trace) -> RunResult:
-        """Resumes a run, and answers it, until it has ended."""
+        """Resume a run, and answer its requests until it has ended."""
         return await self.to_the_end(await self.engine().aresume(trace))
 
     async def to_the_end(self, result: RunResult) -> RunResult:
-        """Answers a run until it has ended."""
+        """Answer a run's requests until it has ended."""
         for _ in range(self.most_rounds):
             if not result.waiting:
                 return result
@@ -62,7 +62,10 @@ class Recovery:
         raise AssertionError(f"the run asks on and on, now {asked}; must what it asks be in the state?")
 
     async def go_on(self, result: RunResult) -> RunResult:
-        """Answers what a run waits for, or lets the time to answer pass; by another engine."""
+        """Answer a run's requests with another engine.
+
+        If no answer is given, let the earliest deadline pass.
+        """
         given = self.given(result.waiting)
         if given:
             return await self.engine().aresume(result.trace, given)
@@ -74,7 +77,7 @@ class Recovery:
         return await self.engine().aresume(result.trace)
 
     def given(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
-        """The answers to requests, without those that are left open."""
+        """Return the answers to requests, without those left open."""
         given: dict[str, Any] = {}
         for request in requests:
             if request.kind == "unknown_effect":
@@ -98,12 +101,16 @@ class Recovery:
 
 
 def maker(module: AgentModule[Any] | MakesModule | Callable[[], AgentModule[Any]]) -> Callable[[], AgentModule[Any]]:
-    """What makes a module for each engine: the function or Agent given, or copies of the module, or that itself."""
+    """Return a function that makes a module for each engine.
+
+    It is the given function; for an Agent, the Agent's module; for a module, a copy, or the module itself if it cannot
+    be copied.
+    """
     if not isinstance(module, AgentModule):
         return module if callable(module) else lambda: module_of(module)
     given = module
     try:
         pristine = copy.deepcopy(given)
-    except Exception:  # noqa: BLE001 - whatever keeps it from being copied, such as a lock or an open client
+    except Exception:  # noqa: BLE001 - anything may refuse to be copied, such as a lock or an open client
         return lambda: given
     return lambda: copy.deepcopy(pristine)

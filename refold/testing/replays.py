@@ -1,4 +1,4 @@
-"""One assertion that a module's runs are folds: it runs a task and proves that the trace leads there again."""
+"""One assertion that a module's run can be folded again."""
 
 from typing import Any
 
@@ -12,17 +12,18 @@ from .folding import fold_with_jsonpatch
 def assert_replays(
     module: AgentModule[Any] | MakesModule, task: Task | str, *, twice: bool = True, **engine_options: Any
 ) -> RunResult:
-    """Runs `task` and asserts that the run can be folded again; gives the run's result for asserts of your own.
+    """Run `task`, assert that the run replays, and return its result.
 
-    `module` is a module, or an Agent.
+    `module` is a module or an Agent. `engine_options` are options of `Engine`. The assertions:
 
-    Checked are the trace's hash chain and structure; that `init_state`, `decide` and `reduce` do the same again
-    (`verify`); that the patches, folded with jsonpatch, give each state; that each state comes back from its document;
-    and, unless `twice` is false, that a second run with the same seed gives an equal trace. Say `twice=False` for tools
-    that answer differently each time. `engine_options` are those of `Engine`.
+    - the trace's hash chain and structure hold;
+    - `init_state`, `decide` and `reduce` do the same again (`verify`);
+    - the patches, folded with jsonpatch, give each state;
+    - each state can be read back from its document;
+    - a second run with the same seed gives an equal trace (`twice=False` for tools that answer differently each time).
 
-    A run that fails is no error here: look at `result.status`. Raises AssertionError with the first divergence or
-    difference, TraceCorruptError for a trace that does not hold together.
+    A run that fails is not an error here: check `result.status`. Raises AssertionError with the first divergence or
+    difference, and TraceCorruptError for a trace whose chain or structure does not hold.
     """
     __tracebackhide__ = True
     module = module_of(module)

@@ -1,4 +1,9 @@
-"""The resume contract as a test of one's own module: six properties, at every record that a crash could end with."""
+"""The resume contract as a test: six properties, at every possible crash.
+
+The task is run once, undisturbed. Then a copy of its trace is cut after each record, as a crash could have left it, and
+each copy is resumed to the end by a new engine with a new copy of the module. The six `PROPERTIES` are checked on the
+way; a violation names the property, the store and the place of the cut.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -38,28 +43,30 @@ def check_resume(
     boundaries: int | None = None,
     **engine_options: Any,
 ) -> RunResult:
-    """Runs `task`, and asserts that the run can be cut off anywhere and taken up again; gives the undisturbed result.
+    """Assert that a run of `task` can be cut anywhere and resumed.
 
-    For each store the trace is cut behind each of its records, and resumed from there to the end: as after a crash, by
-    another engine with another copy of the module. Six properties are checked (`PROPERTIES`): what was committed stays;
-    an outcome is used once; two forks from a step are equal; every boundary can be resumed from, to the same end; an
-    answer is consumed once, also when two engines bring one at the same moment; recovering twice changes nothing.
+    Returns the result of the undisturbed run.
 
-    Tools run many times here, as often as there are boundaries before them: give ones that do no harm.
+    For each store, the trace is cut after each of its records and resumed from there to the end, by another engine with
+    another copy of the module. The six `PROPERTIES` are checked: what was committed stays; an outcome is used once; two
+    forks from a step are equal; every boundary can be resumed from, to the same end; an answer is consumed once, even
+    if two engines bring it at the same moment; recovering twice changes nothing.
+
+    Tools run once for each boundary before them, so use harmless ones.
 
     Args:
-        module: a module, copied for each engine where it can be copied, an Agent, or a function that makes a module.
-        task: what is run; it must end by itself, and not fail.
-        answers: to what the run waits for: by prompt, or a function of the request. `...` leaves it to its deadline.
-        fates: tells what became of a call that a crash left open (`{"ran": result}`, …); else it is run again.
+        module: a module (copied for each engine if possible), an Agent, or a function that makes a module.
+        task: the task to run; the run must end by itself, and must not fail.
+        answers: the answers to requests, by prompt or as a function of the request; `...` waits for the deadline.
+        fates: returns what became of a call that a crash left open (`{"ran": result}`, …); by default it is run again.
         stores: where traces are kept.
-        same: whether a resumed run must end like the undisturbed one. Say False where tools answer differently each
-            time, or the state holds times and no FakeClock is given.
-        boundaries: behind how many of a trace's records it is cut, evenly spread; None stands for all of them.
-        engine_options: those of `Engine`, but `traces` and `on_wait`.
+        same: whether a resumed run must end like the undisturbed one. Pass False if tools answer differently each time,
+            or if the state holds times and no FakeClock is given.
+        boundaries: after how many of the trace's records to cut, evenly spread; None means all of them.
+        engine_options: options of `Engine`, except `traces` and `on_wait`.
 
     Raises:
-        AssertionError: a property does not hold; the message tells which one, and where the run was cut off.
+        AssertionError: a property does not hold; the message says which one, and where the run was cut.
     """
     __tracebackhide__ = True
     for name, instead in (("traces", "stores"), ("on_wait", "answers")):
@@ -87,7 +94,7 @@ class _Check:
         self._boundaries = boundaries
 
     async def run(self, task: Task | str) -> RunResult:
-        """Checks everything; gives the undisturbed run."""
+        """Check everything; return the undisturbed run."""
         try:
             whole = await self._recovery.to_the_end(await self._recovery.undisturbed(task))
         except RefoldError as error:
@@ -104,7 +111,7 @@ class _Check:
     # the properties
 
     async def _suspended_run(self, task: Task | str, whole: RunResult) -> RunResult:
-        """The same run by engines that nobody answers: suspended at each wait, and answered by the next engine."""
+        """Run the task, suspended at each wait, answered by the next engine."""
         place = "suspended at each wait and resumed"
         with self._property(4, place):
             result = await self._recovery.engine().arun(task)
@@ -130,7 +137,7 @@ class _Check:
                 await self._recovered(result.trace, result.trace.data[:cut], f"{place}, resumed, and cut again", result)
 
     async def _recovered(self, trace: Trace, data: bytes, place: str, whole: RunResult) -> RunResult:
-        """Resumes a copy that holds `data`, to its end, and checks what came of it."""
+        """Resume a copy that holds `data`, and check the result."""
         before = Trace.from_bytes(data)
         with self._property(4, place):
             result = await self._recovery.resumed(self._recovery.copies.copy(trace, data))
@@ -162,7 +169,7 @@ class _Check:
                 ended[calls[record["intent"]]] = record.seq
 
     async def _answered_once(self, waiting: RunResult) -> None:
-        """Tries to answer wrongly, twice, and at the same moment."""
+        """Answer wrongly, twice at the same moment, and once too often."""
         recovery, place, data = self._recovery, f"waiting at step {waiting.steps}", waiting.trace.data
         if recovery.time_stands_still or all(request.deadline is None for request in waiting.waiting):
             with self._property(6, place):
@@ -217,7 +224,7 @@ class _Check:
                 self._fail(3, place, f"the two forks differ: {difference}")
             self._assert_same_end(3, place, other, one)
 
-    # how it is told
+    # reports
 
     def _assert_same_end(self, number: int, place: str, result: RunResult, whole: RunResult) -> None:
         if not self._same or _end_of(result) == _end_of(whole):
@@ -235,7 +242,7 @@ class _Check:
 
     @contextmanager
     def _property(self, number: int, place: str) -> Iterator[None]:
-        """Makes what refold raises the report of a property that does not hold."""
+        """Turn refold's errors into the report that a property does not hold."""
         try:
             yield
         except RefoldError as error:
@@ -260,14 +267,17 @@ def _assert_ended(result: RunResult) -> None:
 
 
 def _spread(size: int, most: int | None) -> list[int]:
-    """The numbers from 1 to `size`, or `most` of them, evenly spread, the last one included."""
+    """Return the numbers 1 to `size`, or `most` of them, evenly spread.
+
+    The last number is always included.
+    """
     if most is None or most >= size:
         return list(range(1, size + 1))
     return sorted({size - round(k * size / most) for k in range(max(1, most))})
 
 
 def _ends(trace: Trace) -> list[int]:
-    """Where each whole record ends, in bytes."""
+    """Return where each whole record ends, in bytes."""
     data, ends, end = trace.data, list[int](), 0
     while end < trace.size:
         end = data.index(b"\n", end) + 1
@@ -276,7 +286,7 @@ def _ends(trace: Trace) -> list[int]:
 
 
 def _call(intent: Record) -> tuple[Any, ...]:
-    """What an intent is an attempt at."""
+    """Return the identity of a call, equal for all its intents."""
     return intent.step, intent["phase"], intent["digest"], intent.get("n", 0)
 
 

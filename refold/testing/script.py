@@ -1,4 +1,7 @@
-"""A module that plays given decisions: to try tools, stop criteria and budgets without a solver or a model."""
+"""A module that plays given decisions.
+
+It tries tools, stop criteria and budgets without a solver or a model.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,9 +10,10 @@ from ..engine import AgentModule, Decision, Observation, StateSchema
 
 
 class ScriptState(StateSchema):
-    """What a script has seen: for each step its results, as `ActionResult.to_dict()` gives them.
+    """The results that a script has seen, for each step.
 
-    `answers` holds what each wait brought; None where its time passed.
+    `seen` holds results as `ActionResult.to_dict()`. `answers` holds the answer of each wait; None if its deadline
+    passed.
     """
 
     seen: list[list[dict[str, Any]]] = []
@@ -17,31 +21,36 @@ class ScriptState(StateSchema):
 
 
 class Scripted(AgentModule[ScriptState]):
-    """Plays `decisions` one a step, with `tools` to act; a script that is played out ends with "done"."""
+    """A module that plays `decisions`, one per step, and then ends.
+
+    The final answer is "done".
+    """
 
     def __init__(self, decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None) -> None:
         self.decisions = tuple(decisions)
         self.tools = dict(tools or {})
 
     def init_state(self, task: str, **inputs: Any) -> ScriptState:
-        """Nothing seen yet; inputs are not looked at."""
+        """Return an empty state; inputs are ignored."""
         return ScriptState()
 
     def decide(self, state: ScriptState) -> Decision:
-        """The decision whose turn it is."""
+        """Return the decision of this step."""
         k = state.current_step
         return self.decisions[k] if k < len(self.decisions) else Decision.final("done")
 
     def reduce(self, state: ScriptState, decision: Decision, observation: Observation) -> None:
-        """Keeps what was seen."""
+        """Keep the results and answers."""
         state.seen.append([result.to_dict() for result in observation.results])
         if decision.mode == "wait":
             state.answers.append(observation.value)
 
 
 def scripted(decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None) -> Scripted:
-    """A module that plays `decisions`, one a step, and then ends with "done".
+    """Return a module that plays `decisions`, one per step, and then ends.
 
-    `state.seen` holds what came of them, `state.answers` what was answered.
+    The final answer is "done".
+
+    `state.seen` holds the actions' results, `state.answers` the answers of waits.
     """
     return Scripted(decisions, tools=tools)

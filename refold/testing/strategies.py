@@ -1,4 +1,4 @@
-"""Hypothesis strategies for states: instances of any state class, made from what its fields declare."""
+"""Hypothesis strategies for states, made from the fields of a state class."""
 
 import types
 from collections import abc
@@ -52,13 +52,13 @@ _PLAIN: tuple[tuple[Any, SearchStrategy[Any]], ...] = (
 
 
 def states(cls: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy[M]:
-    """Valid instances of a StateSchema or StateModel class, of every shape that its fields allow.
+    """Return a strategy for valid instances of a StateSchema or StateModel class.
 
-    Text has no lone surrogates, integers fit 64 bits, floats are finite; limits of a field (`ge`, `max_length`,
-    `pattern`, …) are kept. Values that a validator of the class refuses are drawn again: where it refuses most, give
-    that field a strategy of its own, `states(Order, total=st.just(0))`.
+    Text has no lone surrogates, integers fit 64 bits, floats are finite. Limits of a field (`ge`, `max_length`,
+    `pattern`, …) are kept. Values that a validator of the class refuses are drawn again. If it refuses most of them,
+    give that field its own strategy: `states(Order, total=st.just(0))`.
 
-    Raises TypeError for a name in `fields` that is no field of the class.
+    Raises TypeError for a name in `fields` that is not a field of the class.
     """
     for name in fields:
         if name not in cls.model_fields:
@@ -74,7 +74,10 @@ def _instance(cls: type[StateModel], values: dict[str, Any]) -> StateModel:
 
 
 class _Maker:
-    """Makes the strategies of one class and of all that it holds; `made` lets models hold themselves."""
+    """The strategies of one class and its nested types.
+
+    `made` allows recursive models.
+    """
 
     def __init__(self) -> None:
         self.made: dict[type, SearchStrategy[Any]] = {}
@@ -97,7 +100,7 @@ class _Maker:
         return self.made[cls]
 
     def of(self, annotation: Any, metadata: Sequence[Any] = ()) -> SearchStrategy[Any]:
-        """The strategy of one annotation, within the limits that its metadata sets."""
+        """Return the strategy of one annotation, within the limits in its metadata."""
         limits = Limits.of(metadata)
         if isinstance(annotation, TypeAliasType):
             return self.of(annotation.__value__, metadata)
@@ -144,7 +147,7 @@ def _with_steps(values: dict[str, Any], max_steps: int, current_step: int) -> di
 
 
 def _leaf(kind: Any, limits: Limits, maker: _Maker) -> SearchStrategy[Any]:
-    """The strategy of a type that holds no others."""
+    """Return the strategy of a type that contains no other types."""
     if not isinstance(kind, type):
         return st.from_type(kind)
     if issubclass(kind, StateModel):
