@@ -1,4 +1,4 @@
-"""What happened in a run: its records, their file, and everything read from them.
+"""What happened in a run: its records and everything read from them.
 
 `Trace` is the face for reading. The rooms: `file` holds a trace as bytes, `json_patch` makes and applies patches,
 `states` folds patches into states, and `analysis` answers questions about one trace or many. Nothing here imports user

@@ -12,7 +12,9 @@ from .trace import Trace, as_trace
 
 
 class Replay:
-    """A cursor between the steps of a trace: at 0 before the first, at `len(trace.steps)` after the last.
+    """A cursor between the steps of a trace.
+
+    Position 0 is before the first step, position `len(trace.steps)` after the last.
 
     Iterating starts at the current position. The documents are shared with the steps: do not change them.
     """
@@ -23,21 +25,30 @@ class Replay:
         """The number of steps before the cursor."""
 
     def next(self) -> Step | None:
-        """Move over the next step and return it; return None at the end."""
+        """Move over the next step and return it.
+
+        Returns None at the end.
+        """
         if self.position >= len(self):
             return None
         self.position += 1
         return self.trace.steps[self.position - 1]
 
     def back(self) -> Step | None:
-        """Move back over the previous step and return it; return None at the beginning."""
+        """Move back over the previous step and return it.
+
+        Returns None at the beginning.
+        """
         if self.position <= 0:
             return None
         self.position -= 1
         return self.trace.steps[self.position]
 
     def seek(self, position: int) -> None:
-        """Move to a position; -1 is the end. Raises `IndexError` for a position that the trace does not have."""
+        """Move to a position.
+
+        -1 is the end. Raises `IndexError` for a position that the trace does not have.
+        """
         place = position + len(self) + 1 if position < 0 else position
         if not 0 <= place <= len(self):
             raise IndexError(f"the trace has places 0 to {len(self)}, not {position}")

@@ -13,7 +13,7 @@ from .states.history import History
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One call, as recorded: its intent, and its outcome unless the call is `open`.
+    """One recorded call: its intent, and its outcome unless it is `open`.
 
     `seq` is the number of the intent's record, `outcome` the number of the outcome's. If the call carries out an action
     of the decision, `action` is the action's id and `args` are the action's arguments. A large `result` is a reference
@@ -47,7 +47,9 @@ class Effect:
 
 
 class Step:
-    """One step: step k leads from state k to state k + 1. Its parts are computed on first use.
+    """One step, which leads from state k to state k + 1.
+
+    Its parts are computed on first use.
 
     The documents (`before`, `state`) share their unchanged parts: do not change them. `committed` is False for the step
     that was under way when the trace ended.
@@ -77,28 +79,43 @@ class Step:
 
     @cached_property
     def decision(self) -> dict[str, Any] | None:
-        """The decision that was carried out; None if the step ended before it was made."""
+        """The decision that was carried out.
+
+        None if the step ended before it was made.
+        """
         return next((record["decision"] for record in reversed(self.records) if record.kind == "decide"), None)
 
     @cached_property
     def decided(self) -> dict[str, Any] | None:
-        """The decision of `decide`; None if it was not asked, as in the first step of a candidate's run."""
+        """The decision of `decide`.
+
+        None if it was not asked, as in the first step of a candidate's run.
+        """
         first = next((record for record in self.records if record.kind == "decide"), None)
         return None if first is None or "candidate" in first else first["decision"]
 
     @cached_property
     def branches(self) -> tuple[Mapping[str, Any], ...]:
-        """The choices made in the step, one for each branch: `strategy`, `chosen`, `scores`, `lost`, `cut`."""
+        """The choices made in the step, one for each branch.
+
+        Each has `strategy`, `chosen`, `scores`, `lost` and `cut`.
+        """
         return tuple(record for record in self.records if record.kind == "branch" and "chosen" in record)
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
-        """The effects of the step in the order of their intents; effects made inside another are its `children`."""
+        """The effects of the step in the order of their intents.
+
+        Effects made inside another are its `children`.
+        """
         return gather_effects(self.records)
 
     @cached_property
     def observation(self) -> dict[str, Any] | None:
-        """What came of the decision: `results` in the order of actions, outcomes looked up and blobs loaded."""
+        """The outcome of the decision, with blobs loaded.
+
+        `results` are in the order of the actions.
+        """
         if self._commit is None:
             return None
         recorded = self._commit.get("observation") or {}
@@ -106,7 +123,10 @@ class Step:
 
     @property
     def errors(self) -> list[tuple[str, str] | None]:
-        """For each result of the observation, its error's type and message, or None; loads no blob."""
+        """The error's type and message of each result, or None.
+
+        Loads no blob.
+        """
         found: list[tuple[str, str] | None] = []
         if self._commit is None:
             return found
@@ -123,7 +143,10 @@ class Step:
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        """The RFC 6902 patch from `before` to `state`; empty if the step was not committed."""
+        """The RFC 6902 patch from `before` to `state`.
+
+        Empty if the step was not committed.
+        """
         return (self._commit.get("patch") or []) if self._commit is not None else []
 
     @property
@@ -138,17 +161,25 @@ class Step:
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
-        """What the patch changed, with old and new values, and with real indices in place of `-`."""
+        """The changes of the patch, with old and new values.
+
+        Real indices replace `-`.
+        """
         return changes_of(self.before, self.patch)
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """What the run had used so far when the step was committed; None if it had used nothing."""
+        """What the run had used so far when the step was committed.
+
+        None if it had used nothing.
+        """
         return self._commit.get("usage") if self._commit is not None else None
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events of the step: `name`, `data`, time `at`, and the `intent` of the call that emitted it, if one did.
+        """The events of the step.
+
+        Each has `name`, `data`, the time `at`, and the `intent` of the call that emitted it, if a call did.
 
         Heartbeats of the engine are left out.
         """
@@ -182,7 +213,7 @@ class Step:
 
 
 def _told_error(output: Any) -> tuple[str, str] | None:
-    """The type and the message of an error that a tool of an Agent gave back for the model to read."""
+    """Return the type and message of an error that a tool returned to the model."""
     told = output.get("metadata") if isinstance(output, dict) else None
     if not isinstance(told, dict) or not isinstance(told.get("error_type"), str):
         return None
@@ -194,7 +225,7 @@ NESTED = 100
 
 
 def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
-    """Pair intents with their outcomes, and put each effect inside the call that made it.
+    """Pair intents with their outcomes, and nest effects in their callers.
 
     A call may have several attempts, because a run was suspended inside the call, or because a crash left the call
     open. All attempts make one effect: the attempt that has ended, or otherwise the last one. Its children are those of
@@ -258,6 +289,9 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
 
 
 def call_of(intent: Record) -> Any:
-    """Return the identity of an intent's call, the same for all attempts; without a digest, the record's number."""
+    """Return the identity of an intent's call, the same for all attempts.
+
+    Without a digest, the record's number.
+    """
     digest = intent.get("digest")
     return (intent["phase"], digest, intent.get("n", 0)) if digest else intent.seq

@@ -35,7 +35,10 @@ _RESUME = b'\n{"kind":"resume",'
 
 
 class FromDocument(Protocol[State]):
-    """A class that can be made from the document of a state, such as a `StateSchema`."""
+    """A class that can be made from a state's document.
+
+    `StateSchema` is one.
+    """
 
     def from_dict(self, doc: dict[str, Any], /) -> State:
         """Make a state from its document."""
@@ -57,7 +60,10 @@ class Trace:
         memory: MemoryStore | None = None,
         size: int | None = None,
     ) -> None:
-        """Make a trace from its bytes, or from a function that reads them on first use; use `size` bytes at most."""
+        """Make a trace from its bytes, or from a function that reads them.
+
+        Use `size` bytes at most.
+        """
         self.path = path
         self._source = source
         self._size = size
@@ -82,7 +88,10 @@ class Trace:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, path: Path | None = None, blobs: dict[str, bytes] | None = None) -> Self:
-        """Make a trace from a file's bytes, with `blobs` by their hash. Checks the first and last line, as `load`."""
+        """Make a trace from a file's bytes, with `blobs` by their hash.
+
+        Checks the first and last line, as `load`.
+        """
         trace = cls(bytes(data), path=path, blobs=MemoryBlobs(blobs) if blobs is not None else None)
         trace._lines.check_tail()
         return trace
@@ -120,7 +129,10 @@ class Trace:
 
     @cached_property
     def header(self) -> Record:
-        """The first record; raises `TraceError` if the run ended before it was written."""
+        """The first record.
+
+        Raises `TraceError` if the run ended before it was written.
+        """
         if not self._lines.end:
             raise TraceError(
                 f"{self.path or 'the trace'} holds no whole record: the run ended before it began; delete it"
@@ -132,30 +144,36 @@ class Trace:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process that is writing to the file; None if there is none, or the system does not say."""
+        """The id of the process that is writing to the file.
+
+        None if there is none, or the system does not say.
+        """
         return lock_holder(self.path) if self.path is not None else None
 
     @property
     def budget(self) -> dict[str, Any]:
-        """The budget in force: the one in the last `resume` record, or otherwise in the header."""
+        """The budget in force: the last `resume` record's, otherwise the header's."""
         last = self._lines.data.rfind(_RESUME, 0, self._lines.end)
         budget: dict[str, Any] = (self.record_at(last + 1) if last >= 0 else self.header)["budget"]
         return budget
 
     @property
     def run_id(self) -> str:
-        """The run's id, from the header, or otherwise from the name of the file."""
+        """The run's id, from the header, otherwise from the file's name."""
         named = self.header.get("run_id") if self._lines.end else None
         return named or (trace_name(self.path) if self.path is not None else "")
 
     @cached_property
     def ending(self) -> Ending:
-        """How the run stands: status, stop reason, open requests, and the end record if there is one."""
+        """The status, stop reason, open requests and end record of the run."""
         return read_ending(self._lines) or Ending("interrupted")
 
     @property
     def status(self) -> str:
-        """The status in the end record; without one, `waiting` if a request is open, otherwise `interrupted`."""
+        """The status in the end record.
+
+        Without one, `waiting` if a request is open, otherwise `interrupted`.
+        """
         return self.ending.status
 
     @property
@@ -178,7 +196,7 @@ class Trace:
     @overload
     def state(self, step: int, cls: FromDocument[State]) -> State: ...
     def state(self, step: int, cls: FromDocument[Any] | None = None) -> Any:
-        """Return state `step`, as a new document or as an instance of `cls`.
+        """Return state `step`, as a document or as an instance of `cls`.
 
         State k is the state before step k. State `len(steps)`, or -1, is the state after the last commit; changes in a
         trailing end record are not in it (see `final_state`). Raises `IndexError` for a state that does not exist.
@@ -191,7 +209,10 @@ class Trace:
         return doc if cls is None else cls.from_dict(doc)
 
     def state_record(self, step: int) -> Record:
-        """Return the record that made state `step`: a commit, the first snapshot, or a resume with a patch."""
+        """Return the record that made state `step`.
+
+        That is a commit, the first snapshot, or a resume with a patch.
+        """
         lines = self._lines
         if step:
             record = lines.record_at(commit_offset(lines, step - 1))
@@ -209,7 +230,10 @@ class Trace:
 
     @property
     def final_state(self) -> dict[str, Any]:
-        """The last state, as a document: all patches are folded, the patch of the end record included."""
+        """The last state, as a document, with all patches folded.
+
+        The patch of the end record is included.
+        """
         return self._fold(Fold(self._lines, self._lines.end, self.step_count))
 
     def _fold(self, fold: Fold) -> dict[str, Any]:
@@ -217,7 +241,10 @@ class Trace:
         return doc
 
     def _base(self) -> Any:
-        """Return the state of another run at which this run starts; it is shared: do not change it."""
+        """Return the state of another run at which this run starts.
+
+        It is shared: do not change it.
+        """
         return self._bases.first_document(self._member())
 
     def _member(self) -> Member:
@@ -225,11 +252,14 @@ class Trace:
 
     @cached_property
     def history(self) -> History:
-        """The states between the patches, for readers that walk through them step by step."""
+        """The states between the patches, for readers that walk through them."""
         return History(self._lines, self._base)
 
     def shared_state(self, step: int) -> Any:
-        """Return state `step` (from 0), cheaply if a neighbour was read before. It is shared: do not change it."""
+        """Return state `step` (from 0), cheaply if a neighbour was read before.
+
+        It is shared: do not change it.
+        """
         if step < self.step_count:
             return self.history.before(step)
         end = self.ending.record
@@ -242,12 +272,17 @@ class Trace:
 
     @property
     def unfinished(self) -> Step | None:
-        """The step that was under way when the trace ended; None if there is none."""
+        """The step that was under way when the trace ended.
+
+        None if there is none.
+        """
         return self.steps.unfinished()
 
     @property
     def first_state(self) -> dict[str, Any] | None:
-        """State 0 of the run: from `init_state`, or from the run of which this one is a candidate's run or a fork.
+        """State 0 of the run, as a document.
+
+        It comes from `init_state`, or from the run of which this one is a candidate's run or a fork.
 
         None if the run ended before it had a state. The document is shared: do not change it.
         """
@@ -259,11 +294,14 @@ class Trace:
 
     @property
     def end(self) -> dict[str, Any]:
-        """The members of the end record; if there is none, only the status."""
+        """The members of the end record.
+
+        If there is none, only the status.
+        """
         return self.ending.record or {"status": self.status}
 
     def find(self, path: str) -> list[int]:
-        """Return the numbers of the steps that changed the value at a path.
+        """Return the numbers of steps that changed the value at a path.
 
         The path is a JSON Pointer in which `*` stands for any one member or index, and a final `**` for everything
         below: "/plan/*", "/messages/**". A change by an end record counts as step `len(steps)`.
@@ -271,26 +309,34 @@ class Trace:
         return list(dict.fromkeys(change.step for change in blame(self._lines, self.history, path)))
 
     def blame(self, path: str) -> list[Blame]:
-        """Return each change of the values at a path (as in `find`), in order, with old and new value.
+        """Return each change of the values at a path, in order.
+
+        A change has the old and the new value. The path is as in `find`.
 
         A value that no step is blamed for is still as it was in state 0.
         """
         return list(self.iter_blame(path))
 
     def iter_blame(self, path: str) -> Iterator[Blame]:
-        """Yield the changes of `blame` one by one, so that only the values of one change are in memory."""
+        """Yield the changes of `blame`, holding one at a time in memory."""
         return blame(self._lines, self.history, path)
 
     def diff(self, other: "Trace | Path | str") -> TraceDiff:
-        """Return the first step and phase where the other trace differs, and how; false if the two are equal."""
+        """Return where the other trace first differs, and how.
+
+        False if the two are equal.
+        """
         return diff_traces(self, as_trace(other))
 
     def diff_all(self, other: "Trace | Path | str") -> Iterator[PhaseDiff]:
-        """Yield every phase of every step where the other trace differs; for differences of the headers, see `diff`."""
+        """Yield every phase of every step where the other trace differs.
+
+        For differences of the headers, see `diff`.
+        """
         return diff_phases(self, as_trace(other))
 
     def check(self) -> None:
-        """Check the whole trace: each hash, the numbering, the structure, each snapshot against the fold.
+        """Check the whole trace: hashes, numbering, structure, snapshots.
 
         An incomplete last line is no error. Raises `TraceCorruptError` with the first bad line. If no line is bad, but
         the run starts at a state of another run whose trace is missing, raises `TraceNotFoundError`.
@@ -299,7 +345,9 @@ class Trace:
         check_structure(self._lines, self._base)
 
     def blob(self, reference: dict[str, Any] | str) -> bytes:
-        """Return the bytes of a blob, given its reference `{"$blob": hash, "bytes": length}` or its hash.
+        """Return the bytes of a blob.
+
+        `reference` is its hash, or `{"$blob": hash, "bytes": length}`.
 
         Raises `TraceNotFoundError` if the blob is missing, `TraceCorruptError` if its content does not have this hash.
         """
@@ -310,7 +358,9 @@ class Trace:
         return self._blobs.get(reference["$blob"], reference["bytes"])
 
     def value(self, recorded: Any) -> Any:
-        """Return the JSON value of a blob if `recorded` is a reference to one, otherwise `recorded` itself.
+        """Return the JSON value of a recorded blob reference.
+
+        Any other value is returned as it is.
 
         Raises as `blob` does, and `TraceCorruptError` if the blob is not JSON.
         """
@@ -326,7 +376,9 @@ class Trace:
         return value
 
     def until(self, hash: str) -> "Trace":
-        """Return the trace as it was when the record with this hash was its last one.
+        """Return the trace as it was when this record was its last.
+
+        The record is named by its hash.
 
         Raises `TraceError` if the trace has no such record: the file is no longer the one that was forked.
         """
@@ -337,7 +389,9 @@ class Trace:
         return Trace(self.data[:end], path=self.path, blobs=self._blobs, memory=self._memory, size=end)
 
     def relative(self, run_id: str) -> "Trace":
-        """Find another run of the family: a parent, a child, a sibling, as its trace stands now.
+        """Return the trace of another run of the family, as it is now.
+
+        The other run may be a parent, a child or a sibling.
 
         In memory, runs find each other if their writers were created with a `parent`. On the disk, the run is looked
         for by the name of its file: in the same folder, in `<own name>.branches` below it, in the folder above if this
@@ -370,11 +424,14 @@ class Trace:
         return self._lines.record_at(offset)
 
     def line_offset(self, line: int) -> int:
-        """Return the offset, in bytes, of a line; lines are counted from 1."""
+        """Return the offset, in bytes, of a line.
+
+        Lines are counted from 1.
+        """
         return self._lines.offsets[line - 1]
 
     def memory(self) -> MemoryStore:
-        """Return the store of an in-memory trace, for the writer that continues it."""
+        """Return the store of an in-memory trace, for its writer."""
         if self._memory is None:
             self._memory = MemoryStore(self.data, self._blobs.kept if isinstance(self._blobs, MemoryBlobs) else None)
             if self._lines.end:
@@ -386,7 +443,10 @@ class Trace:
 
 
 def as_trace(named: Trace | Path | str, traces: Path | str = "runs") -> Trace:
-    """Return the trace that `named` means: a `Trace`, the path of a file, or a run id in the folder `traces`."""
+    """Return the trace that `named` means.
+
+    It may be a `Trace`, the path of a file, or a run id in the folder `traces`.
+    """
     if isinstance(named, Trace):
         return named
     path = Path(named)

@@ -22,7 +22,10 @@ _WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
 
 
 class Records(Sequence[Record]):
-    """The records of a trace in the order of the file; each is made on first use."""
+    """The records of a trace in the order of the file.
+
+    Each is made on first use.
+    """
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -43,7 +46,10 @@ class Records(Sequence[Record]):
         return (self._lines.record(i) for i in range(len(self._lines)))
 
     def of_kind(self, kind: str, seq: int, by: Record) -> Record:
-        """Return record `seq`, to which the record `by` refers; raises `TraceCorruptError` if it is of another kind."""
+        """Return record `seq`, to which the record `by` refers.
+
+        Raises `TraceCorruptError` if it is of another kind.
+        """
         found = self._lines.record(seq) if seq < by.seq and seq < len(self._lines) else None
         if found is None or found.kind != kind:
             reason = f"the {by.kind} record refers to no earlier {kind}"
@@ -52,7 +58,10 @@ class Records(Sequence[Record]):
 
 
 class Loaded:
-    """A cache of loaded blobs. The values are shared: do not change them."""
+    """A cache of loaded blobs.
+
+    The values are shared: do not change them.
+    """
 
     def __init__(self, value: Callable[[Any], Any]) -> None:
         self.size = 0
@@ -97,14 +106,20 @@ class Steps(Sequence[Step]):
         return (self._step(k) for k in range(len(self)))
 
     def unfinished(self) -> Step | None:
-        """Return the step that was under way when the trace ended; None if there is none."""
+        """Return the step that was under way when the trace ended.
+
+        Returns None if there is none.
+        """
         records = [record for record in self._records[self._start(len(self)) :] if record.step == len(self)]
         if not any(record.kind in _WORK for record in records):
             return None
         return Step(len(self), records, None, self._history, self._records.of_kind, self._value)
 
     def _start(self, k: int) -> int:
-        """Return the index of a step's first record: the one after the previous commit, or after the header."""
+        """Return the index of a step's first record.
+
+        That is the record after the previous commit, or after the header.
+        """
         return self._history.commits[k - 1] + 1 if k else 1
 
     def _step(self, k: int) -> Step:

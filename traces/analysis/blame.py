@@ -63,7 +63,7 @@ _Found = tuple[tuple[str | int, ...], Any, Any]
 
 
 class _Walk:
-    """The document of a trace, changed patch by patch, and the changes at the paths of a pattern."""
+    """A trace's document, changed patch by patch, and matching changes."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
@@ -101,7 +101,7 @@ class _Walk:
 
 
 class _Place(NamedTuple):
-    """The one value that an operation sets or removes, with its `old` value.
+    """The value that an operation sets or removes, with its `old` value.
 
     `left` holds the tokens of the pattern that apply below this value; None if the pattern does not match it.
     """
@@ -113,7 +113,10 @@ class _Place(NamedTuple):
 
 
 def _place(doc: Any, op: dict[str, Any], path: list[str], tokens: list[str]) -> _Place | None:
-    """Return the one value that an operation changes; None if there are several, or a container of it matches."""
+    """Return the one value that an operation changes.
+
+    Returns None if there are several, or a container of it matches.
+    """
     if not path or not _meets(path, tokens):
         return _Place(path, _MISSING, False, None) if path else None
     parent, last = look(doc, path[:-1]), path[-1]
@@ -137,7 +140,10 @@ def _place(doc: Any, op: dict[str, Any], path: list[str], tokens: list[str]) -> 
 
 
 def _meets(path: list[str], tokens: list[str]) -> bool:
-    """Return whether a change at `path` can change a matching value; items of a list may move with the change."""
+    """Return whether a change at `path` can change a matching value.
+
+    Items of a list may move with the change.
+    """
     for name, token in zip(path[:-1], tokens, strict=False):
         if token == "**":
             return True
@@ -147,7 +153,10 @@ def _meets(path: list[str], tokens: list[str]) -> bool:
 
 
 def _apart(paths: list[list[str]]) -> bool:
-    """Return whether no path equals another or leads into it; only then can all old values be looked up first."""
+    """Return whether no path equals another or leads into it.
+
+    Only then can all old values be looked up first.
+    """
     known = {tuple(path) for path in paths}
     return len(known) == len(paths) and not any(
         tuple(path[:length]) in known for path in paths for length in range(len(path))

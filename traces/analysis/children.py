@@ -1,7 +1,7 @@
-"""What one run has started, from its records: its branches with their choices, and the child runs of its calls.
+"""What one run has started: branches with choices, and child runs.
 
-Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in
-a line, with their quotes escaped, and cannot be mistaken for one.
+Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in a
+line, with their quotes escaped, and cannot be mistaken for one.
 """
 
 import re
@@ -23,7 +23,9 @@ _DECIDE = b'\n{"kind":"decide",'
 
 @dataclass(frozen=True)
 class Opened:
-    """One branch, from the records of one run; `children` holds (place of the branch, candidate's number, run id).
+    """One branch, from the records of one run.
+
+    `children` holds (place of the branch, candidate's number, run id).
 
     `several` is the decision's `candidates`; `end` is the record of the choice, None while the branch is undecided.
     """
@@ -34,7 +36,10 @@ class Opened:
     end: Record | None
 
     def decided(self, runs: Mapping[str, tuple[Kin, Mapping[str, Any] | None]]) -> KinBranch:
-        """Return the branch with the runs of its children, given each run and its first decision by run id."""
+        """Return the branch with its choice and the runs of its children.
+
+        Arguments are each run and its first decision, by run id.
+        """
         places: list[tuple[str, Kin | None, Mapping[str, Any] | None]] = []
         for head, index, run_id in self.children:
             kin, decision = runs[run_id]
@@ -66,14 +71,17 @@ class Opened:
         return KinBranch(self.step, end.get("strategy"), candidates, end.get("cut"), chosen.get("stop_reason"))
 
     def _unbegun(self, place: str, kin: Kin) -> bool:
-        """Return whether a missing child may never have started, because the exploration was cut short."""
+        """Return whether a missing child may never have started.
+
+        That is so if the exploration was cut short.
+        """
         end: Mapping[str, Any] = self.end or {"cut": "killed"}
         told = {**end.get("scores", {}), **end.get("lost", {})}
         return kin.status == "missing" and bool(end.get("cut")) and place not in told
 
 
 def read_branches(trace: Trace) -> Iterator[Opened]:
-    """Yield the branches of a run: what was opened in a step, with the choice that ended it."""
+    """Yield the branches of a run, with the choice that ended each."""
     opened: list[Record] = []
 
     def together(end: Record | None, at: int) -> Opened:
@@ -107,7 +115,10 @@ def _order(place: str) -> list[tuple[int, str]]:
 
 
 def first_decision(trace: Trace) -> Mapping[str, Any] | None:
-    """Return the candidate with which a child run started; None if the run is no candidate's."""
+    """Return the candidate with which a child run started.
+
+    Returns None if the run is no candidate's.
+    """
     at = trace.data.find(_DECIDE, 0, trace.size)
     if at < 0:
         return None
@@ -117,7 +128,10 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
 
 
 def begun_children(trace: Trace, *names: str) -> Iterator[Record]:
-    """Yield the intents of calls with these names that have started child runs, in the order of the file."""
+    """Yield the intents of calls that have started child runs.
+
+    Only calls with these names are looked at, in the order of the file.
+    """
     for found in _INTENT.finditer(trace.data, 0, trace.size):
         if found[1].decode() in names:
             record = trace.record_at(found.start() + 1)
@@ -126,7 +140,10 @@ def begun_children(trace: Trace, *names: str) -> Iterator[Record]:
 
 
 def called_children(trace: Trace) -> dict[str, bool]:
-    """Return the ids of the child runs that calls have started, each with whether its call has ended."""
+    """Return the child runs that calls started, and whether they ended.
+
+    It maps run ids to whether the call has ended.
+    """
     intents = {record.seq: str(record["child"]) for record in begun_children(trace, *_BEGINS)}
     found = dict.fromkeys(intents.values(), False)
     for outcome in _OUTCOME.finditer(trace.data, 0, trace.size) if intents else ():

@@ -21,7 +21,10 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One value that differs: a JSON Pointer into the phase, and both values (`ABSENT` for a missing one)."""
+    """One value that differs: a JSON Pointer and both values.
+
+    The pointer starts at the phase. A missing value is `ABSENT`.
+    """
 
     path: str
     left: Any
@@ -56,7 +59,10 @@ def differences(
 
 
 def _are_twins(left: Any, right: Any, twins: Twins) -> bool:
-    """Return whether two texts are equal once the left text of each pair is replaced by the right one."""
+    """Return whether two texts are equal once known pairs are replaced.
+
+    The left text of each pair stands for the right one.
+    """
     if not (twins and isinstance(left, str) and isinstance(right, str)):
         return False
     for one, other in twins:

@@ -66,7 +66,10 @@ class _Forks:
         self._forks: dict[str, list[str]] = {}
 
     def of(self, trace: Trace) -> list[str]:
-        """Return the ids of a run's forks, from the folders of traces and of branches, or from memory."""
+        """Return the ids of a run's forks.
+
+        They are found in the folders of traces and of branches, or in memory.
+        """
         places: dict[str | int, Iterator[tuple[str, Mapping[str, Any]]]]
         if trace.path is None:
             places = {id(trace.memory().family): headers_among(trace.memory().family)}
@@ -84,7 +87,7 @@ class _Forks:
 
 
 class _Found:
-    """What the trace of one run says about it, before the runs that came from it are linked."""
+    """What one trace says about its run, before runs are linked."""
 
     def __init__(self, trace: Trace, forks: _Forks) -> None:
         self.facts = _facts(trace)
@@ -95,7 +98,7 @@ class _Found:
 
     @classmethod
     def unreadable(cls, run_id: str, error: TraceError) -> "_Found":
-        """Return the little that is known of a run whose trace cannot be read."""
+        """Return what is known of a run whose trace cannot be read."""
         self = cls.__new__(cls)
         self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
         self._calls = {}
@@ -110,7 +113,7 @@ class _Found:
         yield from self._forks
 
     def kin(self, made: Mapping[str, Kin], found: "Mapping[str, _Found]") -> Kin:
-        """Return the run with the runs that came from it, which are taken from `made`."""
+        """Return the run with its descendants, taken from `made`."""
         loop = [self.facts.run_id, *self.names()]
         others = {
             name: made.get(name) or Kin(name, None, "corrupt", error="the run comes from itself") for name in loop
@@ -138,7 +141,10 @@ def _facts(trace: Trace) -> Kin:
 
 
 def _link(trace: Trace) -> Mapping[str, Any] | None:
-    """Return the header's `parent`; None if there is none, or the file holds no header yet."""
+    """Return the header's `parent`.
+
+    Returns None if there is none, or the file holds no header yet.
+    """
     return trace.header.get("parent") if trace.size else None
 
 

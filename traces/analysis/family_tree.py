@@ -32,7 +32,9 @@ class Kin:
 
 @dataclass(frozen=True, slots=True)
 class KinBranch:
-    """A branch of a run; `strategy` is None while the branch is undecided.
+    """A branch of a run.
+
+    `strategy` is None while the branch is undecided.
 
     Each of `candidates` is followed by those that start where it led. `cut` is the stop reason that cut the exploration
     short, and `stop_reason` the one of the child whose state was adopted.
@@ -50,13 +52,18 @@ class KinBranch:
         return next((candidate for candidate in self.candidates if candidate.chosen), None)
 
     def below(self, place: str = "") -> tuple["KinCandidate", ...]:
-        """Return the candidates that start at a place; "" is the run's own state."""
+        """Return the candidates that start at a place.
+
+        "" is the run's own state.
+        """
         return tuple(candidate for candidate in self.candidates if candidate.place.rpartition(".")[0] == place)
 
 
 @dataclass(frozen=True, slots=True)
 class KinCandidate:
-    """One candidate of a branch; `place` 0.2 is candidate 2 of the branch that candidate 0 led to.
+    """One candidate of a branch.
+
+    `place` 0.2 is candidate 2 of the branch that candidate 0 led to.
 
     `run` is the child run that carried the candidate out, if one did; `lost` says why this run failed. `on_the_way` is
     true for the `chosen` candidate and for those that led to it.
@@ -73,7 +80,7 @@ class KinCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The family of a run: `run` with everything that came from it, and its `ancestors`, the root first."""
+    """A `run` with its descendants, and its `ancestors`, root first."""
 
     run: Kin
     ancestors: tuple[Kin, ...]

@@ -1,4 +1,4 @@
-"""Lists a folder of traces, reading only the beginning and the end of each file."""
+"""List a folder of traces, reading only both ends of each file."""
 
 import os
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ _HEAD = _TAIL = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """One trace of a folder. `status` is "corrupt" if the trace cannot be read, and `error` says why.
+    """One trace of a folder.
+
+    `status` is "corrupt" if the trace cannot be read, and `error` says why.
 
     `started_at` is in seconds since the epoch, and `size` in bytes. `pid` is the process that is writing to the trace,
     or None if there is none or the system does not say.
@@ -37,13 +39,19 @@ class TraceSummary:
 
 
 def list_traces(folder: Path | str) -> list[TraceSummary]:
-    """Return summaries of the traces in a folder, oldest first; folders below are left out, bad files are "corrupt"."""
+    """Return summaries of the traces in a folder, oldest first.
+
+    Folders below are left out, bad files are "corrupt".
+    """
     found = [summarize(path) for path in Path(folder).glob("*" + SUFFIX)]
     return sorted(found, key=lambda summary: (summary.started_at or 0.0, summary.run_id))
 
 
 def summarize(path: Path) -> TraceSummary:
-    """Return the summary of one trace; an error while reading becomes the status "corrupt"."""
+    """Return the summary of one trace.
+
+    An error while reading becomes the status "corrupt".
+    """
     size = 0
     try:
         with open(open_file(path), "rb") as file:

@@ -16,7 +16,9 @@ _NAMED = 3
 
 
 def branches_folder(path: Path) -> Path:
-    """Return the folder for the traces of a run's descendants: there is one folder for each family.
+    """Return the folder for the traces of a run's descendants.
+
+    There is one folder for each family.
 
     For `DIR/ROOT.trace.jsonl` the folder is `DIR/ROOT.branches`. The children of a run whose trace is already in such a
     folder go into the same folder.
@@ -25,7 +27,9 @@ def branches_folder(path: Path) -> Path:
 
 
 def places_of(path: Path, run_id: str) -> Iterator[Path]:
-    """Yield the files that may be the trace of run `run_id`, a relative of the run at `path`, the likeliest first.
+    """Yield the files that may be a relative's trace, likeliest first.
+
+    The relative is run `run_id`, of the family of the run at `path`.
 
     The trace may be in the same folder, in the folder of branches, in the folder above it, or in the folder of another
     family's branches (if one of the two was forked from a branch there). If somebody has renamed the root's file and
@@ -46,7 +50,9 @@ def places_of(path: Path, run_id: str) -> Iterator[Path]:
 
 
 def find_relative(path: Path, run_id: str) -> Path:
-    """Return the path of the trace of run `run_id`, a relative of the run at `path`.
+    """Return the path of a relative's trace.
+
+    The relative is run `run_id`, of the family of the run at `path`.
 
     Raises `TraceNotFoundError`, which says where the trace was looked for.
     """
@@ -62,7 +68,12 @@ def find_relative(path: Path, run_id: str) -> Path:
 
 
 def headers_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the run id (from the file's name) and the header of each trace in a folder; skip unreadable files."""
+    """Yield run id and header of each trace in a folder.
+
+    The run id is that of the file's name.
+
+    Unreadable files are skipped.
+    """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         header = _header(path)
         if header is not None:
@@ -86,7 +97,7 @@ def _parsed(line: bytes) -> Mapping[str, Any] | None:
 
 
 def headers_among(family: MemoryFamily) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the run id and the header of each in-memory trace of a family."""
+    """Yield run id and header of each in-memory trace of a family."""
     for run_id, store in list(family.stores.items()):
         header = _parsed(store.read().partition(b"\n")[0])
         if header is not None:

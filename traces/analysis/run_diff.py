@@ -52,7 +52,10 @@ class Side(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PhaseDiff:
-    """The differences in one phase of one step; see `TraceDiff` for the phases."""
+    """The differences in one phase of one step.
+
+    See `TraceDiff` for the phases.
+    """
 
     step: int
     phase: str
@@ -61,7 +64,9 @@ class PhaseDiff:
 
 @dataclass(frozen=True, slots=True)
 class TraceDiff:
-    """The first step and phase at which two traces differ, with the differences there; false if the traces are equal.
+    """Where two traces first differ, with the differences there.
+
+    False if the traces are equal.
 
     `phase` is init, decide, branch, wait, act, reduce or end; it is header if nothing differs but the headers. `header`
     always holds the differences of the headers, except `ids`: seeds, session and agent ids, which are new for each run.
@@ -104,7 +109,7 @@ class TraceDiff:
 
 
 def diff_traces(left: Side, right: Side) -> TraceDiff:
-    """Return the first step and phase where two traces differ, and everything that differs there.
+    """Return where two traces first differ, and all differences there.
 
     Ignored are: run ids and parents, idempotency keys, times, durations, hashes, attempts, events, the order of
     concurrent effects, and different patches that lead to the same state.
@@ -121,7 +126,9 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
 
 
 def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
-    """Yield every phase of every step in which two traces differ, in order; the headers are left out.
+    """Yield every phase in which two traces differ, in order.
+
+    The headers are left out.
 
     After the first step that led to different states, the changes of each step are compared instead of the states, as
     the states would differ in every further step.
@@ -133,7 +140,10 @@ def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
 
 
 def _headers(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
-    """Return the differences of the headers without ids, the ids, and the pairs of texts that count as equal."""
+    """Return the headers' differences, their ids, and equal pairs.
+
+    The differences are without the ids. The pairs are texts that count as equal.
+    """
     found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
     ids = tuple(each for each in found if each.path.rpartition("/")[2] in _IDS)
     texts = [
@@ -192,7 +202,10 @@ class _Phases:
         return list(self._differences(_changed(a), _changed(b), "/state"))
 
     def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
-        """Compare the choices made in a step, with runs named by their place, and the decision that was carried out."""
+        """Compare the choices made in a step, and its final decision.
+
+        Runs are named by their place.
+        """
         if not (a and a.branches) and not (b and b.branches):
             return list(self._effects(a, b, "branch"))
         left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
@@ -230,12 +243,18 @@ class _Phases:
 
 
 def _changed(step: Step) -> dict[str, Any]:
-    """Return the new value at each path that a step changed; None for a removed one."""
+    """Return the new value at each path that a step changed.
+
+    Returns None for a removed one.
+    """
     return {change.path: change.new for change in step.changes}
 
 
 def _state(side: Side, k: int, phase: str) -> Any:
-    """Return the state after step `k`, or the last one; None if there is none to compare."""
+    """Return the state after step `k`, or the last one.
+
+    Returns None if there is none to compare.
+    """
     if phase == "header" or side.first_state is None:
         return None
     if phase in ("init", "end"):
@@ -265,7 +284,10 @@ def _end(side: Side) -> dict[str, Any]:
 
 
 def _proposed(step: Step | None) -> Any:
-    """Return the first decision of a step; if it is a branch, with its candidates."""
+    """Return the first decision of a step.
+
+    If it is a branch, with its candidates.
+    """
     decision = None
     for record in step.records if step is not None else ():
         if record.kind == "branch" and "chosen" in record:
@@ -281,7 +303,10 @@ def _choice(branch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _waits(step: Step | None) -> list[dict[str, Any]]:
-    """Return the requests and answers of a step, sorted by content, without ids, which depend on the run's id."""
+    """Return a step's requests and answers, sorted by content.
+
+    Ids are left out, as they depend on the run's id.
+    """
     records = step.records if step is not None else ()
     answers: dict[str, Any] = {}
     for record in records:
@@ -299,7 +324,10 @@ def _waits(step: Step | None) -> list[dict[str, Any]]:
 
 
 def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
-    """Return the effects of a phase by their call: name, digest, `n` and number among equals, after those around it."""
+    """Return the effects of a phase by their call.
+
+    A call is name, digest, `n` and number among equals, after the calls around it.
+    """
     found: dict[tuple[Any, ...], Effect] = {}
 
     def add(effect: Effect, above: tuple[Any, ...]) -> None:
@@ -328,7 +356,7 @@ def _outcome(effect: Effect) -> dict[str, Any]:
 
 
 def _without_run(result: Any) -> Any:
-    """Return the result of a child run without what is different in each run."""
+    """Return a child run's result without what differs between runs."""
     if not isinstance(result, Mapping):
         return result
     kept = {name: value for name, value in result.items() if name not in ("run_id", "hash")}

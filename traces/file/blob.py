@@ -12,25 +12,30 @@ from .store import sync_folder, trace_name
 
 
 class Blobs(Protocol):
-    """The place where the blobs of one trace are kept, by the hex of their hash."""
+    """The place that keeps one trace's blobs, by their hash."""
 
     def put(self, data: bytes) -> dict[str, Any]:
-        """Keep `data` and return the reference that stands for it in a record."""
+        """Keep `data` and return its reference for a record."""
 
     def get(self, digest: str, size: int | None = None) -> bytes:
-        """Return a blob; `size` is its length in bytes, if the caller knows it.
+        """Return a blob.
+
+        `size` is its length in bytes, if the caller knows it.
 
         Raises `TraceNotFoundError`, or `TraceCorruptError` if the content no longer has this hash or size.
         """
 
 
 def blob_reference(data: bytes) -> dict[str, Any]:
-    """Return the reference of `data`: its BLAKE2b-128 in hex and its length in bytes."""
+    """Return the reference of `data`: its BLAKE2b-128 and its length."""
     return {"$blob": blake2b(data, digest_size=16).hexdigest(), "bytes": len(data)}
 
 
 def is_blob(value: object) -> bool:
-    """Return whether a JSON value is a reference to a blob: `{"$blob": hash, "bytes": length}` and nothing else."""
+    """Return whether a JSON value is a reference to a blob.
+
+    A reference is `{"$blob": hash, "bytes": length}` and nothing else.
+    """
     return (
         isinstance(value, dict)
         and len(value) == 2
@@ -65,7 +70,10 @@ class MemoryBlobs:
 
 
 class FolderBlobs:
-    """The blobs in the folder `<run_id>.blobs` beside a trace file; each file is there completely or not at all."""
+    """The blobs in the folder `<run_id>.blobs` beside a trace file.
+
+    Each file is there completely or not at all.
+    """
 
     def __init__(self, trace: Path, *, durable: bool = False) -> None:
         self.folder = trace.with_name(trace_name(trace) + ".blobs")
@@ -94,7 +102,10 @@ class FolderBlobs:
         return reference
 
     def get(self, digest: str, size: int | None = None) -> bytes:
-        """Return a blob; read only a regular file of this folder, and no more than `size + 1` bytes of it."""
+        """Return a blob.
+
+        Read only a regular file of this folder, and no more than `size + 1` bytes of it.
+        """
         if not _DIGEST.fullmatch(digest):
             raise TraceError(f"{digest!r} is no blob's name: those are 32 hex digits")
         path = self.folder / digest

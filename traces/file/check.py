@@ -14,7 +14,9 @@ from .record import FORMAT, KINDS, PATCHING, Record
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
-    """Check what the hash chain cannot show; the caller has checked the chain.
+    """Check what the hash chain cannot show.
+
+    The caller has checked the chain.
 
     - The header is the first record, and of a known format. Commits are numbered without gaps.
     - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one:
@@ -53,7 +55,10 @@ _UNKNOWN = object()
 
 
 class _Walk:
-    """What the records so far have said; each record is checked against it."""
+    """What the records so far have said.
+
+    Each record is checked against it.
+    """
 
     def __init__(self, base: Callable[[], Any]) -> None:
         self.base = base
@@ -138,7 +143,10 @@ class _Walk:
             raise _Wrong("the snapshot is not the state that the patches lead to")
 
     def _begin(self, record: Record) -> Any:
-        """Return the state of another run at which this one starts; `_UNKNOWN` if it is missing."""
+        """Return the state of another run at which this one starts.
+
+        `_UNKNOWN` if it is missing.
+        """
         for member in ("run", "step"):
             if record["base"][member] != self.parent.get(member):
                 raise _Wrong(

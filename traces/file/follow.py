@@ -7,7 +7,10 @@ from .writer import TraceWriter
 
 
 class Follower:
-    """Reads each record of a writer once; a call of `take` costs what was written since the last one."""
+    """Reads each record of a writer once.
+
+    A call of `take` costs what was written since the last one.
+    """
 
     def __init__(self, writer: TraceWriter) -> None:
         self._writer = writer

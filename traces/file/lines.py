@@ -1,4 +1,4 @@
-"""The bytes of a trace as numbered lines, with the check of their hash chain."""
+"""A trace's bytes as numbered lines, with a check of their hashes."""
 
 import json
 from array import array
@@ -16,7 +16,9 @@ HEADER = b'{"kind":"header"'
 
 
 class Lines:
-    """The complete lines of one trace; `torn` holds the bytes after the last newline.
+    """The complete lines of one trace.
+
+    `torn` holds the bytes after the last newline.
 
     Only b"\\n" ends a line: U+2028, U+2029 and U+0085 are text like any other. JSON escapes newlines and NULs in
     text, so a raw newline or NUL is never part of a record.
@@ -29,12 +31,15 @@ class Lines:
 
     @property
     def torn(self) -> bytes:
-        """The bytes after the last newline: a record that was never finished, or NULs that a crash left."""
+        """The bytes after the last newline: an unfinished record, or NULs."""
         return self.data[self.end :]
 
     @cached_property
     def offsets(self) -> "array[int]":
-        """The byte at which each line begins; the last item is where the last line ends."""
+        """The byte at which each line begins.
+
+        The last item is where the last line ends.
+        """
         offsets, find = array("Q", [0]), self.data.find
         at = find(b"\n") + 1
         while at:
@@ -50,14 +55,20 @@ class Lines:
         return self.data[self.offsets[index] : self.offsets[index + 1] - 1]
 
     def record(self, index: int) -> Record:
-        """Return line `index` as a record; raises `TraceCorruptError` if the line does not have the form of one."""
+        """Return line `index` as a record.
+
+        Raises `TraceCorruptError` if the line does not have the form of one.
+        """
         try:
             return Record.parse(self.raw(index), self.path)
         except RecordError as error:
             raise TraceCorruptError(str(error), index + 1, path=self.path) from None
 
     def record_at(self, offset: int) -> Record:
-        """Return the record whose line begins at this byte; raises as `record` does."""
+        """Return the record whose line begins at this byte.
+
+        Raises as `record` does.
+        """
         try:
             return Record.parse(self.data[offset : self.data.find(b"\n", offset)], self.path)
         except RecordError as error:
@@ -68,7 +79,10 @@ class Lines:
         return self.data.count(b"\n", 0, offset) + 1
 
     def check_kind(self) -> None:
-        """Raise `NotATraceError` if these cannot be the bytes of a trace, be it complete, cut off or damaged."""
+        """Raise `NotATraceError` if these cannot be a trace's bytes.
+
+        A trace may be complete, cut off or damaged.
+        """
         head = self.data[: len(HEADER)]
         if HEADER.startswith(head) or head.startswith(START) or b"\n" + START in self.data:
             return
@@ -76,7 +90,7 @@ class Lines:
             raise NotATraceError(self.path)
 
     def check_tail(self) -> None:
-        """Check quickly: the first line begins a record, the last one has the right hash, and there are no NULs.
+        """Check the first and the last line, and that there are no NULs.
 
         Raises `TraceCorruptError` with the first bad line. The lines in between are checked when they are read.
         """
@@ -86,7 +100,9 @@ class Lines:
             raise TraceCorruptError("the line has not the form of a record", len(self), path=self.path)
 
     def check_chain(self) -> None:
-        """Check the form, number and hash of each line; raises `TraceCorruptError` with the first bad line.
+        """Check the form, number and hash of each line.
+
+        Raises `TraceCorruptError` with the first bad line.
 
         An object with two members of one name is refused, too: JSON readers differ in which of the two they take.
         """
@@ -118,7 +134,10 @@ class Lines:
             previous = record.hash.encode()
 
     def last_fits(self) -> bool:
-        """Return whether the hash of the last complete line is right, given the hash of the line before."""
+        """Return whether the hash of the last complete line is right.
+
+        `previous` is the hash of the line before.
+        """
         start = self.data.rfind(b"\n", 0, self.end - 1) + 1
         raw = self.data[start : self.end - 1]
         previous = self.data[start - HASH_LENGTH - 3 : start - 3] if start else b""
@@ -126,7 +145,9 @@ class Lines:
 
 
 def _named_twice(raw: bytes, doc: Any) -> str | None:
-    """Return a name that two members of one object share; None if there is none.
+    """Return a name that two members of one object share.
+
+    Returns None if there is none.
 
     A line that equals what orjson writes for it has none: only other lines are parsed again, slowly, to find out.
     """

@@ -44,7 +44,10 @@ def lock_file(fd: int, path: Path) -> None:
 
 
 def lock_holder(path: Path) -> int | None:
-    """Return the id of the process that holds the lock of `path`; None if nobody does, or not on Linux."""
+    """Return the id of the process that holds the lock of `path`.
+
+    Returns None if nobody does, or not on Linux.
+    """
     try:
         stat = os.stat(path)
         locks = Path("/proc/locks").read_text()
@@ -62,7 +65,10 @@ class ForkAware(Protocol):
     """An object with descriptors that a forked process must not keep open."""
 
     def forget_in_child(self) -> None:
-        """Close the inherited descriptors; called in the forked process, right after the fork."""
+        """Close the inherited descriptors.
+
+        Called in the forked process, right after the fork.
+        """
 
 
 _open: weakref.WeakSet[ForkAware] = weakref.WeakSet()

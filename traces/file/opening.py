@@ -16,7 +16,9 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def open_file(path: Path, *, links: bool = False) -> int:
-    """Open a regular file for reading and return its descriptor; never wait for a pipe.
+    """Open a regular file for reading and return its descriptor.
+
+    Never wait for a pipe.
 
     `links=True` follows a symbolic link, for a path given by a person. Raises `TraceNotFoundError`, or `TraceError` if
     the file is not a regular one or cannot be read.
@@ -45,7 +47,10 @@ def open_file(path: Path, *, links: bool = False) -> int:
 
 
 def read_file(path: Path, *, links: bool = False, most: int | None = None) -> bytes:
-    """Return the content of a regular file, at most `most` bytes; raises as `open_file` does."""
+    """Return the content of a regular file, at most `most` bytes.
+
+    Raises as `open_file` does.
+    """
     fd = open_file(path, links=links)
     with open(fd, "rb") as file:
         try:

@@ -30,7 +30,9 @@ TAIL_LENGTH = len(_BEFORE_HASH) + HASH_LENGTH + len(_AFTER_HASH)
 
 
 class Record(Mapping[str, Any]):
-    """One record: a read-only mapping of its members, parsed and checked once, on first use.
+    """One record: a read-only mapping of its members.
+
+    The line is parsed and checked once, on first use.
 
     `raw` is the line without its newline. The members `kind`, `seq`, `step`, `at` and `hash` are attributes, too, and
     can be read without parsing. Values are shared by all readers: copy what you want to change.
@@ -52,7 +54,7 @@ class Record(Mapping[str, Any]):
 
     @classmethod
     def parse(cls, raw: bytes, path: Path | None = None) -> "Record":
-        """Make a record from a line, reading only the line's head and its hash.
+        """Make a record from a line, reading only its head and hash.
 
         `path` is the path of the trace, for errors. Raises `RecordError` if the line does not have a record's form.
         """
@@ -69,13 +71,16 @@ class Record(Mapping[str, Any]):
 
     @property
     def data(self) -> dict[str, Any]:
-        """All members of the record; raises `TraceCorruptError` if they do not fit the record's kind (see `schema`)."""
+        """All members of the record.
+
+        Raises `TraceCorruptError` if they do not fit the record's kind (see `schema`).
+        """
         if self._data is None:
             self._data = self.load()
         return self._data
 
     def load(self) -> dict[str, Any]:
-        """Parse and check the line, and return its members as a new dict that nobody else holds."""
+        """Parse and check the line; return its members as a new dict."""
         try:
             doc: dict[str, Any] = orjson.loads(self.raw)
         except orjson.JSONDecodeError as error:
@@ -129,7 +134,7 @@ def write_line(
     members: Mapping[str, Any],
     default: Callable[[Any], Any] | None = None,
 ) -> tuple[bytes, str]:
-    """Return the line of a record, without newline, and its hash in hex.
+    """Return a record's line, without newline, and its hash in hex.
 
     `previous` is the hash of the record before, in hex; `default` converts values that orjson does not know. Raises
     `RecordError` if a member cannot be written as JSON, or has a name that every record has.
@@ -150,5 +155,8 @@ def write_line(
 
 
 def line_hash(previous: bytes, raw: bytes) -> str:
-    """Return the hash with which a line must end, in hex; `previous` is the hash of the record before, in hex."""
+    """Return the hash with which a line must end, in hex.
+
+    `previous` is the hash of the record before, in hex.
+    """
     return blake2b(previous + raw[:-TAIL_LENGTH], digest_size=16).hexdigest()

@@ -12,7 +12,7 @@ from .store import FileStore
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What `repair` did to the trace at `path`: `kept` complete records are left, `cut` bytes were removed.
+    """The result of `repair`: records `kept`, bytes `cut`.
 
     `backup` is a copy of the file as it was; it is made only if more than an incomplete last line was cut, and `error`
     is then the damage that was found.
@@ -61,7 +61,10 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
 
 
 def _copy(path: Path) -> Path:
-    """Copy the file to the first free name of `<name>.bak`, `<name>.bak2`, … and wait until the copy is on the disk."""
+    """Copy the file to `<name>.bak`, `<name>.bak2`, …, whichever is free first.
+
+    Returns once the copy is on the disk.
+    """
     data, number = path.read_bytes(), 1
     while True:
         target = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")

@@ -1,4 +1,4 @@
-"""The members of each kind of record, and the checks of their types.
+"""The members of each kind of record, and checks of their types.
 
 A record is checked when its line is parsed, so that all other code can rely on the types. The trace may come from a
 stranger: the checks also bound how deep a record nests, and refuse patches that would grow or nest without limit.
@@ -18,7 +18,10 @@ Fits = Callable[[Any], bool]
 
 
 class Member(NamedTuple):
-    """One member: what it must be, in `words` for errors, the test `fits`, and whether every record `needed` it."""
+    """One member of a record: its test, and whether it is needed.
+
+    `words` describe the member in errors, `fits` is the test, and `needed` says that every record must have it.
+    """
 
     words: str
     fits: Fits
@@ -26,7 +29,9 @@ class Member(NamedTuple):
 
 
 def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
-    """Return what is wrong with the members of a record, in words; None if nothing is.
+    """Return what is wrong with the members of a record, in words.
+
+    Returns None if nothing is.
 
     `doc` holds the members, `raw` the line. Members that are not listed in `MEMBERS` may hold anything.
     """
@@ -52,7 +57,7 @@ def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
 
 
 def is_patch(value: Any) -> bool:
-    """Return whether a value is a patch as traces have them: of `add`, `replace` and `remove` only.
+    """Return whether a value is a patch of `add`, `replace` and `remove`.
 
     `copy` is refused because n operations could make a document of 2^n values, and `move` because it could nest a
     document deeper than any operation does.
@@ -71,7 +76,10 @@ def is_patch(value: Any) -> bool:
 
 
 def fits_below(patch: list[dict[str, Any]]) -> bool:
-    """Return whether each value of a patch, counted from the root of the document, nests at most `DEPTH` levels."""
+    """Return whether a patch's values nest at most `DEPTH` levels.
+
+    Levels are counted from the root of the document.
+    """
     return all(
         op["path"].count("/") <= DEPTH and is_shallow(op.get("value"), DEPTH - op["path"].count("/")) for op in patch
     )
@@ -92,7 +100,7 @@ def is_shallow(value: Any, deepest: int) -> bool:
 
 
 def is_run_id(value: Any) -> bool:
-    """Return whether a value can be a run's id: a safe name for a file beside the trace."""
+    """Return whether a value can be a run's id: a safe file name."""
     return type(value) is str and len(value) <= 240 and _RUN_ID.fullmatch(value) is not None and value.strip(".") != ""
 
 
@@ -157,7 +165,10 @@ def _map_of(fits: Fits) -> Fits:
 
 
 def _with(needed: Mapping[str, Fits] | None = None, **optional: Fits) -> Fits:
-    """Return a test for an object with these members; other members may hold anything."""
+    """Return a test for an object with these members.
+
+    Other members may hold anything.
+    """
     required = needed or {}
 
     def fits(value: Any) -> bool:

@@ -27,7 +27,10 @@ class Store(Protocol):
         """The number of bytes written, buffered ones included."""
 
     def write(self, data: bytes) -> None:
-        """Append; if this raises `OSError`, `size` says how much was kept, in complete lines."""
+        """Append bytes.
+
+        If this raises `OSError`, `size` says how much was kept, in complete lines.
+        """
 
     def flush(self) -> None:
         """Hand buffered bytes to the operating system."""
@@ -39,23 +42,32 @@ class Store(Protocol):
         """Return everything written so far."""
 
     def read_from(self, start: int) -> bytes:
-        """Return what was written after the first `start` bytes; the cost is that of these bytes alone."""
+        """Return what was written after the first `start` bytes.
+
+        The cost is that of these bytes alone.
+        """
 
     def truncate(self, size: int) -> None:
         """Cut off everything after the first `size` bytes."""
 
     def is_in_place(self) -> bool:
-        """Return whether the file at `path` is still the one this store writes to."""
+        """Return whether the file at `path` is still this store's."""
 
     def remains(self) -> bytes:
-        """Return what was written, after the file has left its place; flushes nothing."""
+        """Return what was written, after the file has left its place.
+
+        Flushes nothing.
+        """
 
     def close(self) -> None:
         """Release the lock; drop what is still buffered."""
 
 
 class MemoryFamily:
-    """The in-memory traces of one family, by run id, with a cache of the states at which child runs start."""
+    """The in-memory traces of one family, by run id.
+
+    It also caches the states at which child runs start.
+    """
 
     def __init__(self) -> None:
         self.stores: dict[str, MemoryStore] = {}
@@ -63,7 +75,10 @@ class MemoryFamily:
 
 
 class MemoryStore:
-    """The bytes and blobs of a trace in memory; as with a file, one writer at a time holds it."""
+    """The bytes and blobs of a trace in memory.
+
+    As with a file, one writer at a time holds it.
+    """
 
     def __init__(self, data: bytes = b"", blobs: dict[str, bytes] | None = None) -> None:
         self.path: Path | None = None
@@ -77,7 +92,7 @@ class MemoryStore:
         self._joining = threading.Lock()
 
     def name(self, run_id: str) -> None:
-        """Note whose trace this is, so that the run's relatives can find it."""
+        """Note the run of this trace, so that its relatives can find it."""
         self._run_id = run_id
         if self._shared:  # a run without relatives is in no cycle of references, and so freed at once
             self.family.stores[run_id] = self
@@ -107,7 +122,10 @@ class MemoryStore:
         """Do nothing: memory is on no disk."""
 
     def read(self) -> bytes:
-        """Return everything written so far; the chunks are joined once, and not again."""
+        """Return everything written so far.
+
+        The chunks are joined once, and not again.
+        """
         with self._joining:
             chunks, count = self._chunks, len(self._chunks)
             if count > 1:
@@ -115,7 +133,10 @@ class MemoryStore:
             return chunks[0]
 
     def read_from(self, start: int) -> bytes:
-        """Return what was written after the first `start` bytes; the cost is that of these bytes alone."""
+        """Return what was written after the first `start` bytes.
+
+        The cost is that of these bytes alone.
+        """
         with self._joining:
             chunks = self._chunks
             count = len(chunks)
@@ -150,7 +171,10 @@ class MemoryStore:
 
 
 class FileStore:
-    """A trace file, open for appending and locked; programs that this process starts do not inherit its descriptor."""
+    """A trace file, open for appending and locked.
+
+    Programs that this process starts do not inherit its descriptor.
+    """
 
     def __init__(self, path: Path, fd: int, *, buffered: bool) -> None:
         self.path: Path | None = path
@@ -163,7 +187,10 @@ class FileStore:
 
     @classmethod
     def create(cls, path: Path, *, buffered: bool = False, durable: bool = False) -> "FileStore":
-        """Create a new file, with the folders above it, and lock it. Raises `TraceExistsError` or `TraceWriteError`."""
+        """Create a new file, with the folders above it, and lock it.
+
+        Raises `TraceExistsError` or `TraceWriteError`.
+        """
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         try:
             try:
@@ -208,7 +235,10 @@ class FileStore:
         return self._written + (len(self._buffer) if self._buffer is not None else 0)
 
     def write(self, data: bytes) -> None:
-        """Append; if a write fails halfway, keep the complete lines of it, cut off the rest and raise `OSError`."""
+        """Append bytes.
+
+        If a write fails halfway, its complete lines are kept, the rest is cut off, and `OSError` is raised.
+        """
         if self._buffer is not None:
             self._buffer += data
             if len(self._buffer) > BUFFER:
@@ -247,7 +277,10 @@ class FileStore:
         return self.read_from(0)
 
     def read_from(self, start: int) -> bytes:
-        """Return what was written after the first `start` bytes; the cost is that of these bytes alone."""
+        """Return what was written after the first `start` bytes.
+
+        The cost is that of these bytes alone.
+        """
         self.flush()
         with open(self._fd, "rb", closefd=False) as file:  # by its descriptor: another file may stand at its path
             file.seek(start)
@@ -263,7 +296,7 @@ class FileStore:
         self._written = min(actual, size)
 
     def is_in_place(self) -> bool:
-        """Return whether the file at the path is still the one that the descriptor refers to.
+        """Return whether the path still leads to the descriptor's file.
 
         It is not if somebody has removed, renamed or replaced the file, or has closed the writer's descriptor.
         """
@@ -274,7 +307,10 @@ class FileStore:
             return False
 
     def remains(self) -> bytes:
-        """Return what was written, if the descriptor still refers to the file; otherwise nothing."""
+        """Return what was written, if the descriptor still refers to the file.
+
+        Otherwise nothing.
+        """
         if not self._is_mine(self._fd):
             return b""
         with open(self._fd, "rb", closefd=False) as file:
@@ -294,7 +330,10 @@ class FileStore:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the entries of a folder are on the disk; does nothing on systems that cannot wait for that."""
+    """Wait until the entries of a folder are on the disk.
+
+    Does nothing on systems that cannot wait for that.
+    """
     if os.name != "posix":
         return
     fd = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""How a run stands, read from the last records of its trace, backwards.
+"""A run's status, read backwards from the last records of its trace.
 
 An `end` record counts only while no work follows it: a run that was suspended, or stopped by its budget, and then
 resumed has further records after its `end`. Events and snapshots are not work.
@@ -19,7 +19,7 @@ _INPUT = b'{"kind":"input",'
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run stands: its `status`, the `stop_reason` and `record` of its end, and its open requests."""
+    """A run's `status`, `stop_reason`, end `record` and open requests."""
 
     status: str
     stop_reason: str | None = None
@@ -28,7 +28,7 @@ class Ending:
 
 
 def lines_backwards(data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines before byte `end`, the last one first, each with the byte at which it begins.
+    """Yield the lines before byte `end`, last first, with their offsets.
 
     Byte `end` must follow a newline.
     """
@@ -39,7 +39,10 @@ def lines_backwards(data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def find_end(data: bytes, end: int) -> int | None:
-    """Return the byte where the `end` record in force begins; None if there is none, or work follows it."""
+    """Return the byte where the `end` record in force begins.
+
+    Returns None if there is none, or work follows it.
+    """
     for start, line in lines_backwards(data, end):
         if line.startswith(_END):
             return start
@@ -49,7 +52,9 @@ def find_end(data: bytes, end: int) -> int | None:
 
 
 def read_ending(lines: Lines) -> Ending | None:
-    """Return how the run stands; None if `lines`, being only the last lines of a trace, are too few to tell.
+    """Return how the run stands.
+
+    Returns None if `lines`, being only the last lines of a trace, are too few to tell.
 
     If an `end` record is in force, it says how the run stands. Otherwise the run is waiting if a request since the last
     commit has no answer, and interrupted if not.

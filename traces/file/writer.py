@@ -64,7 +64,7 @@ class TraceWriter:
     def create(
         cls, path: Path | None, *, durability: Durability = "process", parent: "TraceWriter | Trace | None" = None
     ) -> Self:
-        """Start a new trace in a new file, or in memory if `path` is None.
+        """Start a new trace in a new file, or in memory without `path`.
 
         A trace in memory that has a `parent` can find its relatives, and they can find it (see `Trace.relative`), as
         soon as its header is written; on the disk, the folders serve for that. Raises `TraceExistsError` if there is a
@@ -87,7 +87,7 @@ class TraceWriter:
 
     @classmethod
     def reopen(cls, source: "Path | Trace", *, durability: Durability = "process") -> tuple[Self, Trace]:
-        """Continue a trace: lock it, read it, check all of it, and cut off an incomplete last line (`torn`).
+        """Continue a trace: lock, read and check it, and cut off a torn tail.
 
         Return the writer, and the trace as it was found. A trace in memory is continued at its present end, which may
         be beyond the end of the given `Trace`.
@@ -147,7 +147,10 @@ class TraceWriter:
         members: Mapping[str, Any],
         default: Callable[[Any], Any] | None = None,
     ) -> tuple[int, bytes, str]:
-        """Write one record, as `append` does, and return its number, its line without newline, and its hash."""
+        """Write a record as `append` does; return number, line and hash.
+
+        The line is without its newline.
+        """
         with self._lock:
             if not self._ready:
                 self._recover()
@@ -171,7 +174,10 @@ class TraceWriter:
         return seq, raw, digest
 
     def put_blob(self, data: bytes) -> dict[str, Any]:
-        """Keep a large value beside the trace and return its reference: `{"$blob": hash, "bytes": length}`."""
+        """Keep a large value beside the trace and return its reference.
+
+        The reference is `{"$blob": hash, "bytes": length}`.
+        """
         with self._lock:
             if not self._ready:
                 self._recover()
@@ -181,7 +187,10 @@ class TraceWriter:
                 raise self._fail(error) from error
 
     def trace(self) -> Trace:
-        """Return the trace as written so far; its file is read on first use."""
+        """Return the trace as written so far.
+
+        Its file is read on first use.
+        """
         with self._lock:
             if self.failed is None and not self._ready:
                 self._recover()
@@ -226,7 +235,10 @@ class TraceWriter:
             self.failed = self.failed or TraceWriteError(f"the writer of {self._name} is closed", self.path)
 
     def forget_in_child(self) -> None:
-        """Close the descriptor that a forked process inherited; the lock of the process it was forked from stays."""
+        """Close the descriptor that a forked process inherited.
+
+        The lock of the process it was forked from stays.
+        """
         self._lock = threading.Lock()
         self._ready = False
         self._closed = True
@@ -247,7 +259,10 @@ class TraceWriter:
         return str(self.path) if self.path is not None else "the in-memory trace"
 
     def _recover(self) -> None:
-        """Cut off what an interrupted append may have written; raise the error of an earlier failed write."""
+        """Cut off what an interrupted append may have written.
+
+        Raises the error of an earlier failed write.
+        """
         if self.failed is not None:
             raise self.failed
         self._store.truncate(self.size)
@@ -257,7 +272,10 @@ class TraceWriter:
         self._ready = True
 
     def _look(self) -> None:
-        """Raise `TraceWriteError` if the file has left its path, where another process may write a trace by now."""
+        """Raise `TraceWriteError` if the file has left its path.
+
+        Another process may be writing a trace there by now.
+        """
         self._looked = monotonic()
         if self._store.is_in_place():
             return

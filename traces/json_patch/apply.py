@@ -1,4 +1,9 @@
-"""Applies JSON Patches (RFC 6902) in place; reads and writes JSON Pointers (RFC 6901)."""
+"""Apply JSON Patches (RFC 6902) in place.
+
+This file also reads and writes JSON Pointers (RFC 6901).
+
+Reads and writes JSON Pointers (RFC 6901).
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +14,7 @@ Operation = Mapping[str, Any]
 
 
 def escape(token: str) -> str:
-    """Return a member name as a token of a JSON Pointer: `~` becomes `~0`, `/` becomes `~1`."""
+    """Return a member name as a JSON Pointer token (`~0`, `~1`)."""
     return token.replace("~", "~0").replace("/", "~1") if "~" in token or "/" in token else token
 
 
@@ -19,7 +24,10 @@ def join_pointer(tokens: Iterable[str | int]) -> str:
 
 
 def split_pointer(pointer: str) -> list[str]:
-    """Return the tokens of a JSON Pointer, unescaped; raises `PatchError` if the text is not a pointer."""
+    """Return the tokens of a JSON Pointer, unescaped.
+
+    Raises `PatchError` if the text is not a pointer.
+    """
     tokens = pointer.split("/")
     if tokens[0] != "":
         raise PatchError("a JSON Pointer is empty or begins with '/'", pointer=pointer)
@@ -29,7 +37,9 @@ def split_pointer(pointer: str) -> list[str]:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Return whether two JSON values are equal, types included; the order of keys does not count.
+    """Return whether two JSON values are equal, types included.
+
+    The order of keys does not count.
 
     `1`, `1.0` and `True` are three different values.
     """
@@ -47,7 +57,7 @@ def same_json(left: Any, right: Any) -> bool:
 
 
 def copy_json(value: Any) -> Any:
-    """Return a deep copy of a JSON value, in plain dicts and lists."""
+    """Return a deep copy of a JSON value, in dicts and lists."""
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -56,7 +66,9 @@ def copy_json(value: Any) -> Any:
 
 
 def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> Any:
-    """Apply a patch to `doc` in place and return the document: `doc` itself, unless its root was replaced.
+    """Apply a patch to `doc` in place and return the document.
+
+    The result is `doc` itself, unless its root was replaced.
 
     Values of the patch are copied, so the patch and the document share nothing. If `add` sets a member that exists, the
     member keeps its place in the order of keys. `test` compares values with their types (`same_json`).
@@ -78,7 +90,9 @@ def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> A
 def run_patch(
     doc: Any, ops: Iterable[Operation], *, saved: dict[int, tuple[Any, Any]] | None = None, copy: bool = False
 ) -> Any:
-    """Apply a patch in place and return the document, without undoing anything after an error.
+    """Apply a patch in place, without undoing anything after an error.
+
+    Returns the document.
 
     `saved` collects a copy of each container from before its first change, for a caller that wants to undo. With
     `copy=False`, the values of the patch become parts of the document: for callers that own both.
@@ -130,7 +144,10 @@ def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | N
 
 
 def look(doc: Any, tokens: Iterable[str]) -> Any:
-    """Return the value at the place that the tokens lead to; raises `PatchError` if there is none."""
+    """Return the value at the place that the tokens lead to.
+
+    Raises `PatchError` if there is none.
+    """
     node = doc
     for token in tokens:
         if isinstance(node, dict):
@@ -195,7 +212,9 @@ def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -
 
 
 def list_index(token: str, largest: int) -> int:
-    """Return the list index that a token stands for (RFC 6901: ASCII digits, no leading zero).
+    """Return the list index of a token (RFC 6901).
+
+    An index has ASCII digits and no leading zero.
 
     Raises `PatchError` if the token is not an index, or the index is above `largest`.
     """

@@ -1,4 +1,7 @@
-"""The longest increasing subsequence, by patience sorting (Fredman 1975): which items can stay in their order."""
+"""The longest increasing subsequence, by patience sorting (Fredman 1975).
+
+A list's comparison uses it to find the items that can stay in their order.
+"""
 
 from bisect import bisect_left
 from collections.abc import Sequence

@@ -40,14 +40,16 @@ def _as_is(node: Any) -> Any:
 
 
 def escape(token: str) -> str:
-    """Return a member name as a token of a JSON Pointer (RFC 6901, section 3)."""
+    """Return a member name as a JSON Pointer token (RFC 6901)."""
     if "~" in token or "/" in token:
         return token.replace("~", "~0").replace("/", "~1")
     return token
 
 
 class Comparison:
-    """A way to compare two trees that need not be plain JSON, such as frozen states.
+    """A comparison of two trees that need not be plain JSON.
+
+    Frozen states are such trees.
 
     `view` returns the dict or list that stands for a node (for plain documents, the node itself). `default` converts a
     leaf that orjson does not know. Nodes that are the same object are equal without a look inside.
@@ -62,7 +64,10 @@ class Comparison:
         return orjson.dumps(node, self._default, _DUMP)
 
     def same(self, old: Any, new: Any) -> bool:
-        """Return whether two nodes are the same JSON, types and order of keys included (1, 1.0 and true differ)."""
+        """Return whether two nodes are the same JSON.
+
+        Types and the order of keys count: 1, 1.0 and true differ.
+        """
         if old is new:
             return True
         kind = type(old)
@@ -75,7 +80,9 @@ class Comparison:
         return self.dump(old) == self.dump(new)
 
     def make_patch(self, old: Any, new: Any, path: str = "") -> list[Op]:
-        """Return the operations that turn `old` into `new`, in order; [] if the two are the same.
+        """Return the operations that turn `old` into `new`, in order.
+
+        [] if the two are the same.
 
         `path` is put in front of each operation's path. Values in the operations are the nodes of `new` themselves, not
         copies.
@@ -109,14 +116,17 @@ class Comparison:
                 ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": value})
 
     def shortest(self, ops: list[Op], new: list[Any], path: str) -> list[Op]:
-        """Return the operations of a list, or one operation that replaces the list if they would be longer."""
+        """Return a list's operations, or its replacement if that is shorter."""
         many = len(ops) > _REWRITE_FROM and len(ops) * 4 > len(new)
         if many and len(self.dump(ops)) > len(self.dump(new)) + 64:
             return [{"op": "replace", "path": path, "value": new}]
         return ops
 
     def compare_span(self, old: list[Any], new: list[Any], span: Span, path: str, ops: list[Op]) -> None:
-        """Append the operations that turn one stretch of a list into another, the last place first."""
+        """Append the operations that turn one stretch of a list into another.
+
+        The last place comes first.
+        """
         i1, i2, j1, j2 = span
         shorter = min(i2 - i1, j2 - j1)
         head = next(compress(count(), map(is_not, old[i1 : i1 + shorter], new[j1 : j1 + shorter])), shorter)
@@ -130,7 +140,10 @@ class Comparison:
                 self._write_block(old, new, block, path, ops)
 
     def _gaps(self, old: list[Any], new: list[Any], span: Span, mark: Callable[[Any], Hashable]) -> list[Span]:
-        """Return the stretches that remain when items with equal marks are paired in order (as in patience diff)."""
+        """Return the stretches between items that pair by equal marks.
+
+        Items are paired in order, as in patience diff.
+        """
         i1, i2, j1, j2 = span
         if i1 == i2 or j1 == j2:
             return [span] if i1 < i2 or j1 < j2 else []
@@ -162,7 +175,7 @@ class Comparison:
 
 
 def _numbered(items: Sequence[Any], mark: Callable[[Any], Hashable]) -> dict[tuple[Hashable, int], int]:
-    """Return the place of each item, by its mark and its number among the items of this mark."""
+    """Return the place of each item, by mark and occurrence."""
     seen: dict[Hashable, int] = {}
     places: dict[tuple[Hashable, int], int] = {}
     for place, item in enumerate(items):
@@ -174,12 +187,14 @@ def _numbered(items: Sequence[Any], mark: Callable[[Any], Hashable]) -> dict[tup
 
 
 def key_token(key: Any) -> str:
-    """Return the pointer token of a key: the text that JSON has for it, escaped."""
+    """Return the pointer token of a key: its JSON text, escaped."""
     return escape(key if type(key) is str else str(getattr(key, "value", key)))
 
 
 def _kept_in_order(old: dict[Any, Any], new: dict[Any, Any]) -> set[Any]:
-    """Return the keys that can stay: the longest beginning of `new` whose keys are in `old` in the same order.
+    """Return the keys at the start of `new` that can stay.
+
+    They are the longest beginning of `new` whose keys are in `old` in the same order.
 
     A patch can only add a member at the end of an object. So every member after this beginning is removed if it exists,
     and added again, in the order of `new`.
@@ -197,5 +212,8 @@ def _kept_in_order(old: dict[Any, Any], new: dict[Any, Any]) -> set[Any]:
 
 
 def make_patch(old: Any, new: Any) -> list[Op]:
-    """Return the JSON Patch that leads from document `old` to document `new` (see `Comparison.make_patch`)."""
+    """Return the JSON Patch from document `old` to document `new`.
+
+    See `Comparison.make_patch`.
+    """
     return Comparison().make_patch(old, new)

@@ -12,7 +12,10 @@ Op = Literal["add", "replace", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One changed value, at `path`. `old` is None if `op` is "add", `new` is None if `op` is "remove"."""
+    """One changed value, at `path`.
+
+    `old` is None if `op` is "add", `new` is None if `op` is "remove".
+    """
 
     path: str
     op: Op
@@ -40,12 +43,17 @@ def patched(doc: Any, ops: Iterable[Operation], copies: list[Any] | None = None)
 
 
 def pointers(container: Any) -> int:
-    """Return about how many pointers a shallow copy of a list or an object takes; an object's entry counts as four."""
+    """Return about how many pointers a shallow copy takes.
+
+    An object's entry counts as four.
+    """
     return 4 * len(container) if isinstance(container, dict) else len(container)
 
 
 def changes_of(doc: Any, ops: Iterable[Operation]) -> tuple[Change, ...]:
-    """Return what a patch changes in `doc`, operation by operation, with old values and real indices in place of `-`.
+    """Return what a patch changes in `doc`, operation by operation.
+
+    Changes have old values, and real indices in place of `-`.
 
     A `move` counts as a removal and an addition, a `copy` as an addition; a `test` changes nothing. Raises
     `PatchError`.
@@ -93,7 +101,10 @@ def _apply(doc: Any, op: Operation, owned: dict[int, Any]) -> Any:
 
 
 def _own(doc: Any, tokens: list[str], owned: dict[int, Any]) -> Any:
-    """Copy the containers on a path that are not copied yet, and return the document that holds the copies."""
+    """Copy the containers on a path that were not copied yet.
+
+    Returns the document that holds the copies.
+    """
     root = node = _copied(doc, owned)
     for token in tokens:
         child = look(node, (token,))

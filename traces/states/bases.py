@@ -26,7 +26,10 @@ _NONE = object()
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A reference to state `step` of run `run`, as of the record with this `hash` (None: as the trace is now)."""
+    """A reference to state `step` of another run.
+
+    It means the state as of the record with this `hash`; None means the trace as it is now.
+    """
 
     run: str
     step: int
@@ -35,7 +38,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One run of a family: its lines, and a function that finds another run, or raises `TraceNotFoundError`."""
+    """One run of a family: its lines, and how to find its relatives.
+
+    `find` raises `TraceNotFoundError` for a run that is missing.
+    """
 
     run_id: str
     lines: Lines
@@ -43,7 +49,10 @@ class Member:
 
 
 def origin_of(lines: Lines) -> Origin | None:
-    """Return the reference to the first state of these lines; None if the lines hold their first state themselves."""
+    """Return the reference to the first state of these lines.
+
+    Returns None if the lines hold their first state themselves.
+    """
     at = lines.data.find(_FIRST_SNAPSHOT, 0, lines.end)
     if at < 0:
         return None
@@ -71,7 +80,7 @@ class Bases:
         self._lock = threading.Lock()
 
     def first_document(self, member: Member) -> Any:
-        """Return the first state of a run that starts at a state of another run.
+        """Return the first state of a run that starts from another run.
 
         All runs on the way up to the root are folded, the root first. Raises `TraceNotFoundError` if one of them, or
         its state, is missing, and `TraceCorruptError` if one is damaged.
@@ -119,13 +128,16 @@ class Bases:
 
 
 def _later_base(lines: Lines) -> int:
-    """Return the number of the line of a later snapshot that refers to another run, which only the first may do."""
+    """Return the line of a later snapshot that refers to another run.
+
+    Only the first snapshot may do so.
+    """
     found = (i for i in range(len(lines)) if (record := lines.record(i)).kind == "snapshot" and "base" in record)
     return next(found, 0) + 1
 
 
 def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
-    """Return the run at whose state a child starts, and the fold that leads to this state."""
+    """Return a child's origin run, and the fold of its first state."""
     what = f"run {child.run_id} begins with state {origin.step} of run {origin.run}"
     try:
         parent = child.find(origin.run)

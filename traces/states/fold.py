@@ -33,13 +33,19 @@ _STATE = b',"state":'
 
 
 def count_commits(lines: Lines, stop: int | None = None) -> int:
-    """Return the number of steps committed before byte `stop` (None: in the whole trace)."""
+    """Return how many steps were committed before byte `stop`.
+
+    None means the whole trace.
+    """
     at = lines.data.rfind(COMMIT, 0, lines.end if stop is None else stop)
     return 0 if at < 0 else lines.record_at(at + 1).step + 1
 
 
 def commit_offset(lines: Lines, step: int) -> int:
-    """Return the byte where the commit of a step begins, found by bisection: commits are in the order of steps."""
+    """Return the byte where the commit of a step begins.
+
+    It is found by bisection, as commits are in the order of steps.
+    """
     low, high = 0, lines.end
     while low < high:
         middle = (low + high) // 2
@@ -56,14 +62,19 @@ def commit_offset(lines: Lines, step: int) -> int:
 
 
 def record_end(lines: Lines, digest: str) -> int | None:
-    """Return the byte after the record with this hash, where the next line begins; None if there is no such record."""
+    """Return the byte after the record with this hash.
+
+    Returns None if there is no such record.
+    """
     line_end = b',"hash":"%b"}\n' % digest.encode()
     at = lines.data.rfind(line_end, 0, lines.end)
     return None if at < 0 else at + len(line_end)
 
 
 def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
-    """Return the fold that makes state `step`: the state before its commit, or after the last commit.
+    """Return the fold that makes state `step`.
+
+    That is the state before the step's commit, or after the last commit.
 
     A trailing `end` record is left out. If `stop` is given, the trace is read as if it ended at that byte; it must have
     `step` commits before it.
@@ -77,7 +88,9 @@ def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
 
 
 class Fold:
-    """The lines that make one state: a snapshot, and the records with patches between the snapshot and byte `stop`.
+    """The lines that make one state: a snapshot and patches after it.
+
+    The records lie between the snapshot and byte `stop`.
 
     `stop` is the beginning of a line, and `step` the number of commits before it; with fewer or more commits, the trace
     is corrupt. If the snapshot refers to a state of another run, the fold `begins_elsewhere`, and its caller passes
@@ -123,7 +136,10 @@ class Fold:
         return doc
 
     def run_sharing(self, base: Any) -> Any:
-        """Return the state as a document that shares its unchanged parts with `base`, at which the fold begins."""
+        """Return the state, sharing its unchanged parts with `base`.
+
+        The fold starts from `base`.
+        """
         doc, self.copied = base, 0
         with self._located(base):
             for first in range(0, len(self._found), _BATCH):
@@ -144,7 +160,10 @@ class Fold:
 
 @contextlib.contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """Switch the garbage collector off: JSON has no cycles, and walking new documents takes a third of the time."""
+    """Switch the garbage collector off within the block.
+
+    JSON has no cycles, and walking new documents takes a third of the time.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -155,7 +174,9 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
-    """Apply patches one after another, in place, and return the document; values of the patches become parts of it.
+    """Apply patches one after another, in place, and return the document.
+
+    Values of the patches become parts of it.
 
     Steps often change the same paths again, so the container at each path is remembered, until an operation may have
     moved or replaced it.
@@ -187,7 +208,9 @@ def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
 
 
 def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[str, Any]]]:
-    """Return the patches of these lines, parsing only the text of the patches, all at once.
+    """Return the patches of these lines, parsed all at once.
+
+    Only the text of the patches is parsed.
 
     In a commit, `patch` is followed by `observation`, so the text between the two members is cut out. A wrong cut
     cannot go unnoticed: no proper beginning of a JSON array is itself a JSON array, so parsing would fail. Then, and
@@ -212,13 +235,18 @@ def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[
 
 
 def _is_sound(patch: Any, text: bytes) -> bool:
-    """Return whether a patch passes the checks of `Record.load`, which this shortcut does not run."""
+    """Return whether a patch passes the checks of `Record.load`.
+
+    This shortcut does not run `Record.load`.
+    """
     high = text.count(b"[") + text.count(b"{") + text.count(b"/")
     return is_patch(patch) and (high < DEPTH or fits_below(patch))
 
 
 def _corrupt(lines: Lines, start: int, stop: int, reason: str, base: Any = None) -> TraceError:
-    """Return the error with the bad line: the first with a wrong hash, otherwise the first that cannot be folded.
+    """Return the error that names the bad line.
+
+    It is the first line with a wrong hash, otherwise the first that cannot be folded.
 
     `start` is where the snapshot begins.
     """

@@ -19,14 +19,19 @@ _POINTERS = 50_000
 
 
 class History:
-    """The documents of a trace, numbered by how many patches lead to them: 0 is the first state.
+    """The documents of a trace, numbered by the patches before them.
+
+    Document 0 is the first state.
 
     The documents used last are cached, so that a step forward or back costs one patch. Documents are shared with their
     neighbours and with the records: do not change them.
     """
 
     def __init__(self, lines: Lines, base: Callable[[], Any]) -> None:
-        """Read these lines; `base` returns the state of another run, if they start at one."""
+        """Read these lines.
+
+        `base` returns the state of another run, if they start at one.
+        """
         self._lines = lines
         self._base = base
         self.commits: list[int] = []
@@ -58,7 +63,10 @@ class History:
             )
 
     def record(self, index: int) -> Record:
-        """Return a record; the one returned last stays parsed, as its step and its document are often used together."""
+        """Return a record.
+
+        The one returned last stays parsed, as its step and its document are often used together.
+        """
         if self._latest is None or self._latest[0] != index:
             self._latest = index, self._lines.record(index)
         return self._latest[1]
@@ -106,7 +114,10 @@ class History:
         return doc
 
     def _keep(self, ordinal: int, doc: Any, weight: int) -> None:
-        """Cache a document; while there are too many or they are too large, drop the oldest, but keep two."""
+        """Cache a document.
+
+        While there are too many or they are too large, drop the oldest, but keep two.
+        """
         kept = self._kept
         kept[ordinal] = doc
         kept.move_to_end(ordinal)
