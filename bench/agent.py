@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from refold import Record, Trace
+from refold import Trace
+from refold.traces import Record
 
 from .agent_work import RESULT, TEXT, messages_weight, run_agent, run_bare, script
 from .figure import Figure, Sizes, paired, spread, trace_file

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from refold import Record
+from refold.traces import Record
 
 from .figure import Figure, Sizes, paired, spread, trace_file
 from .limit import step_records, write_records

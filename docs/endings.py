@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from refold import ENDINGS, RunStatus, StopReason
+from refold import RunStatus, StopReason
+from refold.engine import ENDINGS
 from refold.modules.agent.hooks.stop_reasons import agent_stop_reason
 
 PAGE = Path(__file__).with_name("endings.md")

@@ -8,9 +8,9 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from refold import load_task
 from refold.cli.commands.pages import Pages, heading
 from refold.modules.game_of_24 import GameOf24
+from refold.tasks import load_task
 
 DOCS = Path(__file__).parent
 TASK = DOCS.parent / "tasks" / "examples" / "game_of_24.yaml"

@@ -12,7 +12,9 @@ from typing_extensions import TypeVar
 
 from ..errors import DivergenceError, EngineUsageError, EnvironmentMismatchError, TraceNotFoundError
 from ..tasks import Task, TaskValidationIssue, as_task, check_task, open_environment, use_environment
-from ..traces import SUFFIX, Trace, TraceWriter
+from ..traces import Trace
+from ..traces.file.store import SUFFIX
+from ..traces.file.writer import TraceWriter
 from .children.explorer import Explorer
 from .concurrency.cancellation import cancel_requests
 from .concurrency.signals import run_with_signals

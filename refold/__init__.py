@@ -1,65 +1,227 @@
 """A deterministic state-machine engine for LLM agents.
 
-Every public name is importable from here; each is loaded on its first use, so that `import refold` stays cheap.
+What a module needs is importable from here; each name is loaded on its first use, so that `import refold` stays cheap.
+More stands in the rooms: `refold.engine` for who extends the engine, `refold.traces`, `refold.tasks`, `refold.errors`,
+`refold.testing`, and `refold.modules.agent` for the Agent.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine import *
+    from .engine import (
+        Action as Action,
+    )
+    from .engine import (
+        ActionResult as ActionResult,
+    )
+    from .engine import (
+        AgentModule as AgentModule,
+    )
+    from .engine import (
+        BeamSearch as BeamSearch,
+    )
+    from .engine import (
+        BestFirst as BestFirst,
+    )
+    from .engine import (
+        BestOfN as BestOfN,
+    )
+    from .engine import (
+        Decision as Decision,
+    )
+    from .engine import (
+        Engine as Engine,
+    )
+    from .engine import (
+        FinalResultCriteria as FinalResultCriteria,
+    )
+    from .engine import (
+        MaxRuntimeCriteria as MaxRuntimeCriteria,
+    )
+    from .engine import (
+        MaxStepsCriteria as MaxStepsCriteria,
+    )
+    from .engine import (
+        MaxTokensCriteria as MaxTokensCriteria,
+    )
+    from .engine import (
+        MonteCarloTreeSearch as MonteCarloTreeSearch,
+    )
+    from .engine import (
+        Observation as Observation,
+    )
+    from .engine import (
+        RunResult as RunResult,
+    )
+    from .engine import (
+        RunStatus as RunStatus,
+    )
+    from .engine import (
+        RuntimeBudget as RuntimeBudget,
+    )
+    from .engine import (
+        SelectBest as SelectBest,
+    )
+    from .engine import (
+        SelectFirst as SelectFirst,
+    )
+    from .engine import (
+        StagnationCriteria as StagnationCriteria,
+    )
+    from .engine import (
+        StateModel as StateModel,
+    )
+    from .engine import (
+        StateSchema as StateSchema,
+    )
+    from .engine import (
+        StopReason as StopReason,
+    )
+    from .engine import (
+        WaitRequest as WaitRequest,
+    )
+    from .engine import (
+        ask as ask,
+    )
+    from .engine import (
+        ask_sync as ask_sync,
+    )
+    from .engine import (
+        bind as bind,
+    )
+    from .engine import (
+        call_info as call_info,
+    )
+    from .engine import (
+        charge as charge,
+    )
+    from .engine import (
+        effect as effect,
+    )
+    from .engine import (
+        emit as emit,
+    )
+    from .engine import (
+        new_id as new_id,
+    )
+    from .engine import (
+        now as now,
+    )
+    from .engine import (
+        perform as perform,
+    )
+    from .engine import (
+        perform_sync as perform_sync,
+    )
+    from .engine import (
+        rng as rng,
+    )
+    from .engine import (
+        run_child as run_child,
+    )
+    from .engine import (
+        start_child as start_child,
+    )
+    from .engine import (
+        verify as verify,
+    )
+    from .engine import (
+        wait_child as wait_child,
+    )
     from .errors import *
-    from .tasks import *
-    from .traces import *
+    from .errors import RefoldError as RefoldError
+    from .tasks import CriterionResult as CriterionResult
+    from .tasks import Task as Task
+    from .tasks import TaskBudget as TaskBudget
+    from .tasks import TaskResult as TaskResult
+    from .traces import Trace as Trace
+    from .traces import replay as replay
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "errors": """
-        ArgumentError BudgetExceededError CallClosedError ChildRunError CircularValueError CommandError
-        CopyRefusedError DecisionError DefinitionError DivergenceError DraftExpiredError EffectError
-        EffectNotAllowedError EngineOwnedFieldError EngineUsageError EnvironmentMismatchError
-        EnvironmentNotOpenError ExplorationError ExternalError FrozenStateError MissingMemberError
-        ModuleDefinitionError NoEnvironmentError NoRunError NoThreadError NotATraceError NotForkableError
-        OutsideWorkspaceError PatchError RecordError ReduceError RefoldError RunAbortedError RunClosedError
-        RunNotCompletedError StateDefinitionError StateError StateMigrationError StateValueError TaskError
-        TaskFileError TaskInvalidError TraceCorruptError TraceError TraceExistsError TraceLockedError
-        TraceNotFoundError TraceWriteError UsageError WaitAnsweredError
-    """,
     "engine": """
-        Action ActionResult AgentModule BeamSearch BestFirst BestOfN Branch BranchStrategy CallInfo
-        ChildResult Clock Decision Divergence ENDINGS Ending Engine FinalResultCriteria MaxRuntimeCriteria
-        MakesModule MaxStepsCriteria MaxTokensCriteria Meter MonteCarloTreeSearch Node Observation OnWait
-        Redactor RunFailure RunResult RunStatus RunStream RunUsage RuntimeBudget Score SelectBest SelectFirst
-        StagnationCriteria StateModel StateSchema StopCriteria StopReason SystemClock Usage WaitRequest ask
-        ask_sync bind call_info charge child_state effect emit follow_run in_run make_redactor module_of
-        new_id now perform perform_as perform_sync rng run_actions run_child start_child verify wait_child
+        Action ActionResult AgentModule BeamSearch BestFirst BestOfN Decision Engine FinalResultCriteria
+        MaxRuntimeCriteria MaxStepsCriteria MaxTokensCriteria MonteCarloTreeSearch Observation RunResult
+        RunStatus RuntimeBudget SelectBest SelectFirst StagnationCriteria StateModel StateSchema StopReason
+        WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform perform_sync rng
+        run_child start_child verify wait_child
     """,
     "tasks": """
-        CriterionResult EnvSpec Environment EnvironmentFactory Evaluator ExecResult FileProblem
-        FolderEnvironment HostEnvironment RunView ScratchEnvironment Task TaskBudget TaskResource TaskResult
-        TaskValidationIssue Verdict as_task check_environment check_task create_environment
-        current_environment environment_types evaluate_task evaluator evaluator_names load_task load_tasks
-        open_environment register_environment register_evaluator use_environment workspace_of
+        CriterionResult Task TaskBudget TaskResult
     """,
     "traces": """
-        ABSENT Blame Change Difference Durability Effect FORMAT Family Follower Kin KinBranch KinCandidate
-        PhaseDiff Record Repair Replay SUFFIX Step Trace TraceDiff TraceSummary TraceWriter apply_patch
-        blob_reference branches_folder changes_of copy_json escape family is_blob join_pointer list_traces
-        patched repair replay same_json split_pointer summarize
+        Trace replay
     """,
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_FORMERLY = {"EffectNotAllowed": "EffectNotAllowedError", "RunClosed": "RunClosedError"}
 
-__all__ = sorted(_ROOM_OF)
+__all__ = [
+    "Action",
+    "ActionResult",
+    "AgentModule",
+    "BeamSearch",
+    "BestFirst",
+    "BestOfN",
+    "CriterionResult",
+    "Decision",
+    "Engine",
+    "FinalResultCriteria",
+    "MaxRuntimeCriteria",
+    "MaxStepsCriteria",
+    "MaxTokensCriteria",
+    "MonteCarloTreeSearch",
+    "Observation",
+    "RefoldError",
+    "RunResult",
+    "RunStatus",
+    "RuntimeBudget",
+    "SelectBest",
+    "SelectFirst",
+    "StagnationCriteria",
+    "StateModel",
+    "StateSchema",
+    "StopReason",
+    "Task",
+    "TaskBudget",
+    "TaskResult",
+    "Trace",
+    "WaitRequest",
+    "ask",
+    "ask_sync",
+    "bind",
+    "call_info",
+    "charge",
+    "effect",
+    "emit",
+    "new_id",
+    "now",
+    "perform",
+    "perform_sync",
+    "replay",
+    "rng",
+    "run_child",
+    "start_child",
+    "verify",
+    "wait_child",
+]
 
 
-def __getattr__(name: str) -> Any:
-    room = _ROOM_OF.get(name)
-    if room is None:
-        raise AttributeError(f"module 'refold' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f".{room}", __name__), name)
-    return found
+if not TYPE_CHECKING:  # a type checker shall refuse a name that is not there
+
+    def __getattr__(name: str) -> Any:
+        """Load a name on its first use. Errors are importable from here, too; `refold.errors` is their home."""
+        room = _ROOM_OF.get(name)
+        if room is None:
+            errors = import_module(".errors", __name__)
+            name = _FORMERLY.get(name, name)
+            if name not in errors.__all__:
+                raise AttributeError(f"module 'refold' has no attribute {name!r}")
+            return getattr(errors, name)
+        found = globals()[name] = getattr(import_module(f".{room}", __name__), name)
+        return found
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import TraceNotFoundError
 from ...tasks import Environment, Task, use_environment
-from ...traces import SUFFIX, Trace, TraceWriter, branches_folder
+from ...traces import Trace
+from ...traces.analysis.locate import branches_folder
+from ...traces.file.store import SUFFIX
+from ...traces.file.writer import TraceWriter
 from ..effects.budget import Account, EndedFromAbove
 from ..endings import RunStatus, StopReason
 from ..loop.decision import Decision

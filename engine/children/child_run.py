@@ -25,7 +25,10 @@ from ...errors import (
     WaitAnsweredError,
 )
 from ...tasks import Task
-from ...traces import SUFFIX, Trace, TraceWriter, branches_folder
+from ...traces import Trace
+from ...traces.analysis.locate import branches_folder
+from ...traces.file.store import SUFFIX
+from ...traces.file.writer import TraceWriter
 from ..concurrency.scheduler import current_loop
 from ..effects.budget import Account, EndedFromAbove, RuntimeBudget
 from ..effects.call import Call

@@ -14,7 +14,8 @@ from typing import Any, NoReturn, Protocol
 import orjson
 
 from ...errors import CallClosedError, EffectError, RunClosedError, StateValueError
-from ...traces import TraceWriter, is_blob
+from ...traces.file.blob import is_blob
+from ...traces.file.writer import TraceWriter
 from ..state.model import StateModel, dump, json_value
 from ..state.serialization import SHALLOW, check_depth
 from .context import Frame, OpenCall, Span

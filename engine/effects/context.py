@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
-    from ...traces import TraceWriter
+    from ...traces.file.writer import TraceWriter
     from .spec import EffectSpec
     from .tool_arguments import Signature
 

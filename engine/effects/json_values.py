@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from ...errors import CircularValueError, StateValueError
-from ...traces import is_blob
+from ...traces.file.blob import is_blob
 from ..loop.decision import ActionResult, Observation
 from ..state.model import StateModel, json_value
 from .redaction import Redactor

@@ -33,7 +33,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
 from ...errors import StateValueError
-from ...traces import split_pointer
+from ...traces.json_patch.apply import split_pointer
 from ...traces.json_patch.make import key_token
 from ..state.containers import INT_MAX, INT_MIN
 from ..state.digest import member_name, members_form

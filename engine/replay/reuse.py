@@ -20,7 +20,9 @@ from typing import Any
 import orjson
 
 from ...errors import TraceError, TraceNotFoundError
-from ...traces import SUFFIX, Trace, branches_folder
+from ...traces import Trace
+from ...traces.analysis.locate import branches_folder
+from ...traces.file.store import SUFFIX
 from ..effects.call import Recorded
 from ..effects.journal import Entry, Request
 from ..effects.state_refs import part_at, pointers

@@ -16,7 +16,8 @@ import orjson
 from pydantic import ValidationError
 
 from ...errors import StateValueError, WaitAnsweredError
-from ...traces import Effect, Step, Trace, is_blob
+from ...traces import Effect, Step, Trace
+from ...traces.file.blob import is_blob
 from ..effects.journal import unknown
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor

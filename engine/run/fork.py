@@ -10,8 +10,10 @@ import orjson
 
 from ...errors import EngineOwnedFieldError, EngineUsageError, PatchError, ReduceError, StateValueError, TraceError
 from ...tasks import Task
-from ...traces import Trace, patched, split_pointer
+from ...traces import Trace
+from ...traces.json_patch.apply import split_pointer
 from ...traces.json_patch.make import make_patch
+from ...traces.json_patch.share import patched
 from ..effects.budget import RuntimeBudget
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor

@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
-from ...traces import FORMAT
+from ...traces.file.record import FORMAT
 from ..effects.budget import RuntimeBudget
 from ..module import AgentModule, import_path
 from ..state.model import StateSchema

@@ -29,7 +29,9 @@ import orjson
 
 from ...errors import BudgetExceededError, CallClosedError, DivergenceError, EffectError, RunClosedError
 from ...printable import message_of
-from ...traces import Effect, Record, TraceWriter, is_blob
+from ...traces import Effect, Record
+from ...traces.file.blob import is_blob
+from ...traces.file.writer import TraceWriter
 from ..concurrency.threads import RUNNING
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
 from ..effects.call import BLOB_FROM, Call, Recorded

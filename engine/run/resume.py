@@ -27,8 +27,9 @@ from typing import Any, Literal
 from ...errors import DivergenceError, EngineUsageError, TraceCorruptError, TraceNotFoundError, WaitAnsweredError
 from ...printable import message_of
 from ...tasks import Task, TaskResult
-from ...traces import Record, Trace, TraceWriter
+from ...traces import Record, Trace
 from ...traces.analysis.children import begun_children
+from ...traces.file.writer import TraceWriter
 from ...traces.json_patch.make import make_patch
 from ..effects.budget import RuntimeBudget
 from ..effects.journal import CHILD, STARTED, Journal

@@ -1,305 +1,160 @@
-"""The Agent: models, tools, hooks and events as one module on the engine."""
+"""The Agent: models, tools, hooks and events as one module on the engine.
+
+`__all__` is what most agents need. The other names here are those that dreadnode has in this place; they stand in their
+rooms, too, beside names of refold's own: `chat` (messages), `events`, `generators`, `hooks`, `reactions`, `stopping`,
+`tools`, `trajectory`, `subagent`.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .agent import Agent
-from .batch import Batch
-from .cache import cache_folder, configure
-from .chat.content import Content, ContentAudioInput, ContentImageUrl, ContentText
-from .chat.messages import Message, Role
-from .chat.summarize import Summary, find_summarization_boundary, summarize_conversation
-from .chat.tool_calls import FunctionCall, FunctionDefinition, ToolCall, ToolChoice, ToolDefinition, ToolResponse
+from .batch import Batch as Batch
+from .cache import configure as configure
+from .chat.content import Content as Content
+from .chat.messages import Message
+from .chat.summarize import Summary as Summary
+from .chat.summarize import find_summarization_boundary as find_summarization_boundary
+from .chat.summarize import summarize_conversation as summarize_conversation
+from .chat.tool_calls import FunctionCall as FunctionCall
+from .chat.tool_calls import FunctionDefinition as FunctionDefinition
+from .chat.tool_calls import ToolCall
+from .chat.tool_calls import ToolChoice as ToolChoice
+from .chat.tool_calls import ToolDefinition as ToolDefinition
+from .chat.tool_calls import ToolResponse as ToolResponse
 from .chat.usage import Usage
-from .chat.validation import chat_problems, sanitize_orphan_tool_messages
+from .chat.validation import sanitize_orphan_tool_messages as sanitize_orphan_tool_messages
 from .events import (
     AgentEnd,
-    AgentError,
     AgentEvent,
-    AgentStalled,
     AgentStart,
-    AgentStatus,
     AgentStep,
-    AgentStopReason,
-    CompactionEvent,
-    EventFormatError,
-    GenerationContent,
     GenerationDelta,
     GenerationEnd,
-    GenerationError,
-    GenerationRetry,
     GenerationStart,
     GenerationStep,
-    Heartbeat,
-    Metric,
-    MetricSeries,
-    NamedGenerator,
     ReactStep,
     ToolEnd,
-    ToolError,
     ToolStart,
     ToolStep,
-    UserInputRequired,
-    event_from_dict,
-    event_to_dict,
 )
-from .generators import (
-    Backoff,
-    CassetteGenerator,
-    ContextOverflowError,
-    FatalGeneratorError,
-    FunctionGenerator,
-    GenerateParams,
-    Generation,
-    Generator,
-    GeneratorError,
-    LiteLLMGenerator,
-    RateLimitedError,
-    ScriptedGenerator,
-    TransientGeneratorError,
-    generate,
-    get_generator,
-    get_identifier,
-    register_generator,
-)
-from .hooks.hook import CountingHook, Hook, hook
-from .hooks.ready_made import (
-    summarize_when_long,
-    tool_metrics,
-)
+from .events import AgentError as AgentError
+from .events import AgentStalled as AgentStalled
+from .events import AgentStatus as AgentStatus
+from .events import AgentStopReason as AgentStopReason
+from .events import CompactionEvent as CompactionEvent
+from .events import GenerationContent as GenerationContent
+from .events import GenerationError as GenerationError
+from .events import GenerationRetry as GenerationRetry
+from .events import Heartbeat as Heartbeat
+from .events import ToolError as ToolError
+from .events import UserInputRequired as UserInputRequired
+from .events import event_from_dict as event_from_dict
+from .events import event_to_dict as event_to_dict
+from .generators import Backoff, GenerateParams, Generator, LiteLLMGenerator, ScriptedGenerator, get_generator
+from .generators import CassetteGenerator as CassetteGenerator
+from .generators import FunctionGenerator as FunctionGenerator
+from .hooks.hook import Hook, hook
+from .hooks.ready_made import summarize_when_long as summarize_when_long
+from .hooks.ready_made import tool_metrics as tool_metrics
 from .hooks.stop_conditions import StopCondition, stop_condition
-from .judge import AgentJudge, JudgementError, JudgeResult
-from .loop.errors import (
-    RecordedError,
-)
-from .loop.module import AgentLoop
-from .loop.state import AgentFacts, AgentState
+from .judge import AgentJudge
+from .judge import JudgeResult as JudgeResult
+from .loop.state import AgentState
 from .modes import ToolMode
-from .reactions import (
-    Continue,
-    Fail,
-    Finish,
-    Reaction,
-    Retry,
-    RetryWithFeedback,
-    reaction_from_dict,
-    reaction_to_dict,
-)
-from .stopping import (
-    any_tool_use,
-    consecutive_errors,
-    elapsed_time,
-    estimated_cost,
-    generation_count,
-    no_new_tool_used,
-    no_tool_calls,
-    output,
-    step_count,
-    token_usage,
-    tool_error,
-    tool_output,
-    tool_use,
-)
+from .reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
+from .stopping import any_tool_use as any_tool_use
+from .stopping import consecutive_errors as consecutive_errors
+from .stopping import elapsed_time as elapsed_time
+from .stopping import estimated_cost as estimated_cost
+from .stopping import generation_count as generation_count
+from .stopping import no_new_tool_used as no_new_tool_used
+from .stopping import no_tool_calls as no_tool_calls
+from .stopping import output as output
+from .stopping import step_count as step_count
+from .stopping import token_usage as token_usage
+from .stopping import tool_error as tool_error
+from .stopping import tool_output as tool_output
+from .stopping import tool_use as tool_use
 from .task import AgentTask
+from .tools import DEFAULT_CATCH_EXCEPTIONS as DEFAULT_CATCH_EXCEPTIONS
 from .tools import (
-    DEFAULT_CATCH_EXCEPTIONS,
     AgentInput,
     Config,
-    Context,
-    ContextFact,
-    CurrentTask,
-    CurrentToolCall,
-    EnvVar,
     ErrorModel,
-    NoContextError,
     Stop,
-    SystemErrorModel,
     Tool,
-    ToolContext,
-    ToolDefinitionError,
-    ToolMethod,
-    ToolOutcome,
     Toolset,
-    ToolSignal,
-    ToolSource,
-    ValidationErrorModel,
-    WireNameError,
-    action_for,
-    actions_of,
-    as_tools,
-    by_wire_name,
     current_tool_call,
-    discover_tools_on_obj,
-    offload_tool_output,
     tool,
     tool_context,
     tool_method,
 )
-from .trajectory.converters import (
-    load_trajectory_jsonl,
-    trajectory_from_openai_format,
-    trajectory_to_jsonl_record,
-    trajectory_to_openai_format,
-    trajectory_to_rows,
-    trajectory_to_turns,
-)
-from .trajectory.datasets import (
-    DatasetsMissingError,
-    trajectories_to_hf_dataset,
-)
+from .tools import Context as Context
+from .tools import CurrentTask as CurrentTask
+from .tools import ToolMethod as ToolMethod
+from .tools import ToolSource as ToolSource
+from .tools import discover_tools_on_obj as discover_tools_on_obj
+from .tools import offload_tool_output as offload_tool_output
+from .trajectory.converters import load_trajectory_jsonl as load_trajectory_jsonl
+from .trajectory.converters import trajectory_from_openai_format as trajectory_from_openai_format
+from .trajectory.converters import trajectory_to_jsonl_record as trajectory_to_jsonl_record
+from .trajectory.converters import trajectory_to_openai_format as trajectory_to_openai_format
+from .trajectory.converters import trajectory_to_rows as trajectory_to_rows
+from .trajectory.converters import trajectory_to_turns as trajectory_to_turns
+from .trajectory.datasets import trajectories_to_hf_dataset as trajectories_to_hf_dataset
 from .trajectory.trajectory import Trajectory
-from .warnings import AgentWarning
+from .warnings import AgentWarning as AgentWarning
 
 __all__ = [
-    "DEFAULT_CATCH_EXCEPTIONS",
     "Agent",
     "AgentEnd",
-    "AgentError",
     "AgentEvent",
-    "AgentFacts",
     "AgentInput",
     "AgentJudge",
-    "AgentLoop",
-    "AgentStalled",
     "AgentStart",
     "AgentState",
-    "AgentStatus",
     "AgentStep",
-    "AgentStopReason",
     "AgentTask",
-    "AgentWarning",
     "Backoff",
-    "Batch",
-    "CassetteGenerator",
-    "CompactionEvent",
     "Config",
-    "Content",
-    "ContentAudioInput",
-    "ContentImageUrl",
-    "ContentText",
-    "Context",
-    "ContextFact",
-    "ContextOverflowError",
     "Continue",
-    "CountingHook",
-    "CurrentTask",
-    "CurrentToolCall",
-    "DatasetsMissingError",
-    "EnvVar",
     "ErrorModel",
-    "EventFormatError",
     "Fail",
-    "FatalGeneratorError",
     "Finish",
-    "FunctionCall",
-    "FunctionDefinition",
-    "FunctionGenerator",
     "GenerateParams",
-    "Generation",
-    "GenerationContent",
     "GenerationDelta",
     "GenerationEnd",
-    "GenerationError",
-    "GenerationRetry",
     "GenerationStart",
     "GenerationStep",
     "Generator",
-    "GeneratorError",
-    "Heartbeat",
     "Hook",
-    "JudgeResult",
-    "JudgementError",
     "LiteLLMGenerator",
     "Message",
-    "Metric",
-    "MetricSeries",
-    "NamedGenerator",
-    "NoContextError",
-    "RateLimitedError",
     "ReactStep",
     "Reaction",
-    "RecordedError",
     "Retry",
     "RetryWithFeedback",
-    "Role",
     "ScriptedGenerator",
     "Stop",
     "StopCondition",
-    "Summary",
-    "SystemErrorModel",
     "Tool",
     "ToolCall",
-    "ToolChoice",
-    "ToolContext",
-    "ToolDefinition",
-    "ToolDefinitionError",
     "ToolEnd",
-    "ToolError",
-    "ToolMethod",
     "ToolMode",
-    "ToolOutcome",
-    "ToolResponse",
-    "ToolSignal",
-    "ToolSource",
     "ToolStart",
     "ToolStep",
     "Toolset",
     "Trajectory",
-    "TransientGeneratorError",
     "Usage",
-    "UserInputRequired",
-    "ValidationErrorModel",
-    "WireNameError",
-    "action_for",
-    "actions_of",
-    "any_tool_use",
-    "as_tools",
-    "by_wire_name",
-    "cache_folder",
-    "chat_problems",
-    "configure",
-    "consecutive_errors",
     "current_tool_call",
-    "discover_tools_on_obj",
-    "elapsed_time",
-    "estimated_cost",
-    "event_from_dict",
-    "event_to_dict",
-    "find_summarization_boundary",
-    "generate",
-    "generation_count",
     "get_generator",
-    "get_identifier",
     "hook",
-    "load_trajectory_jsonl",
-    "no_new_tool_used",
-    "no_tool_calls",
-    "offload_tool_output",
-    "output",
-    "reaction_from_dict",
-    "reaction_to_dict",
-    "register_generator",
-    "sanitize_orphan_tool_messages",
-    "step_count",
     "stop_condition",
-    "summarize_conversation",
-    "summarize_when_long",
-    "token_usage",
     "tool",
     "tool_context",
-    "tool_error",
     "tool_method",
-    "tool_metrics",
-    "tool_output",
-    "tool_use",
-    "trajectories_to_hf_dataset",
-    "trajectory_from_openai_format",
-    "trajectory_to_jsonl_record",
-    "trajectory_to_openai_format",
-    "trajectory_to_rows",
-    "trajectory_to_turns",
 ]
-
 
 _OF_POLICIES = ("ProcessDecision", "ProcessJudge", "process_judge_hook")
 

@@ -10,7 +10,8 @@ import anyio
 
 from ...engine import RunResult, RunStream
 from ...tasks import Task, as_task
-from ...traces import SUFFIX, Record, Trace
+from ...traces import Record, Trace
+from ...traces.file.store import SUFFIX
 from .chat.json_forms import message_to_dict
 from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
 from .events.live_pieces import Pieces

@@ -8,7 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from ..traces import SUFFIX, Trace, branches_folder
+from ..traces import Trace
+from ..traces.analysis.locate import branches_folder
+from ..traces.file.store import SUFFIX
 
 
 class Copies(Protocol):

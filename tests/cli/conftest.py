@@ -19,7 +19,7 @@ from refold.cli import cli
 
 AGENT = """
 import os, signal, sys, time
-from refold import Action, AgentModule, Decision, StateSchema, Usage, charge, emit
+from refold import Action, AgentModule, Decision, StateSchema, charge, emit; from refold.engine import Usage
 
 class CountState(StateSchema):
     n: int = 0

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from places import ROOT
 
-from refold import Engine, load_task
+from refold import Engine
 from refold.modules.game_of_24 import GameOf24
+from refold.tasks import load_task
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

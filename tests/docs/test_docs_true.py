@@ -10,8 +10,9 @@ import pytest
 from places import ROOT
 from typer.testing import CliRunner
 
-from refold import ENDINGS, __version__
+from refold import __version__
 from refold.cli.app import app
+from refold.engine import ENDINGS
 from refold.traces.file.record import BEAT
 from refold.traces.file.schema import MEMBERS
 

@@ -11,7 +11,6 @@ from refold.modules.agent import (
     Fail,
     Finish,
     FunctionGenerator,
-    Generation,
     Hook,
     Message,
     Reaction,
@@ -37,7 +36,7 @@ from refold.modules.agent.events import (
     ToolStart,
     ToolStep,
 )
-from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, RateLimitedError
+from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, Generation, RateLimitedError
 from refold.modules.agent.reactions import Continue
 
 

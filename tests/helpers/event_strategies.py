@@ -6,7 +6,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from refold.modules.agent import ContentImageUrl, ContentText, Message, ToolCall, Usage
+from refold.modules.agent import Message, ToolCall, Usage
+from refold.modules.agent.chat import ContentImageUrl, ContentText
 from refold.modules.agent.events import (
     AgentEnd,
     AgentError,

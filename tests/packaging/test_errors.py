@@ -3,10 +3,10 @@
 import re
 import tomllib
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
+from places import ROOT
 
 from refold import errors
 from refold.errors import (
@@ -22,7 +22,6 @@ from refold.errors import (
     UsageError,
 )
 
-ROOT = Path(__file__).parents[2]
 FAMILIES = (
     DefinitionError,
     UsageError,

@@ -1,15 +1,13 @@
 """What is shipped is what is in the folders, and importing it loads nothing that is not used."""
 
+import re
 import subprocess
 import sys
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from places import ROOT
-
-import refold
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HEAVY = (
@@ -66,22 +64,11 @@ def test_importing_loads_no_package_that_is_not_used(code: str) -> None:
     assert set(out) <= allowed
 
 
-def test_the_facade_has_every_public_name_of_its_rooms() -> None:
-    for room, names in refold._ROOMS.items():
-        if room != "errors":
-            shown = {n for n in import_module(f"refold.{room}").__all__ if not n.startswith("_")}
-            assert set(names.split()) == shown
-    for name in refold.__all__:
-        assert getattr(refold, name) is not None
-    assert set(refold.__all__) <= set(dir(refold))
-    with pytest.raises(AttributeError, match="nonsense"):
-        refold.nonsense  # noqa: B018
-
-
 def test_modules_are_built_on_the_engines_public_names_alone() -> None:
-    public = set(refold.__all__)
+    seen = 0
     for path in (ROOT / "modules").rglob("*.py"):
-        for line in path.read_text().splitlines():
-            if line.startswith("from ..engine") or line.startswith("from refold"):
-                assert line.startswith(("from ..engine import", "from refold import")), f"{path}: {line}"
-    assert public
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if re.match(r"from \.+engine\b|from refold\b", line):
+                seen += 1
+                assert re.match(r"from \.+engine import|from refold import", line), f"{path}: {line}"
+    assert seen > 50

@@ -30,7 +30,7 @@ from refold import (
 from refold.engine.effects.journal import Journal
 from refold.testing import FakeClock, check_resume, scripted
 from refold.testing.resuming import PROPERTIES, _spread
-from refold.traces import TraceWriter
+from refold.traces.file.writer import TraceWriter
 
 
 class Notes(StateSchema):

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.errors import TraceCorruptError, TraceError, TraceNotFoundError
-from refold.traces import Record, Trace, TraceWriter, branches_folder, copy_json, list_traces, repair, replay
-from refold.traces.analysis.locate import find_relative
+from refold.traces import Record, Trace, list_traces, repair, replay
+from refold.traces.analysis.locate import branches_folder, find_relative
+from refold.traces.file.writer import TraceWriter
+from refold.traces.json_patch.apply import copy_json
 from refold.traces.json_patch.make import make_patch
 
 VALUES = st.recursive(

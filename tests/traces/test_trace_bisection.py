@@ -2,7 +2,8 @@
 
 import pytest
 
-from refold.traces import Trace, TraceWriter
+from refold.traces import Trace
+from refold.traces.file.writer import TraceWriter
 
 
 def written(steps: int, padding: int) -> Trace:

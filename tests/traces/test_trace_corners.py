@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from refold.errors import PatchError, TraceCorruptError
-from refold.traces import Trace, TraceWriter, apply_patch, same_json
+from refold.traces import Trace, apply_patch
 from refold.traces.analysis.children import called_children
+from refold.traces.file.writer import TraceWriter
+from refold.traces.json_patch.apply import same_json
 from refold.traces.json_patch.make import Comparison, Span
 from refold.traces.states.fold import fold_patches
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from refold.errors import TraceCorruptError
-from refold.traces import Trace, TraceWriter, apply_patch
+from refold.traces import Trace, apply_patch
+from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]
 GOLDEN = Path(__file__).parent / "golden" / "format-1.trace.jsonl"

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from refold.traces import ABSENT, Trace, TraceWriter
+from refold.traces import ABSENT, Trace
+from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]
 

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from refold.errors import TraceCorruptError
-from refold.traces import Family, Kin, KinBranch, Record, Trace, TraceWriter, branches_folder, family
+from refold.traces import Family, Record, Trace, family
+from refold.traces.analysis.family_tree import Kin, KinBranch
+from refold.traces.analysis.locate import branches_folder
+from refold.traces.file.writer import TraceWriter
 
 EDIT = [{"op": "add", "path": "/n", "value": 1}]
 

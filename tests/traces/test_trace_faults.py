@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
-from refold.traces import TraceWriter
 from refold.traces.file.lock import lock_holder
 from refold.traces.file.store import FileStore
+from refold.traces.file.writer import TraceWriter
 
 NO_SPACE = OSError(28, "No space left on device")
 EVENT = {"name": "x", "data": {}}

@@ -22,8 +22,9 @@ from refold.errors import (
     TraceNotFoundError,
     TraceWriteError,
 )
-from refold.traces import Trace, TraceWriter
+from refold.traces import Trace
 from refold.traces.file.store import FileStore
+from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]
 HEADER: dict[str, Any] = {"format": 1, "run_id": "r", "versions": {}}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from refold.errors import NotATraceError, TraceCorruptError, TraceLockedError, TraceNotFoundError
-from refold.traces import Trace, TraceWriter, list_traces, repair
+from refold.traces import Trace, list_traces, repair
+from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]
 

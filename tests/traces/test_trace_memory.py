@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from refold.traces import Trace, blob_reference
+from refold.traces import Trace
+from refold.traces.file.blob import blob_reference
 from refold.traces.file.record import write_line
 from refold.traces.states.bases import Bases
 from refold.traces.states.history import History

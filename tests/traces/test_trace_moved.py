@@ -11,7 +11,7 @@ import pytest
 
 from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema, Trace
 from refold.errors import TraceWriteError
-from refold.traces import TraceWriter
+from refold.traces.file.writer import TraceWriter
 
 
 class Count(StateSchema):

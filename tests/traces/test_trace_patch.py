@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.errors import PatchError
-from refold.traces import apply_patch, changes_of, copy_json, join_pointer, patched, same_json, split_pointer
+from refold.traces import apply_patch, changes_of
+from refold.traces.json_patch.apply import copy_json, join_pointer, same_json, split_pointer
+from refold.traces.json_patch.share import patched
 from refold.traces.states.fold import fold_patches
 
 KEYS = st.sampled_from(["a", "b", "", "~", "/", "~1", "0", "1", "-", "é", "\u2028"])

@@ -8,7 +8,8 @@ import jsonpatch
 import pytest
 
 from refold.errors import TraceCorruptError, TraceError, TraceNotFoundError
-from refold.traces import Trace, TraceWriter, replay
+from refold.traces import Trace, replay
+from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]
 

@@ -7,7 +7,8 @@ from uuid import UUID, uuid5
 
 from ....engine import ENDINGS, ActionResult, StopReason
 from ....errors import TraceCorruptError
-from ....traces import Record, Trace, is_blob
+from ....traces import Record, Trace
+from ....traces.file.blob import is_blob
 from ..chat.content import content_part
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message

@@ -15,14 +15,13 @@ from ...errors import RefoldError
 from ...modules.agent import (
     Agent,
     GenerateParams,
-    Generation,
     Generator,
     LiteLLMGenerator,
     Message,
     ScriptedGenerator,
     get_generator,
 )
-from ...modules.agent.generators import Capabilities
+from ...modules.agent.generators import Capabilities, Generation
 from ...modules.agent.subagent import SubAgentToolset
 from ..errors import InputError, one_line
 from ..input.importing import thing_at

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from ...modules.agent import Trajectory
-from ...traces import SUFFIX, Trace
+from ...traces import Trace
+from ...traces.file.store import SUFFIX
 from ..errors import InputError, one_line
 from ..input.finding import find_trace
 

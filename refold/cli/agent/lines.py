@@ -20,10 +20,10 @@ from ...modules.agent import (
     ToolError,
     ToolStart,
     UserInputRequired,
-    action_for,
 )
 from ...modules.agent.events.masking import masked_arguments
 from ...modules.agent.loop.errors import error_type
+from ...modules.agent.tools import action_for
 from ..render.text import brief, clean, cut, seconds_text, value_text
 
 RESULT_LINES = 6

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...modules.agent import Agent, AgentLoop, Tool
+from ...modules.agent import Agent, Tool
+from ...modules.agent.loop.module import AgentLoop
 from ...modules.agent.loop.state import AgentState
 from ...modules.mcp import MCPServers
 from ...traces import Trace

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ...engine import AgentModule, Engine, RunResult
-from ...traces import SUFFIX, Record, Trace, branches_folder
+from ...traces import Record, Trace
+from ...traces.analysis.locate import branches_folder
+from ...traces.file.store import SUFFIX
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
 from ..input.finding import RUNS, find_trace

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from ...traces import SUFFIX, branches_folder, list_traces
+from ...traces import list_traces
+from ...traces.analysis.locate import branches_folder
+from ...traces.file.store import SUFFIX
 from ..errors import InputError
 
 RUNS = Path("runs")

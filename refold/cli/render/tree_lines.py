@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ...traces import Family, Kin, KinBranch, KinCandidate
+from ...traces import Family
+from ...traces.analysis.family_tree import Kin, KinBranch, KinCandidate
 from .text import SHORT, brief, clean, count_text, value_text
 from .wording import decision_text, status_text
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ...traces import Kin, KinBranch, KinCandidate
+from ...traces.analysis.family_tree import Kin, KinBranch, KinCandidate
 from .text import count_text
 from .tree_lines import branch_text, candidate_text, child_text, fork_text, score_text, standing
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from refold.traces import TraceWriter
+from refold.traces.file.writer import TraceWriter
 
 Command = Callable[..., Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from refold import BestOfN, Engine, Trace
-from refold.traces import branches_folder
+from refold.traces.analysis.locate import branches_folder
 
 Command = Callable[..., Any]
 

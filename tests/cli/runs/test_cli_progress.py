@@ -4,7 +4,8 @@ from typing import Any
 
 from refold.cli.render.live import bar
 from refold.cli.render.progress import Done, Progress
-from refold.traces import Record, TraceWriter
+from refold.traces import Record
+from refold.traces.file.writer import TraceWriter
 
 
 class Script:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold import ENDINGS
+from refold.engine import ENDINGS
 from refold.traces import Trace
 
 Command = Callable[..., Any]

@@ -25,7 +25,7 @@ from refold.cli.render.progress import Progress
 from refold.cli.render.wording import ASK, decision_text
 from refold.engine.effects.journal import ASK as ENGINE_ASK
 from refold.engine.loop.json_schema import schema_problem
-from refold.traces import TraceWriter
+from refold.traces.file.writer import TraceWriter
 
 Command = Callable[..., Any]
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from refold.traces import Record, TraceWriter, branches_folder, patched
+from refold.traces import Record
+from refold.traces.analysis.locate import branches_folder
+from refold.traces.file.writer import TraceWriter
+from refold.traces.json_patch.share import patched
 
 Command = Callable[..., Any]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from refold.traces import Trace, TraceWriter
+from refold.traces import Trace
+from refold.traces.file.writer import TraceWriter
 
 Command = Callable[..., Any]
 

@@ -23,14 +23,13 @@ from refold import (
     RuntimeBudget,
     SelectBest,
     StateSchema,
-    Usage,
     WaitRequest,
     ask,
     charge,
     effect,
     perform,
 )
-from refold.engine import Branch
+from refold.engine import Branch, Usage
 from refold.engine.run.resume import used_so_far
 from refold.engine.run.runner import BEAT_SECONDS
 from refold.testing import FakeClock

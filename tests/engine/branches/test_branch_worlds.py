@@ -29,11 +29,11 @@ from refold import (
     StateSchema,
     Task,
     Trace,
-    current_environment,
     effect,
     perform,
 )
 from refold.engine import Branch
+from refold.tasks import current_environment
 
 
 class Notes(StateSchema):

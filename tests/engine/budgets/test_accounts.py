@@ -21,7 +21,6 @@ from refold import (
     StopReason,
     Task,
     Trace,
-    Usage,
     ask,
     effect,
     emit,
@@ -30,6 +29,7 @@ from refold import (
     start_child,
     wait_child,
 )
+from refold.engine import Usage
 from refold.engine import engine as engine_file
 from refold.engine.effects.budget import Account
 from refold.engine.purity import frame_variable

@@ -131,7 +131,7 @@ def test_a_deadline_kills_child_processes_with_their_children(kind: str, tmp_pat
         await anyio.run_process(command, check=False)
 
     async def in_env() -> None:
-        from refold import current_environment
+        from refold.tasks import current_environment
 
         await current_environment().exec(command)
 

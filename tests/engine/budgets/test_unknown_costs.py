@@ -7,19 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold import (
-    Action,
-    Decision,
-    Engine,
-    RunResult,
-    RuntimeBudget,
-    StopReason,
-    Task,
-    TaskBudget,
-    Trace,
-    charge,
-    load_task,
-)
+from refold import Action, Decision, Engine, RunResult, RuntimeBudget, StopReason, Task, TaskBudget, Trace, charge
+from refold.tasks import load_task
 from refold.testing import scripted
 
 TOLD = {"tokens_in": 1000, "tokens_out": 100}

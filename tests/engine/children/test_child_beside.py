@@ -17,14 +17,14 @@ from refold import (
     StopReason,
     Task,
     Trace,
-    child_state,
-    family,
     start_child,
     wait_child,
 )
+from refold.engine import child_state
 from refold.engine.run.resume import used_so_far
 from refold.errors import EngineUsageError, NoRunError
 from refold.testing import check_resume
+from refold.traces import family
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 

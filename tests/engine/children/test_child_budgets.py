@@ -22,12 +22,12 @@ from refold import (
     StopReason,
     TaskBudget,
     Trace,
-    Usage,
     charge,
     effect,
     perform,
     run_child,
 )
+from refold.engine import Usage
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 

@@ -19,12 +19,12 @@ from refold import (
     RunStatus,
     RuntimeBudget,
     WaitRequest,
-    child_state,
     new_id,
     run_child,
     start_child,
     wait_child,
 )
+from refold.engine import child_state
 from refold.engine.run.resume import used_so_far
 
 Tree = list[Any]

@@ -12,7 +12,6 @@ from refold import (
     AgentModule,
     BeamSearch,
     BestOfN,
-    ChildResult,
     Decision,
     Engine,
     MaxStepsCriteria,
@@ -22,14 +21,15 @@ from refold import (
     Task,
     Trace,
     call_info,
-    current_environment,
-    family,
     run_child,
     start_child,
 )
 from refold.cli.entry import cli
+from refold.engine import ChildResult
 from refold.errors import ChildRunError, EffectError, EngineUsageError
+from refold.tasks import current_environment
 from refold.testing import assert_replays, check_resume
+from refold.traces import family
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])

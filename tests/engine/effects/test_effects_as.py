@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from toys.shop import Hook, Item, Shop, Till, lawful
 
-from refold import Engine, StateSchema, Trace, bind, effect, in_run, new_id, perform, perform_as, perform_sync
+from refold import Engine, StateSchema, Trace, bind, effect, new_id, perform, perform_sync
+from refold.engine import in_run, perform_as
 from refold.engine.effects.redaction import Redactor
 from refold.engine.effects.state_refs import StateRefs, asked_for, json_form, read_form, request_digest
 from refold.engine.effects.tools import check_tools

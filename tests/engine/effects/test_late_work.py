@@ -26,9 +26,9 @@ from refold import (
     emit,
     perform,
     perform_sync,
-    run_actions,
     run_child,
 )
+from refold.engine import run_actions
 from refold.errors import CallClosedError, RefoldError, RunClosedError
 from refold.testing import scripted
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from refold import Usage
+from refold.engine import Usage
 
 
 @pytest.mark.parametrize(

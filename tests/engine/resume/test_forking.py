@@ -14,7 +14,6 @@ from refold import (
     BestOfN,
     Decision,
     Engine,
-    EnvSpec,
     Observation,
     RunResult,
     RunStatus,
@@ -24,7 +23,6 @@ from refold import (
     StopReason,
     Task,
     Trace,
-    Usage,
     call_info,
     charge,
     effect,
@@ -33,6 +31,7 @@ from refold import (
     perform,
     rng,
 )
+from refold.engine import Usage
 from refold.errors import (
     EffectNotAllowedError,
     EngineOwnedFieldError,
@@ -40,6 +39,7 @@ from refold.errors import (
     StateValueError,
     TraceNotFoundError,
 )
+from refold.tasks import EnvSpec
 from refold.testing import FakeClock, fold_with_jsonpatch
 from refold.traces import family
 

@@ -17,11 +17,11 @@ from refold import (
     StateSchema,
     StopReason,
     Trace,
-    TraceWriter,
     effect,
     perform,
 )
 from refold.errors import DivergenceError, TraceLockedError, WaitAnsweredError
+from refold.traces.file.writer import TraceWriter
 
 
 class Ledger(StateSchema):

@@ -24,7 +24,6 @@ from refold import (
     SelectBest,
     StateSchema,
     Trace,
-    Usage,
     ask,
     ask_sync,
     effect,
@@ -35,6 +34,7 @@ from refold import (
     perform_sync,
     rng,
 )
+from refold.engine import Usage
 from refold.errors import EffectError
 from refold.testing import fold_with_jsonpatch
 

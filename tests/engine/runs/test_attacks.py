@@ -24,10 +24,10 @@ from refold import (
     Trace,
     charge,
     effect,
-    evaluator,
     perform,
 )
 from refold.errors import EngineUsageError, ModuleDefinitionError, TraceCorruptError, WaitAnsweredError
+from refold.tasks import evaluator
 
 
 class Seen(StateSchema):

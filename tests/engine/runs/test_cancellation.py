@@ -24,9 +24,10 @@ from refold import (
     Task,
     effect,
     perform,
-    run_actions,
 )
-from refold.modules.agent import actions_of, tool
+from refold.engine import run_actions
+from refold.modules.agent import tool
+from refold.modules.agent.tools import actions_of
 
 
 class Seen(StateSchema):

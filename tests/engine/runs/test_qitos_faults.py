@@ -123,7 +123,7 @@ def test_stagnation_is_read_off_the_state_and_does_not_leak_between_runs() -> No
 
 
 def test_an_env_spec_is_not_kept_from_one_task_to_the_next(tmp_path: Any) -> None:
-    from refold import current_environment
+    from refold.tasks import current_environment
 
     seen: list[str] = []
 

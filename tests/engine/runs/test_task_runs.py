@@ -18,9 +18,8 @@ from refold import (
     StateSchema,
     StopReason,
     Task,
-    current_environment,
-    register_environment,
 )
+from refold.tasks import current_environment, register_environment
 
 
 class Names(StateSchema):
@@ -148,7 +147,7 @@ def test_an_environment_that_cannot_be_had_ends_the_run_and_is_never_silently_no
 
 
 def test_opening_and_closing_pair_whatever_happens(tmp_path: Path) -> None:
-    from refold import HostEnvironment
+    from refold.tasks import HostEnvironment
 
     events: list[str] = []
 

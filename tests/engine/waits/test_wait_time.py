@@ -14,18 +14,17 @@ from refold import (
     AgentModule,
     Decision,
     Engine,
-    Meter,
     Observation,
     RunResult,
     RunStatus,
     RuntimeBudget,
     StateSchema,
-    StopCriteria,
     StopReason,
     WaitRequest,
     ask,
     ask_sync,
 )
+from refold.engine import Meter, StopCriteria
 from refold.errors import WaitAnsweredError
 from refold.testing import FakeClock, scripted
 

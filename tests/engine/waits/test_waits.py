@@ -15,7 +15,6 @@ from refold import (
     Decision,
     Engine,
     Observation,
-    Record,
     RunResult,
     RunStatus,
     RuntimeBudget,
@@ -33,6 +32,7 @@ from refold import (
 )
 from refold.errors import DecisionError, EffectNotAllowedError, NoRunError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch, scripted
+from refold.traces import Record
 
 
 class Loop:

@@ -7,8 +7,8 @@ import anyio
 
 from crash_lab.fork_server import serve
 from refold import effect
-from refold.modules.agent import Agent, FunctionGenerator, Generation, Message, ToolCall, Usage, tool
-from refold.modules.agent.generators import RateLimitedError
+from refold.modules.agent import Agent, FunctionGenerator, Message, ToolCall, Usage, tool
+from refold.modules.agent.generators import Generation, RateLimitedError
 from refold.modules.agent.generators.request_context import generation_number
 
 STEPS = 12

@@ -23,7 +23,6 @@ from refold import (
     StateSchema,
     Task,
     Trace,
-    Usage,
     WaitRequest,
     ask,
     ask_sync,
@@ -35,6 +34,7 @@ from refold import (
     perform_sync,
     rng,
 )
+from refold.engine import Usage
 from refold.errors import TraceError
 
 ROUNDS = 2

@@ -21,7 +21,6 @@ from refold import (
     Trace,
     WaitRequest,
     ask,
-    child_state,
     effect,
     new_id,
     perform,
@@ -30,6 +29,7 @@ from refold import (
     start_child,
     wait_child,
 )
+from refold.engine import child_state
 
 ERRANDS = "once:1 again:2 roll:3"
 """What a child is to do, one word a step."""

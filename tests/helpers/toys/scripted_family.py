@@ -26,8 +26,6 @@ from refold import (
     SelectFirst,
     StateSchema,
     Trace,
-    TraceWriter,
-    Usage,
     WaitRequest,
     ask,
     ask_sync,
@@ -39,6 +37,8 @@ from refold import (
     perform_sync,
     rng,
 )
+from refold.engine import Usage
+from refold.traces.file.writer import TraceWriter
 
 TOKENS = 15
 Step = dict[str, Any]

@@ -2,22 +2,8 @@
 
 from typing import Any
 
-from refold import (
-    Action,
-    AgentModule,
-    ChildResult,
-    Decision,
-    StateSchema,
-    Trace,
-    Usage,
-    ask,
-    effect,
-    new_id,
-    now,
-    perform,
-    rng,
-    run_child,
-)
+from refold import Action, AgentModule, Decision, StateSchema, Trace, ask, effect, new_id, now, perform, rng, run_child
+from refold.engine import ChildResult, Usage
 
 
 class Log(StateSchema):

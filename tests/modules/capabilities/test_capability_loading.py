@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from capability_folders import LOOKUP, MANIFEST, SKILL, put
 
-from refold.modules.agent import Agent, ScriptedGenerator, Tool, Toolset, WireNameError
+from refold.modules.agent import Agent, ScriptedGenerator, Tool, Toolset
+from refold.modules.agent.tools import WireNameError
 from refold.modules.capabilities import Capability, CapabilityError, load_capability
 
 

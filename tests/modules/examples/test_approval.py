@@ -12,8 +12,9 @@ import orjson
 import pytest
 from places import EXAMPLES
 
-from refold import Engine, RunStatus, Task, Trace, WaitRequest, load_task
+from refold import Engine, RunStatus, Task, Trace, WaitRequest
 from refold.modules.approval import Approval, PayInvoices, Payments
+from refold.tasks import load_task
 from refold.testing import assert_replays, check_resume
 
 EXAMPLE = EXAMPLES / "approval.yaml"
@@ -21,7 +22,7 @@ EXAMPLE = EXAMPLES / "approval.yaml"
 RUN = """
 import sys, time
 from pathlib import Path
-from refold import Engine, load_task
+from refold import Engine; from refold.tasks import load_task
 from refold.modules.approval import PayInvoices
 
 def wait(request):

@@ -7,8 +7,9 @@ import pytest
 from places import EXAMPLES
 from toys.game_of_24_hands import DEEP, HANDS, SOLVABLE, can_make_24, fractions
 
-from refold import Engine, RuntimeBudget, RunView, Task, load_task, load_tasks
+from refold import Engine, RuntimeBudget, Task
 from refold.modules.game_of_24 import Game, GameOf24, Hand, Number, combine, makes_24, moves
+from refold.tasks import RunView, load_task, load_tasks
 from refold.testing import assert_replays
 
 SAMPLE = HANDS if DEEP else HANDS[::13]

@@ -12,10 +12,10 @@ import psutil
 import pytest
 from mcp.types import Tool as ServerTool
 
-from refold.modules.agent import WireNameError, by_wire_name
 from refold.modules.agent.chat.content import ContentImageUrl
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import WireNameError, by_wire_name
 from refold.modules.mcp import (
     MCPClient,
     MCPConnectionError,

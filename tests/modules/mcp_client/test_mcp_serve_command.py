@@ -21,8 +21,8 @@ from mcp import Client, StdioServerParameters, types
 
 from refold.cli.commands.mcp_serve import tools_at
 from refold.cli.entry import cli
-from refold.modules.agent import by_wire_name
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import by_wire_name
 from refold.modules.mcp import mcp
 
 WORDS = '''

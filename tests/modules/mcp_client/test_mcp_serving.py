@@ -9,8 +9,9 @@ import pytest
 from mcp import Client, StdioServerParameters, types
 
 from refold import effect
-from refold.modules.agent import Stop, Tool, Toolset, WireNameError, tool, tool_method
+from refold.modules.agent import Stop, Tool, Toolset, tool, tool_method
 from refold.modules.agent.chat.content import ContentImageUrl
+from refold.modules.agent.tools import WireNameError
 from refold.modules.mcp import MCPClient, as_mcp, mcp
 
 SERVED = """

@@ -16,10 +16,8 @@ from refold import Engine
 from refold.errors import WaitAnsweredError
 from refold.modules.agent import (
     Agent,
-    FatalGeneratorError,
     FunctionGenerator,
     GenerateParams,
-    Generation,
     Message,
     ReactStep,
     ScriptedGenerator,
@@ -29,7 +27,7 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.generators import listening
+from refold.modules.agent.generators import FatalGeneratorError, Generation, listening
 from refold.modules.policies import (
     GuardSessionPolicy,
     InteractiveSessionPolicy,

@@ -9,7 +9,6 @@ from refold import Engine
 from refold.errors import DivergenceError
 from refold.modules.agent import (
     Agent,
-    CountingHook,
     Finish,
     FunctionGenerator,
     GenerationStep,
@@ -23,6 +22,7 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.hooks import CountingHook
 from refold.modules.policies import (
     GuardSessionPolicy,
     HeadlessSessionPolicy,

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, StateSchema, Task
-from refold.modules.agent import ToolContext, ToolOutcome, action_for, actions_of, tool_context
+from refold.modules.agent import tool_context
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import ToolContext, ToolOutcome, action_for, actions_of
 from refold.modules.agent.tools.tool_state import fold_kept
 from refold.modules.tools import (
     HumanInputResponse,

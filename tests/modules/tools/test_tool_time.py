@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema
-from refold.modules.agent import action_for, actions_of
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import glob, grep, ls, use_workspace
 from refold.modules.tools.files import searching
 from refold.modules.tools.files.globs import Glob

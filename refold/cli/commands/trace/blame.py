@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ....traces import Blame, Step, Trace, split_pointer
+from ....traces import Blame, Step, Trace
+from ....traces.json_patch.apply import split_pointer
 from ...render.output import console, say, table, write_json_list
 from ...render.text import SHORT, clean, cut, value_text
 

@@ -7,7 +7,8 @@ from typing import Any
 from rich.text import Text
 
 from ....errors import TraceCorruptError
-from ....traces import SUFFIX, Trace, repair
+from ....traces import Trace, repair
+from ....traces.file.store import SUFFIX
 from ...errors import InputError
 from ...render.output import console, say, write_json
 from ...render.text import clean, count_text

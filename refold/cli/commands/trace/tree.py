@@ -9,7 +9,8 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from ....traces import Family, Kin, KinBranch, Trace, family
+from ....traces import Family, Trace, family
+from ....traces.analysis.family_tree import Kin, KinBranch
 from ...render.output import console, is_terminal, say, write_json
 from ...render.tree_lines import ancestor_lines, kin_text, standing
 from ...render.tree_parts import Parts

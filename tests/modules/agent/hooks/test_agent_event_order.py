@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 import refold.modules.agent.events as events
-from refold.modules.agent import Agent, Generation, Hook, Message, ScriptedGenerator, Stop, ToolCall, Usage, tool
+from refold.modules.agent import Agent, Hook, Message, ScriptedGenerator, Stop, ToolCall, Usage, tool
 from refold.modules.agent.events import (
     AgentEnd,
     AgentEvent,
@@ -25,7 +25,7 @@ from refold.modules.agent.events import (
     ReactStep,
     ToolStep,
 )
-from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, RateLimitedError
+from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, Generation, RateLimitedError
 from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
 
 pytestmark = pytest.mark.anyio

@@ -10,15 +10,15 @@ from refold.modules.agent import (
     Agent,
     AgentJudge,
     FunctionGenerator,
-    GeneratorError,
-    JudgementError,
     JudgeResult,
     Message,
     ScriptedGenerator,
     ToolCall,
     Usage,
 )
+from refold.modules.agent.generators import GeneratorError
 from refold.modules.agent.generators.protocol import Capabilities
+from refold.modules.agent.judge import JudgementError
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from refold import Engine, verify
-from refold.modules.agent import FunctionGenerator, GenerateParams, Generation, Message, ScriptedGenerator, tool
+from refold.modules.agent import FunctionGenerator, GenerateParams, Message, ScriptedGenerator, tool
 from refold.modules.agent.events import CompactionEvent, ReactStep
+from refold.modules.agent.generators import Generation
 from refold.modules.agent.hooks.ready_made import summarize_when_long, tool_metrics
 from refold.modules.agent.loop.module import AgentLoop
 from refold.modules.agent.loop.setup import Setup

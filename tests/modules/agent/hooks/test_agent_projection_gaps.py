@@ -10,7 +10,6 @@ from refold.modules.agent import (
     Agent,
     AgentStart,
     CompactionEvent,
-    ContextOverflowError,
     Finish,
     GenerationStep,
     Message,
@@ -22,6 +21,7 @@ from refold.modules.agent import (
     hook,
     tool,
 )
+from refold.modules.agent.generators import ContextOverflowError
 from refold.modules.agent.tools import ToolOutcome
 from refold.modules.agent.trajectory.projector import Projector, events_of
 

@@ -11,11 +11,10 @@ from agent_scripts import agent_of, errors, generations, modes, reacting, script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold import Trace, TraceWriter
+from refold import Trace
 from refold.modules.agent import (
     Agent,
     FunctionGenerator,
-    Generation,
     GenerationStep,
     Message,
     Retry,
@@ -32,7 +31,8 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.events import AgentStep
-from refold.modules.agent.generators import ContextOverflowError
+from refold.modules.agent.generators import ContextOverflowError, Generation
+from refold.traces.file.writer import TraceWriter
 
 HUNDRED = Usage(input_tokens=90, output_tokens=10, total_tokens=100)
 

@@ -12,7 +12,6 @@ from refold.modules.agent import (
     Agent,
     FunctionGenerator,
     GenerateParams,
-    Generation,
     Hook,
     Message,
     ScriptedGenerator,
@@ -20,7 +19,6 @@ from refold.modules.agent import (
     Trajectory,
     Usage,
     any_tool_use,
-    chat_problems,
     consecutive_errors,
     elapsed_time,
     estimated_cost,
@@ -36,8 +34,9 @@ from refold.modules.agent import (
     tool_output,
     tool_use,
 )
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, AgentStalled, GenerationStep, ReactStep, ToolEnd
-from refold.modules.agent.generators import RateLimitedError
+from refold.modules.agent.generators import Generation, RateLimitedError
 from refold.modules.agent.reactions import Continue, Finish
 
 

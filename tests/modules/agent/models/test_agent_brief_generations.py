@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, StateSchema
-from refold.modules.agent import Generation, Message, ScriptedGenerator, ToolCall, Usage, generate
+from refold.modules.agent import Message, ScriptedGenerator, ToolCall, Usage
+from refold.modules.agent.generators import Generation, generate
 
 CALL = ToolCall.of("c1", "look", {"q": "tea"})
 PARTS = [

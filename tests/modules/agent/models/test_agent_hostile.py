@@ -9,7 +9,8 @@ import pytest
 from hostile_answers import BEHAVIOURS, HTML, PICTURE
 from model_server import ModelServer, Reply, Says
 
-from refold.modules.agent import Agent, AgentEnd, GenerationStep, Message, ToolStep, Trajectory, chat_problems, tool
+from refold.modules.agent import Agent, AgentEnd, GenerationStep, Message, ToolStep, Trajectory, tool
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.generators import GenerateParams, LiteLLMGenerator, listening
 
 pytestmark = [

@@ -10,19 +10,9 @@ from typing import Any
 import pytest
 from places import TESTS
 
-from refold.modules.agent import (
-    Agent,
-    Continue,
-    FatalGeneratorError,
-    Finish,
-    Hook,
-    ScriptedGenerator,
-    StopCondition,
-    ToolCall,
-    Usage,
-    tool,
-)
+from refold.modules.agent import Agent, Continue, Finish, Hook, ScriptedGenerator, StopCondition, ToolCall, Usage, tool
 from refold.modules.agent.events import AgentEnd, AgentStalled, GenerationStep, ReactStep
+from refold.modules.agent.generators import FatalGeneratorError
 from refold.modules.agent.stopping import estimated_cost, token_usage, tool_use
 
 HERE = Path(__file__).parent
@@ -129,7 +119,8 @@ async def test_b11_many_small_calls_trip_a_limit_and_a_total_has_its_cost() -> N
 def test_b18_events_errors_and_costs_load_no_client_of_a_provider() -> None:
     code = """
 import asyncio, sys
-from refold.modules.agent import Agent, FatalGeneratorError, ScriptedGenerator
+from refold.modules.agent import Agent, ScriptedGenerator
+from refold.modules.agent.generators import FatalGeneratorError
 
 async def main():
     agent = Agent(name="t", model=ScriptedGenerator(["hi", FatalGeneratorError("no")]))

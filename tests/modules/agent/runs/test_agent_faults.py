@@ -18,7 +18,6 @@ from refold.modules.agent import (
     Finish,
     FunctionGenerator,
     GenerateParams,
-    Generation,
     Hook,
     Message,
     ScriptedGenerator,
@@ -26,10 +25,10 @@ from refold.modules.agent import (
     Toolset,
     Trajectory,
     Usage,
-    chat_problems,
     tool,
     tool_method,
 )
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     CompactionEvent,
@@ -40,7 +39,7 @@ from refold.modules.agent.events import (
     ToolError,
     ToolStart,
 )
-from refold.modules.agent.generators import ContextOverflowError, RateLimitedError
+from refold.modules.agent.generators import ContextOverflowError, Generation, RateLimitedError
 from refold.modules.agent.stopping import output
 from refold.modules.agent.trajectory import Trajectory as SameTrajectory
 

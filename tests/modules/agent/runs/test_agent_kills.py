@@ -14,7 +14,8 @@ from crash_lab.fork_server import ForkServer
 from crash_lab.world import trace_of, written
 
 from refold import Trace
-from refold.modules.agent import Trajectory, Usage, chat_problems
+from refold.modules.agent import Trajectory, Usage
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]

@@ -11,18 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold import Trace
-from refold.modules.agent import (
-    Agent,
-    Generation,
-    Message,
-    Trajectory,
-    Usage,
-    chat_problems,
-    trajectory_from_openai_format,
-)
+from refold.modules.agent import Agent, Message, Trajectory, Usage, trajectory_from_openai_format
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     ToolStep,
 )
+from refold.modules.agent.generators import Generation
 
 
 @pytest.fixture(scope="module", autouse=True)

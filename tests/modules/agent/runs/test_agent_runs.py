@@ -17,10 +17,10 @@ from refold.modules.agent import (
     ToolCall,
     Toolset,
     Trajectory,
-    chat_problems,
     tool,
     tool_method,
 )
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     AgentEvent,

@@ -9,7 +9,6 @@ from refold.modules.agent import (
     Agent,
     AgentJudge,
     FunctionGenerator,
-    Generation,
     Hook,
     Message,
     ScriptedGenerator,
@@ -21,6 +20,7 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.events import AgentStep, GenerationEnd, GenerationStep, ToolEnd, ToolStep
+from refold.modules.agent.generators import Generation
 from refold.modules.agent.stopping import estimated_cost, token_usage
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,6 @@ from refold.modules.agent import (
     AgentEnd,
     AgentStart,
     Fail,
-    FatalGeneratorError,
     Finish,
     GenerationStep,
     Message,
@@ -29,6 +28,7 @@ from refold.modules.agent import (
     hook,
     tool,
 )
+from refold.modules.agent.generators import FatalGeneratorError
 from refold.modules.tools import ask_user
 from refold.traces import Trace
 

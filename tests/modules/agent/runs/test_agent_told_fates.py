@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from refold import Engine
 from refold.errors import WaitAnsweredError
-from refold.modules.agent import Agent, Message, ScriptedGenerator, ToolCall, ToolOutcome, tool
+from refold.modules.agent import Agent, Message, ScriptedGenerator, ToolCall, tool
+from refold.modules.agent.tools import ToolOutcome
 from refold.traces import Trace
 
 

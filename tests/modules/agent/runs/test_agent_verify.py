@@ -7,19 +7,10 @@ import anyio
 import pytest
 
 from refold import RuntimeBudget, Trace, effect
-from refold.modules.agent import (
-    Agent,
-    ContextOverflowError,
-    FatalGeneratorError,
-    FunctionGenerator,
-    Message,
-    ScriptedGenerator,
-    ToolCall,
-    Trajectory,
-    chat_problems,
-    tool,
-)
+from refold.modules.agent import Agent, FunctionGenerator, Message, ScriptedGenerator, ToolCall, Trajectory, tool
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, GenerationStep, ToolError
+from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError
 from refold.modules.agent.modes import TEXT_MODES
 
 pytestmark = pytest.mark.anyio

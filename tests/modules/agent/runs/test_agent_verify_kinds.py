@@ -11,17 +11,12 @@ from refold import Trace, ask, effect, emit, new_id, now, perform, rng
 from refold.modules.agent import (
     Agent,
     AgentInput,
-    ContextOverflowError,
     Continue,
-    CountingHook,
     Fail,
-    FatalGeneratorError,
     Finish,
     FunctionGenerator,
-    Generation,
     Hook,
     Message,
-    RateLimitedError,
     Retry,
     RetryWithFeedback,
     ScriptedGenerator,
@@ -31,13 +26,15 @@ from refold.modules.agent import (
     Toolset,
     Trajectory,
     Usage,
-    chat_problems,
     summarize_when_long,
     tool,
     tool_method,
     tool_metrics,
 )
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, AgentEvent, AgentStart, GenerationStart, GenerationStep, ToolStart
+from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, Generation, RateLimitedError
+from refold.modules.agent.hooks import CountingHook
 from refold.modules.agent.stopping import elapsed_time, no_new_tool_used, output, step_count, token_usage, tool_output
 from refold.modules.agent.tools.tool_state import keeping, kept
 

@@ -9,26 +9,27 @@ from uuid import UUID
 import anyio
 import pytest
 
-from refold import Engine, RuntimeBudget, Task, Trace, ask, effect, family
+from refold import Engine, RuntimeBudget, Task, Trace, ask, effect
 from refold.modules.agent import (
     Agent,
     FunctionGenerator,
     GenerateParams,
-    Generation,
     Message,
     ToolCall,
     Toolset,
     Trajectory,
-    chat_problems,
     tool,
     tool_method,
 )
 from refold.modules.agent.chat.usage import Usage
+from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, GenerationStep, ToolEnd, ToolStart
+from refold.modules.agent.generators import Generation
 from refold.modules.agent.hooks import CountingHook, Hook, hook
 from refold.modules.agent.reactions import Reaction
 from refold.modules.agent.subagent import SUBAGENT_TYPES, SubAgentToolset, create_subagent_tool
 from refold.modules.agent.tools import AgentInput
+from refold.traces import family
 
 pytestmark = pytest.mark.anyio
 USED = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=0.01)

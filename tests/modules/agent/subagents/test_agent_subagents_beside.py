@@ -8,20 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from refold import Engine, Task, Trace, ask, effect, family
-from refold.modules.agent import (
-    Agent,
-    FunctionGenerator,
-    GenerateParams,
-    Generation,
-    Message,
-    ToolCall,
-    Trajectory,
-    tool,
-)
+from refold import Engine, Task, Trace, ask, effect
+from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, ToolCall, Trajectory, tool
 from refold.modules.agent.chat.usage import Usage
+from refold.modules.agent.generators import Generation
 from refold.modules.agent.subagent import SubAgentToolset
 from refold.modules.policies import HeadlessSessionPolicy
+from refold.traces import family
 
 pytestmark = pytest.mark.anyio
 USED = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=0.01)

@@ -14,9 +14,10 @@ from crash_lab import sub_agent_run
 from crash_lab.fork_server import ForkServer
 from crash_lab.world import calls_made_once, written
 
-from refold import Engine, Task, Trace, family
+from refold import Engine, Task, Trace
 from refold.modules.agent import Trajectory
 from refold.modules.agent.subagent import SubAgentToolset
+from refold.traces import family
 
 ROUNDS = int(os.environ.get("REFOLD_KILLS", "8"))
 

@@ -8,19 +8,15 @@ from refold.modules.agent import (
     AgentInput,
     Config,
     Context,
-    ContextFact,
     CurrentTask,
-    CurrentToolCall,
-    EnvVar,
-    NoContextError,
     Tool,
-    ToolContext,
     Toolset,
     tool,
     tool_context,
     tool_method,
 )
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import ContextFact, CurrentToolCall, EnvVar, NoContextError, ToolContext
 
 
 @tool

@@ -9,22 +9,11 @@ from xml.etree import ElementTree
 import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, StateSchema
-from refold.modules.agent import (
-    AgentInput,
-    Config,
-    Stop,
-    ToolContext,
-    ToolOutcome,
-    Toolset,
-    action_for,
-    actions_of,
-    tool,
-    tool_context,
-    tool_method,
-)
+from refold.modules.agent import AgentInput, Config, Stop, Toolset, tool, tool_context, tool_method
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.modes import TEXT_MODES, ToolMode, prompt_for, read_answer
+from refold.modules.agent.tools import ToolContext, ToolOutcome, action_for, actions_of
 
 
 def call(name: str, **arguments: Any) -> ToolCall:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from refold.modules.agent import cache_folder, configure, offload_tool_output, tool
+from refold.modules.agent import configure, offload_tool_output, tool
+from refold.modules.agent.cache import cache_folder
 from refold.modules.agent.chat.content import ContentImageUrl, ContentText
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import offload as offload_file

@@ -22,22 +22,10 @@ from refold import (
     perform,
 )
 from refold.errors import EffectError
-from refold.modules.agent import (
-    AgentInput,
-    Stop,
-    Tool,
-    ToolContext,
-    ToolOutcome,
-    Toolset,
-    action_for,
-    actions_of,
-    configure,
-    tool,
-    tool_context,
-    tool_method,
-)
+from refold.modules.agent import AgentInput, Stop, Tool, Toolset, configure, tool, tool_context, tool_method
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import ToolContext, ToolOutcome, action_for, actions_of
 from refold.testing import assert_replays
 
 runs: list[str] = []

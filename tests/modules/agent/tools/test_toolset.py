@@ -7,9 +7,9 @@ import anyio
 import pytest
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
-from refold.modules.agent import Agent, Config, Tool, ToolMethod, Toolset, as_tools, discover_tools_on_obj, tool_method
+from refold.modules.agent import Agent, Config, Tool, ToolMethod, Toolset, discover_tools_on_obj, tool_method
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools import ToolDefinitionError
+from refold.modules.agent.tools import ToolDefinitionError, as_tools
 
 
 class Shelf(Toolset):

@@ -10,8 +10,6 @@ from hypothesis import given
 
 from refold.modules.agent import (
     Content,
-    ContentImageUrl,
-    ContentText,
     Message,
     ToolCall,
     Trajectory,
@@ -23,6 +21,7 @@ from refold.modules.agent import (
     trajectory_to_rows,
     trajectory_to_turns,
 )
+from refold.modules.agent.chat import ContentImageUrl, ContentText
 from refold.modules.agent.events import AgentStart, AgentStep, GenerationEnd, GenerationStep, ToolStep
 
 CALL = ToolCall.of("c1", "find", {"q": "tea"})

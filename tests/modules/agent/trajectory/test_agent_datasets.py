@@ -11,14 +11,9 @@ from event_strategies import chats
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refold.modules.agent import (
-    DatasetsMissingError,
-    Message,
-    Trajectory,
-    trajectories_to_hf_dataset,
-    trajectory_to_jsonl_record,
-)
+from refold.modules.agent import Message, Trajectory, trajectories_to_hf_dataset, trajectory_to_jsonl_record
 from refold.modules.agent.events import AgentStep
+from refold.modules.agent.trajectory.datasets import DatasetsMissingError
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
 RECORDS: list[dict[str, Any]] = [

@@ -8,23 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold import Engine
-from refold.modules.agent import (
+from refold.modules.agent import GenerateParams, Message, ScriptedGenerator, ToolCall, Trajectory, Usage, hook, tool
+from refold.modules.agent.chat.validation import chat_problems
+from refold.modules.agent.events import AgentEvent, CompactionEvent, GenerationEnd, GenerationStart, GenerationStep
+from refold.modules.agent.generators import (
+    Backoff,
     ContextOverflowError,
     FatalGeneratorError,
-    GenerateParams,
     Generation,
-    Message,
     RateLimitedError,
-    ScriptedGenerator,
-    ToolCall,
-    Trajectory,
-    Usage,
-    chat_problems,
-    hook,
-    tool,
 )
-from refold.modules.agent.events import AgentEvent, CompactionEvent, GenerationEnd, GenerationStart, GenerationStep
-from refold.modules.agent.generators import Backoff
 from refold.modules.agent.loop.module import AgentLoop
 from refold.modules.agent.loop.setup import Setup
 from refold.modules.agent.reactions import Continue, Fail, Finish, Retry, RetryWithFeedback

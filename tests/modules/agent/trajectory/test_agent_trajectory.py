@@ -14,7 +14,6 @@ from refold import Engine, Task
 from refold.modules.agent import (
     FunctionGenerator,
     GenerateParams,
-    Generation,
     Message,
     ScriptedGenerator,
     Tool,
@@ -37,6 +36,7 @@ from refold.modules.agent.events import (
     ToolStart,
     ToolStep,
 )
+from refold.modules.agent.generators import Generation
 from refold.modules.agent.hooks import hook
 from refold.modules.agent.loop.module import AgentLoop
 from refold.modules.agent.loop.setup import Setup

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema
-from refold.modules.agent import action_for, actions_of
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import Limits, LocalSandbox, bash, python, use_workspace
 
 MARK = "REFOLD_TEST_MARK"

@@ -10,8 +10,9 @@ import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest
 from refold.errors import EngineUsageError, WaitAnsweredError
-from refold.modules.agent import ToolOutcome, action_for, actions_of, tool
+from refold.modules.agent import tool
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.tools import ToolOutcome, action_for, actions_of
 from refold.modules.tools import (
     HumanInputResponse,
     HumanPrompt,

@@ -1,0 +1,80 @@
+"""The faces of refold and of the Agent: which names stand there, and that all others are where the docs place them."""
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+from places import ROOT
+
+import refold
+from refold import errors
+from refold.modules import agent
+
+REFOLD = """
+    Action ActionResult AgentModule BeamSearch BestFirst BestOfN CriterionResult Decision Engine FinalResultCriteria
+    MaxRuntimeCriteria MaxStepsCriteria MaxTokensCriteria MonteCarloTreeSearch Observation RefoldError RunResult
+    RunStatus RuntimeBudget SelectBest SelectFirst StagnationCriteria StateModel StateSchema StopReason Task TaskBudget
+    TaskResult Trace WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform perform_sync replay
+    rng run_child start_child verify wait_child
+"""
+AGENT = """
+    Agent AgentEnd AgentEvent AgentInput AgentJudge AgentStart AgentState AgentStep AgentTask Backoff Config Continue
+    ErrorModel Fail Finish GenerateParams GenerationDelta GenerationEnd GenerationStart GenerationStep Generator Hook
+    LiteLLMGenerator Message ReactStep Reaction Retry RetryWithFeedback ScriptedGenerator Stop StopCondition Tool
+    ToolCall ToolEnd ToolMode ToolStart ToolStep Toolset Trajectory Usage current_tool_call get_generator hook
+    stop_condition tool tool_context tool_method
+"""
+
+
+def test_refold_shows_these_names() -> None:
+    assert sorted(refold.__all__) == sorted(REFOLD.split())
+    for name in refold.__all__:
+        assert getattr(refold, name) is not None
+    assert set(refold.__all__) <= set(dir(refold))
+    with pytest.raises(AttributeError, match="nonsense"):
+        refold.nonsense  # noqa: B018
+
+
+def test_the_agent_shows_these_names() -> None:
+    assert sorted(agent.__all__) == sorted(AGENT.split())
+    for name in agent.__all__:
+        assert getattr(agent, name) is not None
+
+
+def test_every_error_is_importable_from_refold() -> None:
+    for name in errors.__all__:
+        assert getattr(refold, name) is getattr(errors, name)
+
+
+def test_errors_of_the_design_are_importable_under_their_names() -> None:
+    from refold import EffectNotAllowed, RunClosed  # type: ignore[attr-defined]
+
+    assert EffectNotAllowed is errors.EffectNotAllowedError
+    assert RunClosed is errors.RunClosedError
+
+
+def test_every_name_of_the_pages_on_porting_stands_where_they_say() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    seen = 0
+    for page in pages:
+        for path in set(re.findall(r"`(refold(?:\.\w+)+)`", page.read_text(encoding="utf-8"))):
+            if path.split(".")[1] not in ("engine", "errors", "modules", "tasks", "testing", "traces"):
+                continue
+            place, _, name = path.rpartition(".")
+            seen += 1
+            if not hasattr(import_module(place), name):
+                import_module(path)
+    assert seen > 50
+
+
+def test_the_decorator_is_what_one_imports_whatever_was_imported_before() -> None:
+    code = (
+        "import refold.modules.agent.tools.tool, refold.modules.agent.hooks.hook, refold.engine.replay.verify\n"
+        "from refold import replay, verify\n"
+        "from refold.modules.agent import hook, tool\n"
+        "from refold.modules.agent.tools import tool as same\n"
+        "assert tool is same and callable(tool) and callable(hook) and callable(replay) and callable(verify)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
