@@ -17,6 +17,12 @@ from ..run.runner import Limit
 from ..state.model import StateSchema, dump
 
 _LONGEST_ID = 160
+"""The longest id of a child run, in characters.
+
+A root's id has at most 115: a task's id (100), a hyphen and a suffix of 14. It fits together with the digest of a long
+id (25), and leaves room for some levels of places before a digest is needed. With the endings of its files, such as
+`.trace.jsonl`, an id stays below the 240 characters that a trace may name and the 255 bytes of most file systems.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,11 @@ class Books(Protocol):
 
 
 BLOB_FROM = 64 * 1024
-"""Results of at least this many bytes (64 KiB) are stored as blobs, so that the lines of a trace stay readable."""
+"""Results of at least this many bytes (64 KiB) are stored as blobs beside the trace.
+
+The size is a choice of the first version; no measurement fixes it. Another value would only change where results are
+kept, as readers follow a reference whatever the size behind it.
+"""
 
 
 @dataclass(frozen=True, slots=True)

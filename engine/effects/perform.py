@@ -29,7 +29,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _POLL_SECONDS = 0.005
-"""How often a call that waits for tokens tries again: short beside a model call, and rare enough to cost nothing."""
+"""How often, in seconds, a call that waits for tokens tries to reserve them again.
+
+It polls because tokens are freed in any thread and by any run of the family, without a signal. The value is a choice,
+not a measurement: far below the seconds of a model call, which is what such a call waits for.
+"""
 _CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
 _VERSION_8 = 8 << 76 | 2 << 62
 _NOT_VERSION = ~(15 << 76 | 3 << 62)
