@@ -43,7 +43,9 @@ SLOW = (
 )
 """Files whose tests are marked `slow`, as globs below this folder; `make test-fast` passes over them."""
 
-settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile(
     "fast", derandomize=True, deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow]
 )

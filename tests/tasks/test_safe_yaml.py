@@ -65,7 +65,11 @@ BODY = "schema: 1\nname: bomb\nversion: 1.0.0\ndescription: d\n"
 WRITABLE = {name: text for name, text in BOMBS.items() if name not in ("half a surrogate", "two documents")}
 
 
-@pytest.mark.parametrize("bomb", WRITABLE.values(), ids=WRITABLE)
+READ_EVERYWHERE = {name: WRITABLE[name] for name in ("merging", "holds itself", "deep", "a tag")}
+"""One of each way to be refused: by size, by a circle, by depth, by a tag; all readers share `load_yaml`."""
+
+
+@pytest.mark.parametrize("bomb", READ_EVERYWHERE.values(), ids=READ_EVERYWHERE)
 def test_wherever_a_stranger_s_file_is_read(tmp_path: Path, bomb: str, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "caps" / "bomb"
     folder.mkdir(parents=True)

@@ -81,7 +81,7 @@ def answer(request: WaitRequest) -> Any:
 
 
 def test_a_module_that_keeps_the_contract_passes() -> None:
-    result = check_resume(Plain(), "t", answer, clock=FakeClock(), boundaries=30)
+    result = check_resume(Plain(), "t", answer, clock=FakeClock(), boundaries=14)
     assert result.status is RunStatus.completed
     assert result.trace.path is not None, "the last store's run, undisturbed"
     assert result.state.notes[0][:2] == ["a answered!", "b answered!"]

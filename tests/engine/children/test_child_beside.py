@@ -287,7 +287,7 @@ def test_two_waits_for_one_child_are_both_answered() -> None:
 
 @pytest.mark.parametrize("plan", ["start note:a ask:b\nmoment 0\nwait", "start note:a ask:b note:c\nmoment 0"])
 def test_the_resume_contract_holds(plan: str) -> None:
-    check_resume(Chief(), plan, {"b": "B"})
+    check_resume(Chief(), plan, {"b": "B"}, boundaries=12)
 
 
 def test_misuse_is_told() -> None:

@@ -16,7 +16,7 @@ from crash_lab.world import trace_of, world_lines, written
 
 from refold import Trace
 
-ROUNDS = int(os.environ.get("REFOLD_KILLS", "40"))
+ROUNDS = int(os.environ.get("REFOLD_KILLS", "16"))
 RACES = max(8, ROUNDS // 5)
 
 

@@ -88,7 +88,7 @@ def test_ctrl_c_and_sigterm_write_the_end_and_are_raised_on(
     assert trace.final_state["stop_reason"] == "cancelled"
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 10])
+@pytest.mark.parametrize("count", [1, 10])
 @pytest.mark.parametrize("tool", ["signals_while_it_ends", "signals_from_a_thread", "holds_the_loop_up"])
 def test_further_signals_bring_no_tracebacks(tool: str, count: int, tmp_path: Path) -> None:
     """The program sends them to itself, so that they come while the run ends, however busy the machine is."""

@@ -588,7 +588,7 @@ class DraftsOfLongLists(Drafts):
             unseen.FEW = self.few
 
 
-PROGRAMS = int(os.environ.get("REFOLD_DRAFT_PROGRAMS", "150"))
+PROGRAMS = int(os.environ.get("REFOLD_DRAFT_PROGRAMS", "70"))
 """How many programs are drawn for each of the two."""
 
 Drafts.TestCase.settings = settings(max_examples=PROGRAMS, stateful_step_count=25)

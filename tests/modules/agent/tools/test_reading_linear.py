@@ -23,9 +23,9 @@ from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.modes.xml_mode import with_end
 from refold.modules.policies.judging import read_decision
 
-LENGTH = 200_000
+LENGTH = 80_000
 STUCK = 5
-"""Seconds of this process's own time; what is linear takes a tenth of one."""
+"""Seconds of this process's own time; what is linear takes a hundredth of one, what takes the square takes minutes."""
 
 
 class StuckError(BaseException):

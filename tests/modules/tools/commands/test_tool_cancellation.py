@@ -22,7 +22,7 @@ from refold.modules.tools.sandbox.command import Command
 from refold.tasks import HostEnvironment
 from refold.tasks.stoppable import run_stoppable
 
-TRIES = int(os.environ.get("REFOLD_CANCELS", "12"))
+TRIES = int(os.environ.get("REFOLD_CANCELS", "6"))
 """Drawn moments for each sandbox and each way."""
 KINDS = ["local", "bubblewrap", "environment"]
 

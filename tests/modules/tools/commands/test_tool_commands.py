@@ -111,10 +111,10 @@ async def test_a_timeout_kills_whole_and_keeps_the_output(tmp_path: Path) -> Non
     assert not marked(mark)
 
 
-async def test_after_a_hundred_calls_cut_short_no_process_and_no_descriptor_is_left(
+async def test_after_forty_calls_cut_short_no_process_and_no_descriptor_is_left(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
-    mark, count = f"{MARK}-hundred", 100 if anyio_backend_name == "asyncio" else 20
+    mark, count = f"{MARK}-forty", 40 if anyio_backend_name == "asyncio" else 20
     with use_workspace(tmp_path):
         await bash("true")
         before, threads = descriptors(), psutil.Process().num_threads()
