@@ -1,1 +1,1 @@
-"""Things built on the public names of the engine alone."""
+"""Modules built only on the engine's public names."""

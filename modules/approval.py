@@ -1,9 +1,11 @@
-"""Paying invoices with a person's approval: a run that waits, can be killed meanwhile, and goes on in another process.
+"""Pay invoices with a person's approval: a run that waits for answers.
+
+The run can be killed while it waits, and resumed in another process.
 
 Read `game_of_24.py` first. Its four parts stand here in the same order; what is new is how a run waits for a person.
 
-    refold run tasks/examples/approval.yaml --traces runs        # asks how much may be spent without asking, and ends
-    refold resume runs                                           # another process, another day: asks, and goes on
+    refold run tasks/examples/approval.yaml --traces runs        # asks for a limit, and ends
+    refold resume runs                                           # another process, another day: asks, and continues
 """
 
 from pathlib import Path
@@ -50,13 +52,13 @@ class Payments(StateSchema):
     book: str = ""
 
 
-# 2. The tool, and the effect inside it. A run that waits is given up by its process; when the answer is there, the tool
-#    is entered again from its first line. So a tool that asks does two things:
+# 2. The tool, and the effect inside it. The process of a waiting run may end. Once there is an answer, the tool runs
+#    again from its first line. So a tool that asks follows two rules:
 #
-#    - What touches the world it *performs*: that is written down, and taken from there when the tool is entered again.
+#    - It *performs* what touches the world: the outcome is recorded, and reused when the tool runs again.
 #    - It asks about exactly what it will do. The answer is bound to these words and details, and to no others.
 #
-#    As it does nothing else, it can be marked idempotent: after a crash it is just entered again.
+#    As it does nothing else, it can be marked idempotent: after a crash it simply runs again.
 
 
 class Approval(BaseModel):
@@ -68,7 +70,10 @@ class Approval(BaseModel):
 
 @effect(idempotent=True)
 async def pay(to: str, amount: int, limit: int, book: str) -> str:
-    """Pays an invoice; one above the limit only once a person has approved of this very payment."""
+    """Pay an invoice.
+
+    Above the limit, only after a person has approved this very payment.
+    """
     if amount > limit:
         said = await ask(f"Pay {amount} € to {to}?", Approval, details={"to": to, "amount": amount})
         if not said.approved:
@@ -78,10 +83,10 @@ async def pay(to: str, amount: int, limit: int, book: str) -> str:
 
 @effect(idempotent=True)
 def transfer(to: str, amount: int, book: str) -> str:
-    """Stands for a bank: writes the payment into a text file, if it is not there already.
+    """Write the payment into a text file, in place of a bank, unless it is there already.
 
-    After a crash nobody knows whether a call that was under way has happened. This one may be made again, since its
-    key (the same in every attempt) tells whether it has been made; a bank takes such a key with each order.
+    After a crash nobody knows whether a call that had started has happened. This call may be made again, as its key
+    (the same in every attempt) shows whether it was made before; a bank takes such a key with each order.
     """
     line = f"{call_info().key} {amount} {to}"
     path = Path(book)
@@ -92,22 +97,25 @@ def transfer(to: str, amount: int, book: str) -> str:
     return f"paid {amount} € to {to}"
 
 
-# 3. and 4. The module. `decide` waits by itself for what it needs to know before it can do anything: then the answer is
-#    the observation that `reduce` gets. Nobody has to be there: without an answer the run is suspended, its process
-#    ends, and `refold resume` (or `Engine.resume`) takes the answer in any other, where nothing is done a second time.
+# 3. and 4. The module. `decide` itself waits for what it must know before it can do anything; `reduce` gets the answer
+#    as the observation. If no answer comes, the run is suspended and its process ends. `refold resume` (or
+#    `Engine.resume`) takes the answer in any other process, where nothing is done a second time.
 
 
 class PayInvoices(AgentModule[Payments]):
-    """Pays one invoice after the other."""
+    """A module that pays one invoice after the other."""
 
     tools = {"pay": pay}
 
     def init_state(self, task: str, invoices: list[dict[str, Any]], book: str = "payments.txt") -> Payments:
-        """The task's inputs: `invoices`, each with `to` and `amount`, and `book`, the file that payments go to."""
+        """Return the first state from the task's inputs.
+
+        They are `invoices`, each with `to` and `amount`, and `book`, the file that payments are written to.
+        """
         return Payments(open=[Invoice(**invoice) for invoice in invoices], book=book)
 
     def decide(self, state: Payments) -> Decision:
-        """Asks for the limit, then pays what is open; the end when nothing is."""
+        """Ask for the limit, then pay the open invoices, then end."""
         if state.limit is None:
             return Decision.wait(
                 prompt="Up to how many euros may be paid without asking you?",
@@ -121,7 +129,7 @@ class PayInvoices(AgentModule[Payments]):
         return Decision.act(Action("pay", {**invoice.to_dict(), "limit": state.limit, "book": state.book}))
 
     def reduce(self, state: Payments, decision: Decision, observation: Observation) -> None:
-        """Keeps the limit, or what became of the invoice."""
+        """Keep the limit, or the outcome of the invoice."""
         if decision.mode == "wait":
             state.limit = observation.value
         elif decision.mode == "act":

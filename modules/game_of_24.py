@@ -1,4 +1,6 @@
-"""The Game of 24: make 24 out of four numbers with + - * /, each number used once. Read it to learn to write a module.
+"""The Game of 24: make 24 out of four numbers with + - * /, each number used once.
+
+Read it to learn to write a module.
 
 A module has four parts, and they stand below in this order: a state, tools, decisions, and `reduce`.
 In a project of your own the names come from `refold`: `from refold import Action, AgentModule, Decision, ...`.
@@ -45,12 +47,12 @@ class Game(StateSchema):
     dead_ends: list[str] = []
 
 
-# 2. The tools: functions that the run calls. Each call is written to the trace with what came of it, and is not made
-#    again when the run is replayed. An exception (1 / 0, or text that is no number) becomes an error result.
+# 2. The tools: functions that the run calls. Each call is written to the trace with its outcome, and is not made again
+#    when the run is replayed. An exception (1 / 0, or text that is not a number) becomes an error result.
 
 
 def combine(left: str, op: Operator, right: str) -> str:
-    """The exact value of `left op right`, where numbers are written like "6" or "8/3"."""
+    """Return the exact value of `left op right`, with numbers such as "6" or "8/3"."""
     return str(_calculate(Fraction(left), op, Fraction(right)))
 
 
@@ -67,7 +69,10 @@ def _calculate(left: Fraction, op: str, right: Fraction) -> Fraction:
 
 
 class Move(NamedTuple):
-    """Two numbers of a hand and what to do with them; `others` are the numbers that stay as they are."""
+    """Two numbers of a hand and an operation.
+
+    `others` are the numbers that stay.
+    """
 
     left: Number
     op: Operator
@@ -75,16 +80,17 @@ class Move(NamedTuple):
     others: list[Number]
 
     def leads_to(self, value: str) -> Hand:
-        """The hand after the move, if `value` is what came of it."""
+        """Return the hand after the move, if `value` is its result."""
         made = Number(value=value, made=f"({self.left.made} {self.op} {self.right.made})")
         return Hand(numbers=[*self.others, made])
 
 
 def moves(hand: Hand) -> list[Move]:
-    """The moves worth trying from here, always in the same order: from the right, where the number made last stands.
+    """Return the moves worth trying from here, always in the same order.
 
-    Of moves that leave the same numbers one is enough. Differences are not taken below zero: whatever can be made with
-    a negative number can be made without. And one move is seen ahead when only two numbers would be left.
+    They start from the right, where the number made last is. Of moves that leave the same numbers, one is enough.
+    Differences below zero are left out, as every number can be made without negative ones. If only two numbers would be
+    left, the search looks one move ahead.
     """
     operators: tuple[Operator, ...] = ("-", "+", "*", "/")
     found: list[Move] = []
@@ -105,7 +111,10 @@ def moves(hand: Hand) -> list[Move]:
 
 
 def _hopeless(values: Sequence[Fraction]) -> bool:
-    """Whether one glance shows that 24 is out of reach: a single number is another, or no operation on two makes it."""
+    """Return whether 24 is obviously out of reach.
+
+    It is if a single number is not 24, or if no operation on two numbers makes 24.
+    """
     if len(values) > 2:
         return False
     if len(values) == 1:
@@ -120,16 +129,19 @@ def _hopeless(values: Sequence[Fraction]) -> bool:
 
 
 class GameOf24(AgentModule[Game]):
-    """Searches depth first, one move a step, and takes a move back when it leads nowhere."""
+    """A depth-first search with one move per step, which takes back moves that fail."""
 
     tools = {"combine": combine}
 
     def init_state(self, task: str, numbers: list[int] | None = None) -> Game:
-        """The hand that is dealt: the task's input `numbers`, or the numbers that its objective consists of."""
+        """Return the first hand: the input `numbers`, or the numbers in the objective."""
         return Game(hands=[dealt(task, numbers)])
 
     def decide(self, state: Game) -> Decision:
-        """The next move from the hand in play; the end when there is no hand left, or when one number is left."""
+        """Return the next move from the hand in play, or the end.
+
+        The search ends when no hand is left, or when one number is left.
+        """
         # The state is frozen here: `decide` reads it and can't change it. That is what `reduce` is for.
         if not state.hands:
             return Decision.final("no solution", rationale="every move has been tried")
@@ -140,13 +152,13 @@ class GameOf24(AgentModule[Game]):
         open_moves = moves(hand)
         move = open_moves[hand.tried]
         arguments = {"left": move.left.value, "op": move.op, "right": move.right.value}
-        # A rationale is for people: it shows in the trace, and nothing depends on it.
+        # A rationale is for people: the trace shows it, and nothing depends on it.
         return Decision.act(
             Action("combine", arguments), rationale=f"{hand}: move {hand.tried + 1} of {len(open_moves)}"
         )
 
     def reduce(self, state: Game, decision: Decision, observation: Observation) -> None:
-        """Plays the move: the new hand goes on top; hands from which no move is left are taken away."""
+        """Play the move: put the new hand on top, and remove hands without moves."""
         # The state is a draft here: plain Python changes it, and the engine finds out what was touched. No effects in
         # here, no clock and no randomness: the same three arguments must always lead to the same state.
         if decision.mode == "final":
@@ -162,7 +174,10 @@ class GameOf24(AgentModule[Game]):
 
 
 def dealt(task: str, numbers: list[int] | None) -> Hand:
-    """The first hand; raises ValueError for what is none."""
+    """Return the first hand.
+
+    Raises ValueError if the numbers are not a hand.
+    """
     hand = numbers if numbers is not None else _numbers_in(task)
     if len(hand) != 4 or not all(type(n) is int and n >= 0 for n in hand):
         raise ValueError(f"the game is played with four whole numbers, such as '4 9 10 13'; got {hand}")
@@ -186,7 +201,10 @@ def _exhausted(hand: Hand) -> bool:
 
 @evaluator("makes 24")
 def makes_24(argument: str, view: RunView) -> CriterionResult:
-    """The final result is an expression that is worth 24 and uses exactly the numbers of the argument."""
+    """Return whether the result is an expression of value 24.
+
+    It must use exactly the numbers of the argument.
+    """
     try:
         used: list[int] = []
         value = _value(ast.parse((view.final_result or "").partition("=")[0].strip(), mode="eval").body, used)
@@ -201,7 +219,10 @@ _OPERATORS: dict[type[ast.operator], Operator] = {ast.Add: "+", ast.Sub: "-", as
 
 
 def _value(node: ast.expr, used: list[int]) -> Fraction:
-    """The exact value of an expression of whole numbers, which are added to `used`; nothing else is let in."""
+    """Return the exact value of an expression of whole numbers.
+
+    The numbers are added to `used`. Any other expression raises ValueError.
+    """
     if isinstance(node, ast.Constant) and type(node.value) is int:
         used.append(node.value)
         return Fraction(node.value)

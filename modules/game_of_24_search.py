@@ -1,4 +1,6 @@
-"""The Game of 24 by search: the game of `game_of_24.py`, with all moves as candidates. Read it to learn to branch.
+"""The Game of 24 by search: the game of `game_of_24.py`, with all moves as candidates.
+
+Read it to learn to branch.
 
 There, the module keeps track of what it has tried, and takes moves back. Here it only says which moves there are; the
 engine tries them, each as a run of its own with a trace of its own, and a strategy decides which of them go on. So the
@@ -24,28 +26,31 @@ class Table(StateSchema):
 
 
 def promise(table: Table) -> float:
-    """How good a hand looks: from 1 for the one that was dealt to 4 for a single number; 0 for a dead end."""
+    """Return how good a hand looks: 1 for the first, 4 for one number, 0 for a dead end."""
     return 0.0 if table.final_result == NO_SOLUTION else 5.0 - len(table.hand.numbers)
 
 
 BEST_FIRST = BestFirst(promise, max_expansions=3)
-"""At most three hands are looked into. That is enough for every hand that can be solved, as `moves` sees ahead."""
+"""Expand at most three hands. That is enough for every hand that has a solution, as `moves` looks ahead."""
 BEAM = BeamSearch(width=2, depth=3, score=promise)
 """The two best hands after the first move, then after the second, then after the third."""
 
 
 class GameOf24Search(AgentModule[Table]):
-    """Offers all moves from the hand in play; whoever chooses finds 24, or a dead end."""
+    """A module that offers all moves from the hand in play as candidates."""
 
     tools = {"combine": combine}
     branch = BEST_FIRST
 
     def init_state(self, task: str, numbers: list[int] | None = None) -> Table:
-        """The hand that is dealt: the task's input `numbers`, or the numbers that its objective consists of."""
+        """Return the first hand: the input `numbers`, or the numbers in the objective."""
         return Table(hand=dealt(task, numbers))
 
     def decide(self, state: Table) -> Decision:
-        """All moves as candidates; the end when one number is left, or when there is no move."""
+        """Return all moves as candidates, or the end.
+
+        The run ends when one number is left, or when there is no move.
+        """
         hand = state.hand
         if len(hand.numbers) == 1:
             return Decision.final(f"{hand.numbers[0].made[1:-1]} = {GOAL}")
@@ -56,7 +61,7 @@ class GameOf24Search(AgentModule[Table]):
         return Decision.branch(candidates) if candidates else Decision.final(NO_SOLUTION, rationale=f"{hand}: no move")
 
     def reduce(self, state: Table, decision: Decision, observation: Observation) -> None:
-        """Plays the move: the two numbers go, and what was made of them comes."""
+        """Play the move: replace the two numbers by their result."""
         if decision.mode == "final":
             return
         move = decision.actions[0].args
@@ -66,5 +71,8 @@ class GameOf24Search(AgentModule[Table]):
 
 
 def _taken(numbers: list[Number], value: str) -> Number:
-    """Takes a number of this value out of the hand; where there are two, the last."""
+    """Remove a number of this value from the hand and return it.
+
+    Of two, the last.
+    """
     return numbers.pop(max(i for i, number in enumerate(numbers) if number.value == value))

@@ -1,6 +1,6 @@
-"""MCP: tools of servers that speak the Model Context Protocol, as an agent's own; and an agent's tools, served.
+"""MCP: use the tools of MCP servers, and serve an agent's tools.
 
-The package `mcp` is loaded when a client connects, or when tools are served, and not before.
+MCP is the Model Context Protocol. The package `mcp` is imported only when a client connects, or when tools are served.
 """
 
 from importlib import import_module

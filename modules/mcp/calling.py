@@ -1,10 +1,10 @@
-"""One call of a server's tool: journaled by its parts, sent at most once, and put to a person where the server asks.
+"""One call of a server's tool, sent at most once, with the server's questions.
 
-Sending is an effect inside the tool, and so is going on after an answer. A run that waits for a person can therefore
-end, and be resumed by another process: the tool is entered again, is given from the journal that the call was sent and
-what was asked, and goes on with the answer. Where the server keeps its state in the request (the protocol since 2026),
-any server that accepts that state goes on; where it keeps the call open, the call must still be open in this process,
-else it is closed with an error that says so. In neither case is it sent a second time.
+Sending is an effect inside the tool, and so is sending the answers. A run that waits for a person can therefore end,
+and be resumed by another process: the tool runs again, reuses the recorded outcome (that the call was sent, and what
+was asked), and continues with the answer. If the server keeps its state in the request (the protocol since 2026), any
+server that accepts that state can continue. If the server keeps the call open, the call must still be open in this
+process; otherwise it ends with an error that says so. In neither case is the call sent a second time.
 """
 
 import uuid
@@ -29,7 +29,10 @@ _MOST_ROUNDS = 20
 
 
 def call_of(client: "MCPClient", tool: types.Tool) -> Callable[..., Any]:
-    """The function of a tool that calls a server's; it is marked idempotent where the server says that it is."""
+    """Return the function of a tool that calls a server's tool.
+
+    It is marked idempotent if the server says that the tool is.
+    """
     name, again = tool.name, is_idempotent(tool)
 
     @effect(idempotent=again, name="mcp_call")
@@ -56,7 +59,12 @@ def call_of(client: "MCPClient", tool: types.Tool) -> Callable[..., Any]:
 
 
 async def _sent(client: "MCPClient", tool: str, arguments: Mapping[str, Any], again: bool) -> dict[str, Any]:
-    """Sends a call, and once more on a new connection where the first has not seen it, or may see it twice."""
+    """Send a call.
+
+    Send it again on a new connection if that is safe.
+
+    It is safe if the server has not seen the call, or if its tool is idempotent.
+    """
     for attempt in (1, 2):
         connection = await client._connected()
         try:
@@ -79,7 +87,7 @@ async def _gone_on(
     call: str | None,
     state: str | None,
 ) -> dict[str, Any]:
-    """Gives a server the answers that it asked for, and waits for what comes of it."""
+    """Send a server the answers that it asked for, and wait for its reply."""
     given = {key: result_of(answer) for key, answer in answers.items()}
     if call is None:
         connection = await client._connected()
@@ -101,7 +109,10 @@ async def _gone_on(
 
 
 async def _reply(client: "MCPClient", connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
-    """What came of a call: its outcome, or the questions that come before it. One that takes too long is given up."""
+    """Return the outcome of a call, or the questions that the server asks first.
+
+    A call that takes too long is given up.
+    """
     try:
         await call.settled()
     except BaseException:
@@ -125,7 +136,10 @@ async def _reply(client: "MCPClient", connection: Connection, tool: str, call: P
 
 
 async def _put(client: "MCPClient", tool: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a person to a server's question; without a run there is nobody to ask."""
+    """Return a person's answer to a server's question.
+
+    Without a run, no answer.
+    """
     try:
         prompt = text_of(question, client.server)
         details = {"server": client.server, "tool": tool}

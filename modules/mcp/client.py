@@ -1,4 +1,4 @@
-"""A client of one server: connects, knows the server's tools, and finds its way back when the server is lost."""
+"""A client of one server: connects, knows the server's tools, and reconnects."""
 
 import logging
 import re
@@ -52,27 +52,27 @@ class MCPClient:
         async with mcp("stdio", command="uvx", args=["mcp-server-time"]) as client:
             agent = Agent(name="clock", model="openai/gpt-4o", tools=list(client.tools))
 
-    or `connect()` and `disconnect()`; for several servers at once see MCPServers. Whatever a server does, its tools
-    tell the model of it as an error, and the run goes on:
+    Or call `connect()` and `disconnect()`; for several servers at once, see MCPServers. Whatever a server does, its
+    tools report it to the model as an error, and the run continues:
 
-    - **it dies, or is restarted**: a call under way is an MCPUnknownEffectError and is not sent again, unless the
-      server has annotated its tool as idempotent (or as one that only reads); the next call connects anew, once.
-    - **it hangs**: connecting is given up after `init_timeout`, a call after `call_timeout` seconds.
-    - **it answers garbage**: what is no message is skipped; a result that is none is an MCPProtocolError.
-    - **it lists a tool twice**: the first counts. Where two servers have tools of one name, see MCPServers.
+    - **it dies, or is restarted**: a call in progress is an MCPUnknownEffectError. It is not sent again, unless the
+      server has annotated its tool as idempotent or read-only. The next call connects again, once.
+    - **it hangs**: connecting is given up after `init_timeout` seconds, a call after `call_timeout` seconds.
+    - **it answers garbage**: lines that are not messages are skipped; a malformed result is an MCPProtocolError.
+    - **it lists a tool twice**: the first counts. For tools with the same name on two servers, see MCPServers.
     - **it asks something** (elicitation): the run waits for a person.
 
     Attributes:
         transport: `stdio` or `streamable-http`.
-        connection: what the server is reached by.
-        status: what has become of the connection.
-        error: what went wrong, where the status is FAILED or NEEDS_AUTH.
+        connection: how the server is reached: a command or a URL, and options.
+        status: the state of the connection.
+        error: what went wrong, if the status is FAILED or NEEDS_AUTH.
         tools: the server's tools, while connected.
-        log_path: where the process's standard error is written; None for HTTP.
+        log_path: the file for the process's standard error; None for HTTP.
         call_timeout: seconds that a call may take; a person's time to answer does not count.
-        server: the name that errors have for the server.
-        variables: where `${NAME}` and `${NAME:-else}` in `connection` are looked up, each time a connection is made;
-            such as `os.environ`. None leaves the texts as they are.
+        server: the server's name in errors.
+        variables: the mapping, such as `os.environ`, in which `${NAME}` and `${NAME:-default}` in `connection` are
+            looked up each time a connection is made. None leaves the texts as they are.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class MCPClient:
         name: str | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> "MCPClient":
-        """A client for what the config says."""
+        """Return a client for a server's config."""
         options: dict[str, Any] = {"name": name, "variables": variables}
         options |= {"init_timeout": config.init_timeout, "call_timeout": config.call_timeout}
         if isinstance(config, StdioServerConfig):
@@ -147,31 +147,37 @@ class MCPClient:
 
     @property
     def status(self) -> MCPStatus:
-        """What has become of the connection."""
+        """The state of the connection."""
         if self._status is MCPStatus.CONNECTED and (self._connection is None or not self._connection.usable):
-            return MCPStatus.FAILED  # it was lost, and nobody has called since
+            return MCPStatus.FAILED  # the connection was lost, and no call has been made since
         return self._status
 
     @property
     def recent_stderr(self) -> list[str]:
-        """The last 50 lines that the server's process wrote to its standard error since `connect`; none for HTTP."""
+        """The last 50 lines of the process's standard error since `connect`.
+
+        Empty for HTTP.
+        """
         return list(self._stderr.lines) if self._stderr is not None else []
 
     async def connect(self, *, interactive: bool = False) -> None:
-        """Connects, and finds out which tools there are; does nothing while connected.
+        """Connect and list the tools; do nothing while connected.
 
-        `interactive` lets a server that wants a login have one: a browser is opened, and waited for. Without it, a
-        token that is stored from such a login is used, and refreshed, and where there is none the status is NEEDS_AUTH.
+        With `interactive`, a server that wants a login gets one: a browser is opened, and the client waits for it.
+        Otherwise a token stored by an earlier login is used and refreshed; without one, the status is NEEDS_AUTH.
 
         Raises what went wrong: MCPConnectionError and MCPAuthRequiredError of this package, FileNotFoundError for a
-        command that is not there, errors of the package `mcp`. `status` and `error` tell it as well.
+        command that does not exist, errors of the package `mcp`. `status` and `error` report it as well.
         """
         async with self._lock():
             self._wanted = True
             await self._open(interactive)
 
     async def disconnect(self) -> None:
-        """Ends the connection, and the server's process with it; its tools are errors from then on."""
+        """End the connection and the server's process.
+
+        Its tools return errors from then on.
+        """
         async with self._lock():
             self._wanted = False
             connection, self._connection = self._connection, None
@@ -206,14 +212,17 @@ class MCPClient:
         return f"MCPClient({self.server!r}, {self._status.value})"
 
     def _lock(self) -> anyio.Lock:
-        """The lock of this event loop; a client may be used in one loop after another."""
+        """Return the lock of this event loop.
+
+        A client may be used in one loop after another.
+        """
         loop = loop_token()
         if loop not in self._locks:
             self._locks = {loop: anyio.Lock()}
         return self._locks[loop]
 
     async def _connected(self) -> "Connection":
-        """A connection that calls can be sent on; made anew where the last one was lost."""
+        """Return a usable connection, made again if the last one was lost."""
         connection = self._connection
         if connection is not None and connection.usable and connection.loop is loop_token():
             return connection
@@ -262,7 +271,10 @@ class MCPClient:
         return connection
 
     def _compare(self, described: dict[str, str]) -> None:
-        """Tells the log, and the trace of a run under way, of tools that are not what they were when last connected."""
+        """Report tools that have changed since the last connection.
+
+        They go to the log, and to the trace of the current run.
+        """
         before, self._described = self._described, described
         if before is None or before == described:
             return
@@ -291,7 +303,10 @@ class MCPClient:
         return lambda lost: http_streams({**timeouts, **connection}, auth, self.server)
 
     def _reached_by(self) -> dict[str, Any]:
-        """What the server is reached by now: variables filled in, and optional headers only where theirs are set."""
+        """Return how the server is reached now, with variables filled in.
+
+        An optional header is left out if its variable is not set or is empty.
+        """
         where, given = f"MCP server {self.server!r}", cast(dict[str, Any], self.connection)
         headers: dict[str, str] = {}
         for name, header in (given.get("headers") or {}).items():
@@ -310,7 +325,7 @@ class MCPClient:
         return {**(rest if self.variables is None else expanded(rest, self.variables, where)), "headers": headers}
 
     def _fail(self, error: Exception) -> None:
-        """Tells by status and error what went wrong, with the server's own last words."""
+        """Set status and error, with the server's own last words."""
         last = self.recent_stderr[-_SHOWN_LINES:]
         refused = isinstance(error, MCPAuthRequiredError) or _WANTS_LOGIN.search(f"{error}\n" + "\n".join(last))
         self._status = MCPStatus.NEEDS_AUTH if refused else MCPStatus.FAILED
@@ -321,18 +336,18 @@ class MCPClient:
 
 
 def _loaded() -> None:
-    """Imports what needs the package `mcp`: seconds that the event loop would stand still for."""
+    """Import what needs the package `mcp`, which takes seconds, so not in the event loop."""
     with needs_mcp():
         from . import calling, oauth, transports  # noqa: F401
 
 
 def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:
-    """A client for a server: `mcp("stdio", command=..., args=...)`, or `mcp("streamable-http", url=...)`.
+    """Return a client: `mcp("stdio", command=...)`, or `mcp("streamable-http", url=...)`.
 
     Args:
-        transport: `stdio` or `streamable-http`; `sse` is deprecated and means the latter.
-        kwargs: what the server is reached by: `command`, `args`, `env` and `cwd`, or `url`, `headers`, `timeout` and
-            `sse_read_timeout`; and `oauth`, `init_timeout`, `call_timeout`, `log_path`, `name` and `variables` of
+        transport: `stdio` or `streamable-http`; `sse` is deprecated and means `streamable-http`.
+        kwargs: how the server is reached: `command`, `args`, `env` and `cwd`, or `url`, `headers`, `timeout` and
+            `sse_read_timeout`; also `oauth`, `init_timeout`, `call_timeout`, `log_path`, `name` and `variables` of
             MCPClient.
 
     Raises TypeError for any other name.

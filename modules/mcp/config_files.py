@@ -1,4 +1,7 @@
-"""Servers in JSON, as `.mcp.json` has them: `{"mcpServers": {"time": {"command": "uvx", "args": [...]}}}`."""
+"""Servers in JSON files such as `.mcp.json`.
+
+For example `{"mcpServers": {"time": {"command": "uvx", "args": [...]}}}`.
+"""
 
 import json
 import logging
@@ -20,7 +23,12 @@ _URL: TypeAdapter[HttpServerConfig] = TypeAdapter(HttpServerConfig)
 
 
 class ServerConfigError(DefinitionError, ValueError):
-    """What says how to reach a server says too little, too much, or something else; `server` is its name."""
+    """An entry does not say how to reach a server.
+
+    `server` is the server's name.
+
+    It says too little, too much, or something else.
+    """
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(f"MCP server {server!r}: {why}")
@@ -28,13 +36,13 @@ class ServerConfigError(DefinitionError, ValueError):
 
 
 def server_config(name: str, document: Any) -> ServerConfig:
-    """The server of one entry: `command`, `args`, `env`, `cwd`, or `url`, `headers`, `oauth`; and the timeouts.
+    """Return the config of one entry; raise ServerConfigError for an invalid one.
 
-    `oauth` is true, or has `client_name` and `scope`; `auth: {type: oauth, client_name: ...}` is the same. A header is
-    a text, or has `value` and `optional`. `timeout` beside a `command` is how long a call may take. Numbers in `args`
-    and `env` are texts, and nothing is an empty one. A transport that is named (`type`) must be that of what is given.
-    Variables are left as they are written; MCPClient fills them in. A key that is not known is passed over, and the
-    log says so, unless it looks like one that is. Raises ServerConfigError.
+    An entry has `command`, `args`, `env`, `cwd`, or `url`, `headers`, `oauth`; and timeouts. `oauth` is true, or has
+    `client_name` and `scope`; `auth: {type: oauth, client_name: ...}` is the same. A header is a text, or has `value`
+    and `optional`. `timeout` beside a `command` limits a call. Numbers in `args` and `env` become texts, and null
+    becomes an empty text. A named transport (`type`) must fit the entry. Variables stay as they are written; MCPClient
+    fills them in. An unknown key is ignored with a line in the log, unless it resembles a known one.
     """
     if not isinstance(document, Mapping):
         raise ServerConfigError(name, f"it is a {type(document).__name__}; an object with `command` or `url` is needed")
@@ -83,7 +91,10 @@ def _of_url(name: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    """A plain value of YAML or JSON as the text that was meant; what is no plain value stays what it is."""
+    """Return a plain value of YAML or JSON as text.
+
+    Returns any other value unchanged.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -92,7 +103,10 @@ def _text(value: Any) -> Any:
 
 
 def _known(name: str, values: dict[str, Any], fields: list[str], way: str) -> dict[str, Any]:
-    """The values that a config has; raises ServerConfigError for a key that is nearly one of them."""
+    """Return the values that a config has.
+
+    Raises ServerConfigError for a key that resembles one.
+    """
     for key in [key for key in values if key not in fields]:
         near = get_close_matches(key, fields, 1, 0.75)
         there = f"with `{way}` there are {', '.join(fields)}"
@@ -104,9 +118,9 @@ def _known(name: str, values: dict[str, Any], fields: list[str], way: str) -> di
 
 
 def read_servers(path: Path) -> dict[str, Any]:
-    """The entries of a file, by the servers' names and as they are written, for `server_config`.
+    """Return a file's entries by server name, as they are written, for `server_config`.
 
-    Raises ServerConfigError for a file that is no JSON of that form, OSError for one that cannot be read.
+    Raises ServerConfigError for a file that is not JSON of this form, OSError for one that cannot be read.
     """
     try:
         document = json.loads(Path(path).read_text("utf-8-sig"))

@@ -1,4 +1,4 @@
-"""What a server is reached by: a command to start, or a URL; and how long it is waited for."""
+"""How a server is reached: a command or a URL, and timeouts."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,22 +11,22 @@ from ..agent.events.masking import MASK
 from .hiding import shown_command, shown_url
 
 DEFAULT_INIT_TIMEOUT: float = 30
-"""Seconds that a server has to open a session, and as many to list its tools."""
+"""Seconds that a server may take to open a session, and again to list its tools."""
 INITIALIZE_TIMEOUT = DEFAULT_INIT_TIMEOUT
 """Deprecated: DEFAULT_INIT_TIMEOUT."""
 DEFAULT_HTTP_TIMEOUT: float = 30
-"""Seconds that an HTTP request has to be sent."""
+"""Seconds that sending an HTTP request may take."""
 DEFAULT_SSE_READ_TIMEOUT: float = 300
 """Seconds that an answer over HTTP may be silent."""
 DEFAULT_CALL_TIMEOUT: float = 300
 """Seconds that a call of a tool may take."""
 
 Transport = Literal["stdio", "streamable-http"]
-"""How messages travel."""
+"""The ways in which messages travel."""
 
 
 class MCPStatus(StrEnum):
-    """What has become of a connection."""
+    """The state of a connection."""
 
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
@@ -37,7 +37,7 @@ class MCPStatus(StrEnum):
 
 @dataclass
 class OAuthConfig:
-    """How this client is registered with an authorization server, and the scopes that it asks for."""
+    """The client's name at an authorization server, and the scopes that it asks for."""
 
     client_name: str = "refold"
     scope: str | None = None
@@ -45,9 +45,9 @@ class OAuthConfig:
 
 @dataclass(repr=False)
 class StdioServerConfig:
-    """A server that is started as a child process and spoken to over its standard input and output.
+    """A server that runs as a child process and talks over its standard input and output.
 
-    Of this process's environment it is given HOME, PATH and the like alone; everything else must be in `env`.
+    It gets only HOME, PATH and the like of this process's environment; put everything else into `env`.
     """
 
     command: str
@@ -64,7 +64,10 @@ class StdioServerConfig:
 
 @dataclass(repr=False)
 class Header:
-    """A header of an HTTP server; an optional one is left out where a variable in it is not set, or empty."""
+    """A header for an HTTP server.
+
+    An optional one is left out if a variable in it is not set or is empty.
+    """
 
     value: str
     optional: bool = False
@@ -75,7 +78,7 @@ class Header:
 
 @dataclass(repr=False)
 class HttpServerConfig:
-    """A server at a URL, over streamable HTTP, or SSE where it knows no other."""
+    """A server at a URL, over streamable HTTP, or over SSE if it knows nothing else."""
 
     url: str
     headers: dict[str, str | Header] | None = None
@@ -92,7 +95,7 @@ class HttpServerConfig:
 
 
 ServerConfig: TypeAlias = StdioServerConfig | HttpServerConfig
-"""Either of them."""
+"""Either kind of config."""
 
 
 class StdioConnection(TypedDict, total=False):

@@ -1,9 +1,9 @@
-"""One connection to a server, owned by one task from its opening to its end; calls come from anywhere in the loop.
+"""One connection to a server, owned by one task from its opening to its end.
 
-The task opens the transport, shakes hands, lists the tools, and then waits for the end: that somebody closes it, that
-the server is gone, or that the transport fails. Each call is a task of its own beneath it, so that a call can stand
-still while a person answers a question of the server's, and so that no failure of a connection reaches a caller in
-any form but an error of this package.
+The task opens the transport, shakes hands, lists the tools, and then waits for the end: the connection is closed, the
+server is gone, or the transport fails. Calls come from any task of the event loop. Each call is a task beneath the
+owner, so that a call can stand still while a person answers a server's question, and so that a failure of the
+connection reaches a caller only as an error of this package.
 """
 
 import math
@@ -29,11 +29,14 @@ _CLOSING_SECONDS = 10.0
 
 
 class NotSentError(Exception):
-    """The connection was lost, and the server has certainly not seen the call."""
+    """The connection was lost before the server saw the call."""
 
 
 class Parked:
-    """A call under way: it ends with `result` or `error`, or has `questions` that the server wants answered first."""
+    """A call in progress.
+
+    It ends with a `result` or an `error`, or has `questions` that the server wants answered first.
+    """
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
@@ -50,38 +53,41 @@ class Parked:
         return self.result is not None or self.error is not None
 
     def tell(self) -> None:
-        """Wakes whoever waits for the call, or for an answer."""
+        """Wake the tasks that wait for the call or for an answer."""
         if self._changed is not None:
             self._changed.set()
             self._changed = None
 
     async def changed(self) -> None:
-        """Waits for the next `tell`."""
+        """Wait for the next `tell`."""
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
 
     def ask(self, name: str, params: types.ElicitRequestParams) -> None:
-        """Puts a question; the time that a person takes does not count."""
+        """Add a question; the time until its answer does not count."""
         self.questions[name] = params
         self.scope.deadline = math.inf
         self.tell()
 
     def answer(self, answers: Mapping[str, types.ElicitResult]) -> None:
-        """Goes on with answers."""
+        """Continue with answers."""
         self.questions.clear()
         self.answers.update(answers)
         self.scope.deadline = anyio.current_time() + self.timeout
         self.tell()
 
     async def settled(self) -> None:
-        """Waits until the call has ended, or asks something."""
+        """Wait until the call has ended or asks something."""
         while not self.ended and not self.questions:
             await self.changed()
 
 
 class Connection:
-    """A connection to a server; `start` opens it, `close` ends it, and it can be lost in between."""
+    """A connection to a server: `start` opens it, `close` ends it.
+
+    It may be lost between.
+    """
 
     def __init__(
         self,
@@ -91,7 +97,10 @@ class Connection:
         on_end: Callable[[Exception | None], None],
         hide: Callable[[str], str] = str,
     ) -> None:
-        """Not open yet; `hide` takes out of a text what is secret in how the server is reached."""
+        """Create the connection, not open yet.
+
+        `hide` removes from a text the secrets in how the server is reached.
+        """
         self.server = server
         self._hide = hide
         self.loop = loop_token()
@@ -118,20 +127,20 @@ class Connection:
         return self._ready.is_set() and not (self.lost or self._stop.is_set() or self._ended.is_set())
 
     async def start(self) -> None:
-        """Opens it; raises what kept it from opening."""
+        """Open the connection; raise what prevented it."""
         spawn(self._own)
         try:
             await self._ready.wait()
         except BaseException:
             self._scope.cancel()
             with anyio.CancelScope(shield=True):
-                await self._ended.wait()  # else the loop may be gone before the child process is
+                await self._ended.wait()  # otherwise the loop may end before the child process does
             raise
         if self._error is not None:
             raise self._error
 
     async def close(self) -> None:
-        """Ends it, and waits until that is done: a child process is gone then."""
+        """End the connection and wait until that is done, child process included."""
         self._stop.set()
         self._scope.deadline = anyio.current_time() + _CLOSING_SECONDS
         await self._ended.wait()
@@ -163,7 +172,7 @@ class Connection:
                         await self._leave_calls()
             if self._scope.cancelled_caught and not self._ready.is_set():
                 self._error = MCPConnectionError(self.server, f"it was not ready within {self._init_timeout:g} s")
-        except Exception as error:  # noqa: BLE001 - told to who connects, or to who calls
+        except Exception as error:  # noqa: BLE001 - reported to whoever connects or calls
             self._error = _innermost(error)
         finally:
             if self._error is None and not self._ready.is_set():
@@ -175,7 +184,7 @@ class Connection:
             self._on_end(self._error)
 
     async def _leave_calls(self) -> None:
-        """Cancels the calls under way, and waits until none uses the session any more."""
+        """Cancel the calls in progress, and wait until none uses the session."""
         self._ending = True
         for call in list(self._open):
             call.scope.cancel()
@@ -185,7 +194,7 @@ class Connection:
                 await self._drained.wait()
 
     def _give_up(self, call: Parked) -> None:
-        """Ends a call whose connection is gone."""
+        """End a call whose connection is gone."""
         if call.ended:
             return
         if len(self._open) == 1 and isinstance(self._error, httpx2.ConnectError):
@@ -203,10 +212,10 @@ class Connection:
         answers: Mapping[str, types.ElicitResult] | None = None,
         state: str | None = None,
     ) -> Parked:
-        """Sends a call, which goes on until it ends, its scope is cancelled, or it has taken `timeout` seconds.
+        """Send a call, which runs until it ends, is cancelled, or has taken `timeout` seconds.
 
-        Where servers don't ask during a call (since 2026), it is carried out here, else in a task that can stand still.
-        Raises NotSentError without a connection.
+        If servers do not ask during a call (since 2026), the call runs in this task, otherwise in a task that can stand
+        still. Raises NotSentError without a connection.
         """
         if not self.usable:
             raise NotSentError("there is no connection")
@@ -221,10 +230,10 @@ class Connection:
         return call
 
     async def _carried_out(self, call: Parked, tool: str, *rest: Any) -> None:
-        """Carries a call out; whatever happens, who waits for it is told."""
+        """Carry a call out, and wake its waiters whatever happens."""
         try:
             await self._carry_out(call, tool, *rest)
-        except Exception as error:  # noqa: BLE001 - told to who calls
+        except Exception as error:  # noqa: BLE001 - reported to the caller
             call.error = error
         finally:
             if call.scope.cancelled_caught and not call.ended and not self._ending:
@@ -283,7 +292,10 @@ class Connection:
         return MCPProtocolError(f"MCP server {self.server!r} refused: {text}", error.error.code)
 
     async def _asked(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
-        """A server of the older protocol asks during a call; of which, it does not say: the first one open."""
+        """Answer a server of the older protocol that asks during a call.
+
+        The server does not say during which call it asks; the first open one is taken.
+        """
         call = next((call for call in self._open if not call.questions), None)
         if call is None:
             return types.ElicitResult(action="cancel")
@@ -295,7 +307,7 @@ class Connection:
 
 
 class _Once:
-    """A transport as the package `mcp` takes it."""
+    """A transport in the form that the package `mcp` expects."""
 
     def __init__(self, streams: AbstractAsyncContextManager[Streams]) -> None:
         self._streams = streams
@@ -308,7 +320,7 @@ class _Once:
 
 
 def _innermost(error: Exception) -> Exception:
-    """The first error of a group that is none itself, those of this package before others."""
+    """Return the first error inside error groups, preferring those of this package."""
     found = list(_leaves(error))
     return next((leaf for leaf in found if isinstance(leaf, MCPConnectionError)), found[0])
 

@@ -1,4 +1,4 @@
-"""A question of a server's to a person, as `ask` puts it, and the answer as the server takes it."""
+"""A server's question to a person, in the forms of `ask` and of the protocol."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,14 +9,14 @@ DECLINE = "decline"
 
 
 def question_of(params: types.ElicitRequestParams) -> dict[str, Any]:
-    """A question in JSON: a form to fill in, or a URL to go to."""
+    """Return a question as JSON: a form to fill in, or a URL to visit."""
     if isinstance(params, types.ElicitRequestURLParams):
         return {"message": params.message, "url": params.url}
     return {"message": params.message, "schema": dict(params.requested_schema)}
 
 
 def text_of(question: Mapping[str, Any], server: str) -> str:
-    """The question as a person reads it."""
+    """Return the question as a person reads it."""
     told = f"{server} asks: {question['message']}"
     if "url" not in question:
         return told
@@ -24,13 +24,16 @@ def text_of(question: Mapping[str, Any], server: str) -> str:
 
 
 def schema_of(question: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of an answer: the form, or true; "decline" says no, null says nothing."""
+    """Return the JSON Schema of an answer: the form, or true.
+
+    "decline" refuses, null gives no answer.
+    """
     yes = {"const": True} if "url" in question else question["schema"]
     return {"anyOf": [yes, {"const": DECLINE}, {"type": "null"}]}
 
 
 def answer_of(answer: Any) -> dict[str, Any]:
-    """What the server is told, in JSON."""
+    """Return the reply to the server, as JSON."""
     if answer is None:
         return {"action": "cancel"}
     if answer == DECLINE:
@@ -39,5 +42,5 @@ def answer_of(answer: Any) -> dict[str, Any]:
 
 
 def result_of(answer: Mapping[str, Any]) -> types.ElicitResult:
-    """What the server is told, as the package `mcp` takes it."""
+    """Return the reply to the server, in the form of the package `mcp`."""
     return types.ElicitResult.model_validate(answer)

@@ -1,4 +1,7 @@
-"""What goes wrong between a client and a server; in a run, tools tell the model of it and the run goes on."""
+"""Errors between a client and a server.
+
+In a run, tools report them to the model.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -7,7 +10,10 @@ from ...errors import ExternalError
 
 
 class MCPConnectionError(ExternalError, ConnectionError):
-    """There is no connection to `server`, and none could be made; what was to be sent was not."""
+    """There is no connection to `server`, and none could be made.
+
+    Nothing was sent.
+    """
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(f"MCP server {server!r}: {why}")
@@ -15,23 +21,32 @@ class MCPConnectionError(ExternalError, ConnectionError):
 
 
 class MCPAuthRequiredError(MCPConnectionError):
-    """The server wants somebody to log in; `connect(interactive=True)` lets a person do so."""
+    """The server wants a login; `connect(interactive=True)` lets a person log in."""
 
 
 class MCPDisconnectedError(ExternalError, RuntimeError):
-    """A tool of a client that is not connected, or was disconnected, was called."""
+    """A tool was called whose client is not connected."""
 
 
 class MCPUnknownEffectError(MCPConnectionError):
-    """The connection was lost during a call: nobody knows whether the server carried it out. It was not sent again."""
+    """The connection was lost during a call.
+
+    Nobody knows whether the server carried the call out. It was not sent again.
+    """
 
 
 class MCPTimeoutError(ExternalError, TimeoutError):
-    """A server did not answer a call in time; it was told to give it up, and may have carried it out."""
+    """A server did not answer a call in time.
+
+    It was told to give the call up, and may have carried it out.
+    """
 
 
 class MCPProtocolError(ExternalError):
-    """A server refused a request, or answered what is no answer; `code` is JSON-RPC's, if there was one."""
+    """A server refused a request, or its answer was malformed.
+
+    `code` is JSON-RPC's, if there was one.
+    """
 
     def __init__(self, message: str, code: int | None = None) -> None:
         super().__init__(message)
@@ -44,7 +59,7 @@ class MCPUnavailableError(ExternalError, ImportError):
 
 @contextmanager
 def needs_mcp() -> Generator[None]:
-    """Says what to install, where the package `mcp` is missing."""
+    """Say what to install if the package `mcp` is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

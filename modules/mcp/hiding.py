@@ -1,4 +1,4 @@
-"""What is secret in how a server is reached, and texts without it: for logs, errors and the terminal."""
+"""Hide the secrets in how a server is reached, for logs, errors and the terminal."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,11 +11,11 @@ _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
 _SCHEME = re.compile(r"\b(bearer|basic)\s+(\S+)", re.IGNORECASE)
 _HARMLESS = frozenset({"accept", "content-type", "user-agent", "accept-language", "cache-control"})
 _SHORTEST = 4
-"""Shorter texts are no secrets, and to replace them would garble what is told."""
+"""Shorter texts are not secrets, and replacing them would garble messages."""
 
 
 def shown_url(url: str) -> str:
-    """A URL without login, and without the values of its query."""
+    """Return a URL without its login and without the values of its query."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -26,20 +26,20 @@ def shown_url(url: str) -> str:
 
 
 def shown_command(command: str, args: Iterable[Any]) -> str:
-    """A command without what its names and forms say is secret."""
+    """Return a command without what names and forms say is secret."""
     words = [str(each) for each in args]
     return Hidden({"args": words}).without(" ".join([command, *words]))
 
 
 class Hidden:
-    """The secrets of one connection: login and query of its URL, its headers, secret variables and arguments."""
+    """The secrets of one connection: login and query of its URL, headers, variables, arguments."""
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
         found = {form for secret in _secrets(connection) for form in (secret, quote(secret), quote_plus(secret))}
         self._texts = sorted((text for text in found if len(text) >= _SHORTEST), key=len, reverse=True)
 
     def without(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without the secrets."""
         for secret in self._texts:
             text = text.replace(secret, MASK)
         return _LOGIN.sub(f"{MASK}@", text)
@@ -58,7 +58,10 @@ def _secrets(connection: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _secrets_of_args(args: list[str]) -> Iterator[str]:
-    """What follows a flag such as `--token`, values of `TOKEN=...`, what a header logs in with, logins of URLs."""
+    """Yield the secrets among arguments.
+
+    They are what follows a flag such as `--token`, values of `TOKEN=...`, credentials in headers, and logins of URLs.
+    """
     for given, shown in zip(args, masked(args), strict=True):
         name, is_pair, value = given.partition("=")
         if given != shown or (is_pair and is_secret(name)):

@@ -1,4 +1,4 @@
-"""The tools that a server lists, page by page, and the names they are known by."""
+"""The tools that a server lists, page by page, and the names that models know them by."""
 
 import json
 import logging
@@ -15,16 +15,22 @@ from .short_names import with_digest
 
 log = logging.getLogger("refold")
 MOST_PAGES = 1_000
+"""How many pages of a list are read, so that a list without end ends."""
 _MOST_NAME = 64
 MOST_DESCRIPTION = 20_000
-"""Characters of a description that a model is shown: the longest of known servers have a half of that."""
+"""Characters of a description that a model sees: the longest of known servers have half of that."""
 MOST_SCHEMA = 200_000
-"""Bytes of a tool's parameters, as JSON; a model could not be shown more."""
+"""Characters that a tool's parameters may take, as JSON; a model could not be shown more."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 async def listed(client: Client, server: str) -> list[ServerTool]:
-    """All tools of a server; of those with one name the first. A list without end is cut off, and the log says so."""
+    """Return all tools of a server.
+
+    Of tools with one name, the first.
+
+    A list without end is cut off, and the log says so.
+    """
     found: dict[str, ServerTool] = {}
     cursor: str | None = None
     seen: set[str] = set()
@@ -44,7 +50,10 @@ async def listed(client: Client, server: str) -> list[ServerTool]:
 
 
 def is_idempotent(tool: ServerTool) -> bool:
-    """Whether the server says that calling the tool twice does no more than calling it once; reading does nothing."""
+    """Return whether the server says that calling the tool twice does no more than once.
+
+    A tool that only reads counts too.
+    """
     hints = tool.annotations
     return hints is not None and bool(hints.idempotent_hint or hints.read_only_hint)
 
@@ -52,9 +61,10 @@ def is_idempotent(tool: ServerTool) -> bool:
 def as_tools(
     listed: Iterable[ServerTool], call_of: Callable[[ServerTool], Callable[..., Any]], server: str
 ) -> list[Tool[..., Any]]:
-    """Tools of ours for those of a server. A name that models do not take is changed until they do.
+    """Return refold's tools for those of a server.
 
-    Descriptions that are too long are cut; a tool whose parameters are is left out. The log tells of both.
+    A name that models do not accept is changed. Descriptions that are too long are cut; a tool whose parameters are too
+    long is left out. The log reports both.
     """
     made: dict[str, Tool[..., Any]] = {}
     for tool in listed:
@@ -73,7 +83,7 @@ def as_tools(
 
 
 def digests(listed: Iterable[ServerTool]) -> dict[str, str]:
-    """What tells whether a tool is described as it was before, by the tools' names."""
+    """Return a digest of each tool's description, by name, to detect changes."""
     return {
         tool.name: blake2b(
             json.dumps([tool.description, tool.title, tool.input_schema], sort_keys=True, default=str).encode(
@@ -90,7 +100,7 @@ def _shortened(text: str) -> str:
 
 
 def _cut(value: Any, name: str = "") -> Any:
-    """A schema whose descriptions are not too long."""
+    """Return a schema with its long descriptions cut."""
     if isinstance(value, dict):
         return {key: _cut(item, key) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The page on this machine that a browser is sent to once a login is done (RFC 8252, section 7.3)."""
+"""The local page to which a browser returns after a login (RFC 8252, section 7.3)."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,7 +11,10 @@ _DONE = b"<!doctype html><title>refold</title><p>You can close this page."
 
 
 class LoginPage:
-    """Listens on the loopback interface alone, for one answer; at the port given, if that is free."""
+    """A page on the loopback interface that waits for one answer.
+
+    It uses the given port if that is free.
+    """
 
     def __init__(self, port: int = 0, seconds: float = 300) -> None:
         got = self._got = dict[str, str]()
@@ -42,13 +45,13 @@ class LoginPage:
         self.url = f"http://127.0.0.1:{self._server.server_port}/callback"
 
     def start(self) -> None:
-        """Begins to listen for the answer."""
+        """Start listening for the answer."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._listen, daemon=True, name="refold-mcp-login")
             self._thread.start()
 
     async def wait(self) -> dict[str, str]:
-        """What the browser brought; empty where the time is over."""
+        """Return the parameters that the browser brought; empty after the timeout."""
         try:
             with anyio.move_on_after(self._seconds):
                 while not self._got:
@@ -58,7 +61,7 @@ class LoginPage:
         return dict(self._got)
 
     def close(self) -> None:
-        """Listens no more."""
+        """Stop listening."""
         self._closing.set()
         if self._thread is None:
             self._server.server_close()

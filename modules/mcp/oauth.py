@@ -1,4 +1,4 @@
-"""Logging in at a server: by a person and a browser where that is wanted, else with the tokens of an earlier login."""
+"""Log in at a server: with a browser if a person takes part, otherwise with stored tokens."""
 
 import logging
 import os
@@ -24,15 +24,15 @@ _LEEWAY_SECONDS = 30.0
 
 
 class Provider(OAuthClientProvider):
-    """The package's provider, which also knows when stored tokens end and where to refresh them.
+    """The package's provider, which also knows when stored tokens expire and where to refresh them.
 
-    `page` is where the browser comes back to, if a person may log in; it listens until `close`.
+    `page` is the page to which the browser returns, if a person may log in; it listens until `close`.
     """
 
     page: LoginPage | None = None
 
     def close(self) -> None:
-        """Waits for no browser any more."""
+        """Stop waiting for a browser."""
         if self.page is not None:
             self.page.close()
 
@@ -47,7 +47,10 @@ class Provider(OAuthClientProvider):
 
 
 class _Storage(FileTokenStorage):
-    """Keeps the endpoints beside the tokens, and offers no registration whose redirect is another than this login's."""
+    """A token storage that also keeps the endpoints.
+
+    It offers no registration whose redirect differs from this login's.
+    """
 
     provider: Provider | None = None
     redirect: str | None = None
@@ -66,10 +69,12 @@ class _Storage(FileTokenStorage):
 
 
 def auth_for(oauth: Any, url: str, *, interactive: bool, server: str) -> httpx2.Auth | None:
-    """What answers a server that asks who calls; None where there is nothing to answer with.
+    """Return how to answer a server that asks for credentials.
 
-    `oauth` is an OAuthConfig, an `httpx2.Auth` of one's own, or None, which stands for an OAuthConfig as it is.
-    Without `interactive`, only a login of an earlier time is used.
+    Returns None if there is no way.
+
+    `oauth` is an OAuthConfig, your own `httpx2.Auth`, or None for the default OAuthConfig. Without `interactive`, only
+    an earlier login is used.
     """
     if isinstance(oauth, httpx2.Auth):
         return oauth
@@ -87,9 +92,9 @@ def create_oauth_provider(
     path: Path | None = None,
     server: str | None = None,
 ) -> Provider:
-    """A provider that logs in at `server_url`, and keeps what that gives in the file at `path`.
+    """Return a provider that logs in at `server_url` and keeps the tokens in the file at `path`.
 
-    Where a person is needed and `interactive` is False, the request fails with MCPAuthRequiredError.
+    If a person is needed and `interactive` is False, the request fails with MCPAuthRequiredError.
     """
     config = config or OAuthConfig()
     name = server or shown_url(server_url)
@@ -128,7 +133,10 @@ def create_oauth_provider(
 
 
 def _port_before(storage: FileTokenStorage) -> int:
-    """The port of the redirect that this client registered before; 0 where there is none."""
+    """Return the port of the redirect that this client registered before.
+
+    0 without one.
+    """
     info = storage._entry().get("client_info") or {}
     uris = info.get("redirect_uris") or []
     return AnyUrl(uris[0]).port or 0 if uris else 0

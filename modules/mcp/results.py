@@ -1,4 +1,4 @@
-"""What a server answers a call with, as the outcome of a tool; and the other way round."""
+"""A server's result as the outcome of a tool, and the other way round."""
 
 import json
 from collections.abc import Sequence
@@ -11,11 +11,14 @@ from ..agent.chat.messages import Message
 from ..agent.tools import ErrorModel, ToolOutcome
 
 TOOL_ERROR = "MCPToolError"
-"""The type of the error that a server gives as the result of a call."""
+"""The error type of a call whose result, according to the server, is an error."""
 
 
 def outcome_of(result: types.CallToolResult) -> ToolOutcome:
-    """The outcome of a call: text where all of it is text, else parts; structured content where that is all."""
+    """Return the outcome of a call: text if all of it is text, otherwise parts.
+
+    Structured content is used if there is nothing else.
+    """
     parts = [_part(block) for block in result.content]
     if not parts and result.structured_content is not None:
         parts = [ContentText(text=json.dumps(result.structured_content, ensure_ascii=False))]
@@ -29,7 +32,7 @@ def outcome_of(result: types.CallToolResult) -> ToolOutcome:
 
 
 def result_of(message: Message) -> types.CallToolResult:
-    """What a server of ours answers, from the message that a tool's call gave."""
+    """Return the result that our server sends, from the message of a tool's call."""
     blocks = [_text(message.body)] if isinstance(message.body, str) else _blocks(message.body)
     return types.CallToolResult(content=blocks, is_error="error_type" in message.metadata)
 

@@ -1,4 +1,7 @@
-"""Several servers as one toolset, each in its own namespace, and none that keeps the others from being there."""
+"""Several servers as one toolset, each in its own namespace.
+
+A server that fails does not affect the others.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -16,20 +19,25 @@ from .short_names import with_digest
 
 log = logging.getLogger("refold")
 _ROOM = 10
-"""Characters that each namespace is left, where a tool's own name would leave it none."""
+"""Characters kept for each namespace when a tool's own name would leave no room."""
 
 
 class MCPServers(Toolset):
-    """The tools of several servers, to be given to an Agent as one of its tools: `MCPServers({"time": config, ...})`.
+    """The tools of several servers, as one of an Agent's tools: `MCPServers({"time": config, ...})`.
 
-    They are connected when it is entered, as an Agent does around a run, all at once. The tools of each have the
-    server's name as their namespace, so that no two are the same to a model. A server that cannot be reached has no
-    tools; its client's `status` and the log say why, and the others are there. `namespace` goes before the servers'
-    names; `variables` are those of MCPClient, for servers that are given as configs. A tool's name that is too long
-    behind them is cut, and ends in a digest of all of it. Raises WireNameError for servers' names that are none to a
-    model, or one.
+    All servers are connected at the same time when the toolset is entered, as an Agent does around a run. Each server's
+    name is the namespace of its tools, so that a model can tell all tools apart. A server that cannot be reached has no
+    tools; its client's `status` and the log say why, and the other servers work. Between runs the toolset has the tools
+    of the last run, so that a run can be verified without its servers.
 
-    Between runs it has the tools of the last one, so that a run can be verified without its servers.
+    Args:
+        servers: configs or clients, by the servers' names.
+        log_folder: the folder for the processes' standard errors.
+        namespace: names that precede the servers' names.
+        variables: as in MCPClient, for servers given as configs.
+
+    A tool's name that is too long behind its namespace is cut, and ends in a digest of the whole name. Raises
+    WireNameError if a server's name cannot be shown to a model, or if two of them would look the same.
     """
 
     _clients: dict[str, MCPClient] = PrivateAttr(default_factory=dict)
@@ -59,7 +67,10 @@ class MCPServers(Toolset):
         return dict(self._clients)
 
     def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
-        """The tools of all servers that are connected; where it is not entered, of those that were."""
+        """Return the tools of all connected servers.
+
+        Outside a run, those of the last run.
+        """
         found = []
         for name, client in self._clients.items():
             for tool in client.tools or self._seen.get(name, []):
@@ -98,7 +109,7 @@ def _check_names(servers: Iterable[str], namespace: tuple[str, ...]) -> None:
 
 
 def _fitting(tool: Tool[..., Any]) -> Tool[..., Any]:
-    """The tool under a name that leaves room for its namespace."""
+    """Return the tool under a name that leaves room for its namespace."""
     if len(tool.name) + 3 * len(tool.namespace) <= MAX_WIRE_NAME:
         return tool
     return tool.with_(name=with_digest(tool.name, MAX_WIRE_NAME - _ROOM * len(tool.namespace)))

@@ -1,4 +1,4 @@
-"""Serves tools over the Model Context Protocol."""
+"""Serve tools over the Model Context Protocol."""
 
 import socket
 import sys
@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.25
 
 
 class ToolServer(MCPServer[Any]):
-    """A server whose tools are refold's: what a model is told of them, and what they answer, is what it is in a run."""
+    """A server of refold's tools, with the same descriptions and answers as in a run."""
 
     def __init__(self, items: list[Any], name: str, version: str = "") -> None:
         self._refold_tools = {wire: tool.with_(offload=False) for wire, tool in by_wire_name(items).items()}
@@ -33,11 +33,14 @@ class ToolServer(MCPServer[Any]):
 
     @property
     def wire_names(self) -> list[str]:
-        """The names of the tools that are served."""
+        """The names of the served tools."""
         return list(self._refold_tools)
 
     async def run_stdio_async(self) -> None:
-        """Serves over standard input and output; what tools print goes to standard error."""
+        """Serve over standard input and output.
+
+        What tools print goes to standard error.
+        """
         self._over_stdio = True
         try:
             await super().run_stdio_async()
@@ -47,7 +50,7 @@ class ToolServer(MCPServer[Any]):
     @asynccontextmanager
     async def _entered(self, items: list[Any]) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            if self._over_stdio:  # what is written to the descriptor is kept from clients; not so what is buffered
+            if self._over_stdio:  # the package keeps the descriptor from clients, but not Python's buffered prints
                 stack.enter_context(redirect_stdout(sys.stderr))
             for item in _flat(items):
                 if isinstance(item, Toolset) and hasattr(type(item), "__aenter__"):
@@ -55,7 +58,7 @@ class ToolServer(MCPServer[Any]):
             yield
 
     async def list_tools(self) -> list[ServerTool]:
-        """The tools, with the schemas that models see."""
+        """Return the tools, with the schemas that models see."""
         return [
             ServerTool(
                 name=wire, description=tool.description, input_schema=tool.parameters_schema, annotations=_hints(tool)
@@ -64,7 +67,7 @@ class ToolServer(MCPServer[Any]):
         ]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> CallToolResult:
-        """Answers a call as in a run: arguments checked, errors caught as the tool says, long results cut."""
+        """Answer a call as in a run: check arguments, catch errors, cut long results."""
         tool = self._refold_tools.get(name)
         if tool is None:
             raise ToolError(f"there is no tool {name!r}; there are {', '.join(self._refold_tools)}")
@@ -75,7 +78,7 @@ class ToolServer(MCPServer[Any]):
             try:
                 message, _ = await tool.handle_tool_call(ToolCall.of(new_id(), name, arguments))
                 answered.append(result_of(message))
-            except Exception as error:  # noqa: BLE001 - told to the client
+            except Exception as error:  # noqa: BLE001 - reported to the client
                 answered.append(ToolError(f"{type(error).__name__}: {error}"))
             tg.cancel_scope.cancel()
         if not answered:
@@ -86,37 +89,38 @@ class ToolServer(MCPServer[Any]):
 
 
 def _request_of(context: Any) -> Request | None:
-    """The HTTP request that a call came with; None over stdio."""
+    """Return the HTTP request of a call; None over stdio."""
     try:
         request = context.request_context.request
-    except (AttributeError, ValueError):  # there is no context, or it is of no request
+    except (AttributeError, ValueError):  # there is no context, or no request in it
         return None
     return request if isinstance(request, Request) else None
 
 
 async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
-    """Cancels a call whose client has hung up: nobody could be given its answer."""
+    """Cancel a call whose client has disconnected, as no one could receive its answer."""
     while not await request.is_disconnected():
         await anyio.sleep(_LOOK_SECONDS)
     scope.cancel()
 
 
 def as_mcp(*tools: Any, name: str = "refold", version: str = "") -> ToolServer:
-    """A server for tools: `as_mcp(add).run()` serves over stdio, `.run("streamable-http", port=...)` by HTTP.
+    """Return a server for tools.
 
-    `tools` are Tools, Toolsets, functions, objects with tool methods, Agents for their tools, and lists of these.
-    Toolsets that are context managers are entered while the server runs. A tool that asks to stop gives its message, as
-    there is no run to stop. `name` and `version` are what clients are told of the server.
+    `as_mcp(add).run()` serves over stdio, `.run("streamable-http", port=...)` by HTTP. `tools` are Tools, Toolsets,
+    functions, objects with tool methods, Agents (for their tools), and lists of these. Toolsets that are context
+    managers are entered while the server runs. If a tool asks to stop, its message is the answer, as there is no run to
+    stop. Clients see `name` and `version`.
 
-    Raises WireNameError where two have one name, ToolDefinitionError for a function that cannot be a tool.
+    Raises WireNameError if two tools have one name, ToolDefinitionError for a function that cannot be a tool.
     """
     return ToolServer([_tools_of(each) for each in _flat(list(tools))], name, version)
 
 
 def serve_stdio(server: ToolServer) -> int:
-    """Serves over standard input and output until the client ends, or SIGINT or SIGTERM comes; gives that signal, or 0.
+    """Serve over standard input and output until the client or a signal ends it.
 
-    For the main thread of a process that does nothing else.
+    Returns SIGINT or SIGTERM if one came, otherwise 0. For the main thread of a process that does nothing else.
     """
     with ended_by_signals() as came:
         server.run("stdio")
@@ -124,7 +128,7 @@ def serve_stdio(server: ToolServer) -> int:
 
 
 def serve_http(server: ToolServer, bound: socket.socket) -> None:
-    """Serves by streamable HTTP at /mcp, on a socket that is bound, until the process is told to end."""
+    """Serve by streamable HTTP at /mcp on a bound socket, until the process is told to end."""
     import uvicorn
 
     app = server.streamable_http_app(host=bound.getsockname()[0])
@@ -141,6 +145,6 @@ def _tools_of(item: Any) -> Any:
 
 
 def _hints(tool: Tool[..., Any]) -> ToolAnnotations | None:
-    """Whether the tool's function is marked as one that may be called again."""
+    """Return the hint that the tool's function is marked as idempotent, if it is."""
     marks = getattr(tool.fn, "__refold_marks__", None)
     return ToolAnnotations(idempotent_hint=True) if marks is not None and marks.idempotent else None

@@ -1,4 +1,4 @@
-"""What a server's process writes to its standard error: the last lines are kept, and all of them go to a log."""
+"""The standard error of a server's process: the last lines, and a log of all."""
 
 import logging
 import os
@@ -12,23 +12,26 @@ KEPT_LINES = 50
 
 
 class Stderr:
-    """The reading end of a server's standard error, read by a thread until the last process that has it is gone."""
+    """The reading end of a server's standard error.
+
+    A thread reads it until the last process that holds the writing end is gone.
+    """
 
     def __init__(self, log_path: Path | None) -> None:
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
         self._log = _opened(log_path)
         reading, writing = os.pipe()
         self.writer: TextIO = os.fdopen(writing, "w")
-        """What the process is given."""
+        """The writing end, for the server's process."""
         self._thread = threading.Thread(target=self._read, args=(reading,), daemon=True, name="refold-mcp-stderr")
         self._thread.start()
 
     def close(self) -> None:
-        """Gives this process's copy of the writing end away; to be called once the server has its own."""
+        """Close this process's copy of the writing end, once the server has its own."""
         self.writer.close()
 
     def settle(self, seconds: float = 0.5) -> None:
-        """Waits for the last lines of a process that has ended."""
+        """Wait for the last lines of a process that has ended."""
         self._thread.join(seconds)
 
     def _read(self, reading: int) -> None:
@@ -43,7 +46,10 @@ class Stderr:
 
 
 def _opened(path: Path | None) -> IO[str] | None:
-    """The log, opened anew; the one before is kept beside it as `.prev`. None where it cannot be written."""
+    """Open the log anew, keeping the previous one as `.prev`.
+
+    Returns None if it cannot be written.
+    """
     if path is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A standard input that a signal can end: who reads it in a thread could not be woken by anything else."""
+"""A standard input that a signal can end, as nothing else wakes a thread that reads it."""
 
 import os
 import signal
@@ -12,10 +12,12 @@ from types import FrameType
 
 @contextmanager
 def ended_by_signals() -> Generator[list[int]]:
-    """While the block lasts, SIGINT and SIGTERM are the end of standard input; gives the signals that came.
+    """Make SIGINT and SIGTERM end standard input within the block.
 
-    What is read from descriptor 0 is passed on by a thread. A second signal ends the process at once. For the main
-    thread; does nothing on Windows, where a socket is no descriptor.
+    Yield the signals that came.
+
+    A thread passes on what it reads from descriptor 0. A second signal ends the process at once. Use it in the main
+    thread. On Windows it does nothing, as a socket is not a descriptor there.
     """
     came: list[int] = []
     if sys.platform == "win32":

@@ -1,4 +1,4 @@
-"""Starts a task that belongs to the event loop, and to no task group, scope or run of whoever starts it."""
+"""Start a task that belongs to the event loop, not to the starter's task group or run."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -9,7 +9,10 @@ _running: set[asyncio.Task[None]] = set()
 
 
 def spawn(fn: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs `fn` beside everything else in this event loop, of asyncio or trio; it must not raise."""
+    """Run `fn` beside everything else in this event loop (asyncio or trio).
+
+    It must not raise.
+    """
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -23,7 +26,7 @@ def spawn(fn: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def loop_token() -> object:
-    """What is the same object within one event loop, and another in any other."""
+    """Return an object that identifies the current event loop."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Tokens on disk: one JSON file for all servers, readable by its owner alone, locked while it is changed."""
+"""Tokens on disk: one JSON file for all servers, private to its owner, changed under a lock."""
 
 import json
 import logging
@@ -24,10 +24,10 @@ _Part = TypeVar("_Part", bound=BaseModel)
 
 
 class FileTokenStorage:
-    """What a login at one server gave, kept in a file: tokens with the time they end at, and who this client is there.
+    """The tokens of one server's login, and this client's registration, kept in a file.
 
-    The file is replaced as a whole, with mode 600 whatever its mode was, under a lock that other processes heed. One
-    that is damaged counts as empty: the next login writes it anew.
+    Tokens are kept with the time when they expire. The file is replaced as a whole, with mode 600 whatever its mode
+    was, under a lock that other processes respect. A damaged file counts as empty: the next login writes it again.
     """
 
     def __init__(self, server_url: str, path: Path | None = None) -> None:
@@ -35,7 +35,10 @@ class FileTokenStorage:
         self.path = Path(path) if path is not None else cache_folder() / FILE
 
     async def get_tokens(self) -> OAuthToken | None:
-        """The tokens; `expires_in` is what is left of their time now, 0 where it is over."""
+        """Return the tokens.
+
+        `expires_in` is the time they have left, 0 if expired.
+        """
         entry = await to_thread.run_sync(self._entry)
         tokens = self._part(OAuthToken, "tokens", entry)
         if tokens is None:
@@ -46,44 +49,50 @@ class FileTokenStorage:
         return tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keeps tokens, and when they end."""
+        """Keep tokens, and when they expire."""
         expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
         document = tokens.model_dump(mode="json", exclude_none=True)
         await self._change(lambda entry: entry | {"tokens": document, "expires_at": expires_at})
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Who this client is to the server."""
+        """Return this client's registration at the server."""
         return self._part(OAuthClientInformationFull, "client_info", await to_thread.run_sync(self._entry))
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keeps who this client is to the server."""
+        """Keep this client's registration at the server."""
         document = client_info.model_dump(mode="json", exclude_none=True)
         await self._change(lambda entry: entry | {"client_info": document})
 
     async def get_metadata(self) -> OAuthMetadata | None:
-        """Where the server's authorization server has its endpoints, so that tokens can be refreshed without asking."""
+        """Return the endpoints of the authorization server, so that tokens can be refreshed at once."""
         return self._part(OAuthMetadata, "metadata", await to_thread.run_sync(self._entry))
 
     async def set_metadata(self, metadata: OAuthMetadata) -> None:
-        """Keeps where the endpoints are."""
+        """Keep the endpoints."""
         document = metadata.model_dump(mode="json", exclude_none=True)
         await self._change(lambda entry: entry | {"metadata": document})
 
     async def clear(self) -> None:
-        """Forgets everything of this server."""
+        """Forget everything about this server."""
         await self._change(lambda entry: {})
 
     def has_tokens(self) -> bool:
-        """Whether there are tokens, valid or not."""
+        """Return whether there are tokens, valid or not."""
         return self._part(OAuthToken, "tokens", self._entry()) is not None
 
     def expires_at(self) -> float | None:
-        """When the access token ends, in seconds since 1970; None where nobody has said."""
+        """Return when the access token expires, in seconds since 1970.
+
+        Returns None if unknown.
+        """
         found: float | None = self._entry().get("expires_at")
         return found
 
     def _part(self, model: type[_Part], name: str, entry: dict[str, Any]) -> _Part | None:
-        """What is kept under a name; what cannot be read counts as not there, and the log says so."""
+        """Return what is kept under a name.
+
+        Log what cannot be read, and return None.
+        """
         try:
             return model.model_validate(entry[name]) if entry.get(name) else None
         except ValidationError:
@@ -116,7 +125,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:
-    """Replaces the file by a new one; mkstemp makes it for its owner alone."""
+    """Replace the file by a new one.
+
+    Mkstemp makes it private to its owner.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -131,7 +143,10 @@ def _write(path: Path, document: dict[str, Any]) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Generator[None]:
-    """Holds a lock that is gone with the process; raises TimeoutError where another holds it for half a minute."""
+    """Hold a lock that ends with the process.
+
+    Raises TimeoutError after half a minute.
+    """
     deadline = time.monotonic() + _LOCK_SECONDS
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

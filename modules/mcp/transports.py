@@ -1,4 +1,4 @@
-"""How messages travel: to a child process, over streamable HTTP, or over SSE where a server knows no other."""
+"""How messages travel: to a child process, over streamable HTTP, or over SSE."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -23,7 +23,7 @@ Streams = tuple[Any, Any]
 
 
 def _in_a_line(record: logging.LogRecord) -> bool:
-    """Makes what the package logs of a line that is no message, a traceback each time, one line."""
+    """Shorten the package's traceback about a line that is not a message to one line."""
     if record.exc_info is not None and record.msg == "Failed to parse JSONRPC message from server":
         record.msg = "an MCP server has written a line that is no message of the protocol; it is skipped"
         record.exc_info = None
@@ -37,7 +37,10 @@ logging.getLogger("mcp.client.stdio").addFilter(_in_a_line)
 async def stdio_streams(
     connection: Mapping[str, Any], stderr: Stderr, lost: Callable[[], None]
 ) -> AsyncGenerator[Streams]:
-    """A child process; `lost` is called once it has closed its output."""
+    """Start a child process.
+
+    `lost` is called once it has closed its output.
+    """
     cwd = connection.get("cwd")
     parameters = StdioServerParameters(
         command=connection["command"],
@@ -55,10 +58,10 @@ async def stdio_streams(
 
 @asynccontextmanager
 async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, server: str) -> AsyncGenerator[Streams]:
-    """A server at a URL.
+    """Connect to a server at a URL.
 
-    A first POST of no request at all tells which transport it knows: it is no streamable HTTP where that is answered
-    by 400, 404, 405 or 415 without a JSON-RPC error. Raises MCPAuthRequiredError for 401 and 403 where there is no
+    A first POST of an empty object shows which transport the server knows. The server does not know streamable HTTP if
+    it answers 400, 404, 405 or 415 without a JSON-RPC error. Raises MCPAuthRequiredError for 401 and 403 if there is no
     `auth` to answer them.
     """
     url, headers = connection["url"], dict(connection.get("headers") or {})
@@ -101,7 +104,7 @@ def _is_json_rpc(answer: httpx2.Response) -> bool:
 
 
 class _Watched:
-    """A stream of messages that tells when it has come to its end."""
+    """A stream of messages that reports its end."""
 
     def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
         self._stream = stream
@@ -128,7 +131,7 @@ class _Watched:
             raise
 
     async def receive(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         try:
             return await self._stream.receive()
         except Exception:
@@ -136,5 +139,5 @@ class _Watched:
             raise
 
     async def aclose(self) -> None:
-        """Closes it."""
+        """Close the stream."""
         await cast(Any, self._stream).aclose()

@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-else}` in what a server is reached by, as configuration files write them."""
+"""`${NAME}` and `${NAME:-default}` in the configuration of a server."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,10 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<otherwise>:-[^}
 
 
 class MissingVariableError(DefinitionError, ValueError):
-    """A variable that is not set, and for which nothing else is given; `name` is the variable's."""
+    """A variable that is not set and has no default.
+
+    `name` is its name.
+    """
 
     def __init__(self, name: str, where: str) -> None:
         super().__init__(f"{where} needs the variable {name}, which is not set; set it, or write ${{{name}:-else}}")
@@ -19,10 +22,11 @@ class MissingVariableError(DefinitionError, ValueError):
 
 
 def expanded(value: T, variables: Mapping[str, str], where: str = "the configuration") -> T:
-    """The value with its texts' variables filled in: texts, lists and values of mappings, at any depth.
+    """Return the value with the variables in its texts filled in.
 
-    `${NAME:-else}` is `else` where NAME is not set or empty, as in a shell. Raises MissingVariableError for a
-    `${NAME}` that is not set. Nothing else that begins with a dollar is touched.
+    Texts, lists and values of mappings are searched, at any depth. `${NAME:-default}` is `default` if NAME is not set
+    or is empty, as in a shell. Raises MissingVariableError for a `${NAME}` that is not set. Nothing else that starts
+    with a dollar is changed.
     """
 
     def put(found: re.Match[str]) -> str:
@@ -37,7 +41,7 @@ def expanded(value: T, variables: Mapping[str, str], where: str = "the configura
 
 
 def with_known(value: T, known: Mapping[str, str]) -> T:
-    """The value with the variables of `known` alone filled in; the others stay as they are written."""
+    """Return the value with only the variables of `known` filled in."""
     return _filled(value, lambda found: known.get(found["name"], found[0]))
 
 

@@ -1,4 +1,7 @@
-"""Skills: folders with a SKILL.md that teach an agent how to do something, as agentskills.io specifies them."""
+"""Skills: folders with a SKILL.md that teach an agent something.
+
+agentskills.io specifies them.
+"""
 
 from .attaching import attach_capability_skills, attach_skills
 from .discovering import discover_skills

@@ -1,4 +1,4 @@
-"""Gives an agent skills: one skill tool, for all that it has."""
+"""Give an agent skills: one skill tool for all of them."""
 
 import logging
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ log = logging.getLogger("refold")
 
 
 def attach_capability_skills(*, agent: Any, capability: Any) -> None:
-    """Adds all skills under `capability.skills_paths` to `agent`, as `attach_skills` does.
+    """Add all skills under `capability.skills_paths` to `agent`, as `attach_skills` does.
 
-    Each path is a skill's folder, or one that holds such folders. The skills' namespace is the capability's name.
+    Each path is a skill's folder, or a folder of such folders. The skills' namespace is the capability's name.
     """
     skills: list[Skill] = []
     for path in capability.skills_paths:
@@ -28,9 +28,10 @@ def attach_capability_skills(*, agent: Any, capability: Any) -> None:
 
 
 def attach_skills(agent: Any, skills: Sequence[Skill]) -> None:
-    """Adds skills to an agent: `agent.tools` gets one skill tool, in place of the one that it may have, for all.
+    """Add skills to an agent: one skill tool in `agent.tools` holds all of them.
 
-    Of several with one qualified id the first counts, and the log tells of the others.
+    It replaces the skill tool that the agent may have. Of several skills with one qualified id the first counts, and
+    the log names the others.
     """
     if not skills:
         return

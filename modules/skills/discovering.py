@@ -1,4 +1,4 @@
-"""Finds the skills in a folder."""
+"""Find the skills in a folder."""
 
 import logging
 from pathlib import Path
@@ -11,9 +11,10 @@ log = logging.getLogger("refold")
 
 
 def discover_skills(directory: Path | None = None) -> list[Skill]:
-    """The skills in the folders of `directory` (the current one, if None), by their folders' names.
+    """Return the skills in the folders of `directory`, sorted by folder.
 
-    One that cannot be loaded is left out, and the log says why. A folder that is not there has none.
+    None means the current folder. A skill that cannot be loaded is left out, and the log says why. A folder that does
+    not exist has no skills.
     """
     root = Path.cwd() if directory is None else Path(directory)
     try:

@@ -1,4 +1,4 @@
-"""Front matter: the YAML between two lines of `---` at the top of a Markdown file."""
+"""Front matter: YAML between two lines of `---` that start a file."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,10 @@ _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>
 
 
 class SkillFileError(DefinitionError, ValueError):
-    """A file that is no skill, or no instructions; `path` is the file, `problems` are all that was found."""
+    """A file that is not a skill, or not instructions.
+
+    `path` is the file, `problems` lists everything that is wrong.
+    """
 
     def __init__(self, path: Path, *problems: str) -> None:
         super().__init__(f"{path}: {'; '.join(problems)}")
@@ -20,9 +23,9 @@ class SkillFileError(DefinitionError, ValueError):
 
 
 def read_text(path: Path) -> str:
-    """The file's text, with `\\n` for every line ending and without a byte order mark.
+    """Return a file's text, with `\\n` for every line ending and without a byte order mark.
 
-    Raises SkillFileError for what is no UTF-8, OSError for a file that cannot be read.
+    Raises SkillFileError if it is not UTF-8, OSError if it cannot be read.
     """
     try:
         return path.read_text("utf-8-sig")
@@ -31,9 +34,11 @@ def read_text(path: Path) -> str:
 
 
 def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
-    """The front matter, and the text after it; None and the whole text where there is none.
+    """Return the front matter and the text after it.
 
-    Raises SkillFileError for front matter that does not end, or is no YAML mapping.
+    Returns None and the whole text without one.
+
+    Raises SkillFileError for front matter that does not end, or is not a YAML mapping.
     """
     if not re.match(r"---[ \t]*(\n|\Z)", text):
         return None, text

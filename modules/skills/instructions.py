@@ -10,18 +10,18 @@ INSTRUCTIONS_FILE = "instructions.md"
 
 
 def load_instructions(path: Path) -> str:
-    """The instructions of a file: what stands after its front matter, or all of it where it has none.
+    """Return the instructions of a file, without its front matter.
 
-    Raises SkillFileError, a ValueError, for front matter that cannot be read, OSError for such a file.
+    Raises SkillFileError (a ValueError) for invalid front matter, OSError if the file cannot be read.
     """
     path = Path(path)
     return split(read_text(path), path)[1].strip()
 
 
 def discover_instructions(directory: Path | None = None) -> str | None:
-    """The instructions in a folder's instructions.md (the current folder's, if None); None where there are none.
+    """Return the instructions in a folder's instructions.md; None if there are none.
 
-    One that cannot be read counts as none, and the log says why.
+    `directory` is the current folder by default. A file that cannot be read counts as none, and the log says why.
     """
     path = (Path.cwd() if directory is None else Path(directory)) / INSTRUCTIONS_FILE
     try:

@@ -1,4 +1,4 @@
-"""Reads a SKILL.md: its fields, their types, and the limits that agentskills.io sets."""
+"""Load a SKILL.md: fields, types, and the limits of agentskills.io."""
 
 import re
 import textwrap
@@ -17,13 +17,13 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def load_skill(path: Path, *, validate: bool = True) -> Skill:
-    """The skill of a SKILL.md, or of the folder that has one.
+    """Return the skill of a SKILL.md, or of the folder that has one.
 
     The front matter has `name` and `description`, and may have `license`, `compatibility`, `metadata` and
-    `allowed-tools`; other keys are left alone. `validate=False` lets names, descriptions and lengths pass that the
-    specification does not allow; what a field's type must be is checked all the same.
+    `allowed-tools`; other keys are ignored. With `validate=False`, names, descriptions and lengths may break the
+    specification; the types of fields are checked anyway.
 
-    Raises SkillFileError, a ValueError, with everything that is wrong; OSError where the file cannot be read.
+    Raises SkillFileError (a ValueError) with everything that is wrong, OSError if the file cannot be read.
     """
     path = Path(path)
     if path.is_dir():
@@ -52,7 +52,7 @@ def load_skill(path: Path, *, validate: bool = True) -> Skill:
 
 
 def _violations(skill: Skill, known: list[str]) -> list[str]:
-    """What the specification does not allow of a skill whose fields are of the right types."""
+    """Return what the specification forbids in a skill whose fields have the right types."""
     found: list[str] = []
     name, description = skill.name, skill.description
     if name and not _NAME.fullmatch(name):
@@ -82,7 +82,7 @@ def _text(document: dict[Any, Any], key: str, problems: list[str]) -> str | None
 
 
 def _brief(value: Any) -> str:
-    """A value as it is told of: its beginning."""
+    """Return the beginning of a value, for a message."""
     if isinstance(value, list | dict):
         shown = ", ".join(str(each)[:100] for each in islice(value, _MOST_SHOWN))
         return f"{shown}, ..." if len(value) > _MOST_SHOWN else shown
@@ -90,7 +90,10 @@ def _brief(value: Any) -> str:
 
 
 def _tools(document: dict[Any, Any], problems: list[str]) -> list[str]:
-    """The tools of a text that separates them by spaces, but for those inside of brackets, or of a list."""
+    """Return the allowed tools: a list, or a text that separates them by spaces.
+
+    Spaces inside brackets do not separate.
+    """
     value = document.get("allowed-tools", document.get("allowed_tools"))
     if value is None:
         return []

@@ -1,4 +1,4 @@
-"""Which skill is meant by a name."""
+"""Find the skill that a name means."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,10 @@ from .skill import Skill
 
 
 class UnknownSkillError(UsageError, ValueError):
-    """No skill is meant by a name, or several; `name` is what was asked for, `candidates` the ids to choose from."""
+    """No skill has this name, or several have it.
+
+    `name` is the name, `candidates` the ids to choose from.
+    """
 
     def __init__(self, name: str, candidates: Sequence[str], why: str) -> None:
         super().__init__(f"{why}: {', '.join(candidates)}" if candidates else why)
@@ -16,9 +19,9 @@ class UnknownSkillError(UsageError, ValueError):
 
 
 def resolve_skill(name: str, skills: Sequence[Skill]) -> Skill:
-    """The skill of that qualified id, else the only one of that bare name.
+    """Return the skill of a qualified id, otherwise the only skill of a bare name.
 
-    Raises UnknownSkillError, a ValueError, where there is none, or where several have the name.
+    Raises UnknownSkillError (a ValueError) if there is none, or if several have the name.
     """
     wanted = name.strip()
     for skill in skills:

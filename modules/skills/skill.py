@@ -1,4 +1,4 @@
-"""A skill: what it is called, when to use it, and what it teaches; and how a model is shown it."""
+"""A skill: its name, when to use it, what it teaches, and how a model sees it."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 SkillSource = Literal["builtin", "python", "bundled"]
-"""Where a skill comes from."""
+"""The origins of a skill."""
 
 SKILL_FILE = "SKILL.md"
 _MOST_FILES = 10
@@ -23,13 +23,13 @@ class Skill:
         name: lower-case letters, digits and single hyphens, at most 64 characters.
         description: what it does and when to use it, at most 1,024 characters.
         instructions: the Markdown after the front matter.
-        allowed_tools: the tools that it may use without asking; advice to the model, and to policies that take it.
-        license: the license's name, or where it is.
-        compatibility: what it needs around it, at most 500 characters.
-        metadata: texts by name, of any meaning.
+        allowed_tools: the tools that it may use without asking; advice to the model, and to policies that read it.
+        license: the license's name or place.
+        compatibility: its requirements, at most 500 characters.
+        metadata: texts by name, with any meaning.
         path: its SKILL.md.
-        source: where it comes from.
-        namespace: the names of what it belongs to, such as a capability; part of `qualified_id`.
+        source: its origin.
+        namespace: the names of its owners, such as a capability; part of `qualified_id`.
     """
 
     name: str
@@ -50,14 +50,14 @@ class Skill:
 
     @property
     def qualified_id(self) -> str:
-        """The id by which models and people name it: namespace and name, joined by colons.
+        """The id for models and people: namespace and name, joined by colons.
 
-        Raises ValueError where one of them has no character that an id may have.
+        Raises ValueError if one of them has no character that an id may have.
         """
         return ":".join(_segment(part) for part in (*self.namespace, self.name))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "name": self.name,
             "description": self.description,
@@ -73,7 +73,7 @@ class Skill:
         }
 
     def to_prompt_xml(self) -> str:
-        """What a model is told before it asks for the skill: id, description, and where it is."""
+        """Return what a model reads before it asks for the skill: id, description, location."""
         lines = [
             f"  <name>{escape(self.qualified_id)}</name>",
             f"  <description>{escape(self.description)}</description>",
@@ -83,7 +83,7 @@ class Skill:
         return "\n".join(["<skill>", *lines, "</skill>"])
 
     def render_content(self) -> str:
-        """The whole skill as the `skill` tool gives it: instructions, tools, folder, and its first ten other files.
+        """Return the whole skill: instructions, tools, folder, and its first ten other files.
 
         The folder is read each time.
         """
@@ -116,7 +116,10 @@ def _uri(path: Path) -> str:
 
 
 def _files(directory: Path, own: Path | None) -> Iterator[Path]:
-    """The files below a folder, in the order of their paths; links to folders are not followed."""
+    """Yield the files below a folder, sorted by path.
+
+    Links to folders are not followed.
+    """
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
     except OSError:

@@ -1,4 +1,4 @@
-"""The tool `skill`: a model reads in its description which skills there are, and is given the one it asks for."""
+"""The tool `skill`: its description lists the skills, a call returns one of them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -20,10 +20,10 @@ _EXAMPLES = 3
 
 
 def create_skill_tool(skills: Sequence[Skill]) -> Tool[[str], str]:
-    """One tool, `skill(name)`, that gives what `Skill.render_content` does.
+    """Return a tool `skill(name)` that returns `Skill.render_content`.
 
-    A name is a qualified id, or a bare name that only one skill has; what is neither is an error that the model reads,
-    with the ids that there are. `source` and `namespace` of the skills should be set before. The tool only reads.
+    A name is a qualified id, or a bare name that only one skill has. Any other name is an error for the model, with the
+    known ids. Set `source` and `namespace` of the skills first. The tool only reads.
     """
     known = list(skills)
     ids = [skill.qualified_id for skill in known]
@@ -40,6 +40,9 @@ def create_skill_tool(skills: Sequence[Skill]) -> Tool[[str], str]:
 
 
 def skills_of(tool: Any) -> list[Skill] | None:
-    """The skills of a tool that `create_skill_tool` has made; None for any other."""
+    """Return the skills of a tool made by `create_skill_tool`.
+
+    Returns None for any other tool.
+    """
     found = getattr(tool.fn, "__refold_skills__", None) if isinstance(tool, Tool) else None
     return None if found is None else list(found)
