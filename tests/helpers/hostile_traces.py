@@ -13,7 +13,7 @@ import orjson
 from places import TESTS
 
 from refold.cli import cli
-from refold.traces.file.record import write_line
+from refold.traces.file.writer import TraceWriter
 
 MODULE = '''
 import asyncio
@@ -267,17 +267,12 @@ def read_docs(path: Path) -> list[dict[str, Any]]:
 @_deeply()
 def write_docs(path: Path, docs: list[dict[str, Any]]) -> None:
     """Write records so that numbers and hashes fit, deep ones too."""
-    previous, lines = b"", []
-    for seq, doc in enumerate(docs):
-        members = {k: v for k, v in doc.items() if k not in ("kind", "seq", "step", "at", "hash")}
-        texts: dict[str, bytes] = {}
-        for name, value in list(members.items()):
-            texts[name] = _dump(value)
-            members[name] = orjson.Fragment(texts[name])
-        raw, digest = write_line(previous, str(doc["kind"]), seq, doc["step"], doc["at"], members)
-        previous = digest.encode()
-        lines.append(raw + b"\n")
-    path.write_bytes(b"".join(lines))
+    path.unlink(missing_ok=True)
+    with TraceWriter.create(path) as writer:
+        for doc in docs:
+            members = {k: v for k, v in doc.items() if k not in ("kind", "seq", "step", "at", "hash")}
+            dumped = {name: orjson.Fragment(_dump(value)) for name, value in members.items()}
+            writer.append(str(doc["kind"]), doc["step"], doc["at"], dumped)
 
 
 @_deeply()

@@ -10,7 +10,7 @@ import pytest
 
 from refold.traces import Trace
 from refold.traces.file.blob import blob_reference
-from refold.traces.file.record import write_line
+from refold.traces.file.writer import TraceWriter
 from refold.traces.states.bases import Bases
 from refold.traces.states.history import History
 
@@ -19,12 +19,9 @@ Doc = tuple[str, int, dict[str, Any]]
 
 def written(path: Path, docs: list[Doc]) -> str:
     """Write a trace whose chain fits; give the hash of its last record."""
-    previous, lines = "", []
-    for seq, (kind, step, members) in enumerate(docs):
-        raw, previous = write_line(previous.encode(), kind, seq, step, 1.7e9 + seq, members)
-        lines.append(raw + b"\n")
-    path.write_bytes(b"".join(lines))
-    return previous
+    with TraceWriter.create(path) as writer:
+        hashes = [writer.append(kind, step, 1.7e9 + at, members).hash for at, (kind, step, members) in enumerate(docs)]
+    return hashes[-1]
 
 
 def header(run: str, parent: dict[str, Any] | None = None) -> Doc:

@@ -1,8 +1,8 @@
-"""One line of a trace: written, and parsed on first use."""
+"""One line of a trace, parsed on first use."""
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,12 @@ PATCHING = frozenset(("commit", "resume", "end"))
 BEAT = "refold.beat"
 """The event that a working run writes when it has nothing else to write: its time shows how long the run worked."""
 
-_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _HEAD = re.compile(
     rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]{0,14}),"step":(0|[1-9][0-9]{0,14}),"at":([-+.0-9eE]{1,40})[,}]'
 )
-_BEFORE_HASH = b',"hash":"'
-_AFTER_HASH = b'"}'
-TAIL_LENGTH = len(_BEFORE_HASH) + HASH_LENGTH + len(_AFTER_HASH)
+BEFORE_HASH = b',"hash":"'
+AFTER_HASH = b'"}'
+TAIL_LENGTH = len(BEFORE_HASH) + HASH_LENGTH + len(AFTER_HASH)
 
 
 class Record(Mapping[str, Any]):
@@ -59,7 +58,7 @@ class Record(Mapping[str, Any]):
         `path` is the path of the trace, for errors. Raises `RecordError` if the line does not have a record's form.
         """
         head = _HEAD.match(raw)
-        if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != _BEFORE_HASH or raw[-2:] != _AFTER_HASH:
+        if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != BEFORE_HASH or raw[-2:] != AFTER_HASH:
             raise RecordError("the line has not the form of a record")
         try:
             at, digest = float(head[4]), raw[-HASH_LENGTH - 2 : -2].decode("ascii")
@@ -123,35 +122,6 @@ class Record(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<{self.kind} record {self.seq}, step {self.step}>"
-
-
-def write_line(
-    previous: bytes,
-    kind: str,
-    seq: int,
-    step: int,
-    at: float,
-    members: Mapping[str, Any],
-    default: Callable[[Any], Any] | None = None,
-) -> tuple[bytes, str]:
-    """Return a record's line, without newline, and its hash in hex.
-
-    `previous` is the hash of the record before, in hex; `default` converts values that orjson does not know. Raises
-    `RecordError` if a member cannot be written as JSON, or has a name that every record has.
-    """
-    doc = {"kind": kind, "seq": seq, "step": step, "at": at, **members}
-    if len(doc) != len(members) + 4 or "hash" in members:
-        raise RecordError(f"a {kind} record's members may not be called kind, seq, step, at or hash")
-    try:
-        body = orjson.dumps(doc, default, _OPTIONS)[:-1]
-    except TypeError as error:
-        cause = error.__cause__
-        reason = f"{error}: {cause}" if cause is not None else str(error)
-        raise RecordError(f"the {kind} record of step {step} can't be written as JSON: {reason}") from error
-    chain = blake2b(previous, digest_size=16)
-    chain.update(body)
-    digest = chain.hexdigest()
-    return b"".join((body, _BEFORE_HASH, digest.encode(), _AFTER_HASH)), digest
 
 
 def line_hash(previous: bytes, raw: bytes) -> str:

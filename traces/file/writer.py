@@ -9,20 +9,24 @@ record (`_recover`). A failed write is final: what stands in the file is whole, 
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Self
 
-from ...errors import TraceWriteError
+import orjson
+
+from ...errors import RecordError, TraceWriteError
 from ..trace import Trace
 from .blob import Blobs, FolderBlobs, MemoryBlobs
 from .lock import close_in_children
-from .record import Record, write_line
+from .record import AFTER_HASH, BEFORE_HASH, HASH_LENGTH, Record
 from .store import FileStore, MemoryStore, Store
 
 Durability = Literal["process", "power", "none"]
 SYNCED = frozenset(("commit", "end", "snapshot", "wait", "input"))
 """The kinds of record after which durability "power" waits for the disk."""
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 LOOK_SECONDS = 0.005
 """After how many seconds the writer checks again that its file is still at its path; a check costs two system calls."""
 
@@ -157,7 +161,17 @@ class TraceWriter:
             if kind == "end" or monotonic() - self._looked > LOOK_SECONDS:
                 self._look()
             seq = self.position
-            raw, digest = write_line(self._last, kind, seq, step, at, members, default)
+            doc = {"kind": kind, "seq": seq, "step": step, "at": at, **members}
+            if len(doc) != len(members) + 4 or "hash" in members:
+                raise RecordError(f"a {kind} record's members may not be called kind, seq, step, at or hash")
+            try:
+                body = orjson.dumps(doc, default, _OPTIONS)[:-1]
+            except TypeError as error:
+                raise _not_json(kind, step, error) from error
+            chain = blake2b(self._last, digest_size=HASH_LENGTH // 2)
+            chain.update(body)
+            digest = chain.hexdigest()
+            raw = b"".join((body, BEFORE_HASH, last := digest.encode(), AFTER_HASH))
             self._ready = False
             try:
                 self._write(raw + b"\n")
@@ -166,7 +180,7 @@ class TraceWriter:
             except OSError as error:
                 raise self._fail(error) from error
             self.size += len(raw) + 1
-            self._last = digest.encode()
+            self._last = last
             self.position = seq + 1
             if seq == 0 and "run_id" in members and isinstance(self._store, MemoryStore):
                 self._store.name(members["run_id"])
@@ -304,3 +318,9 @@ class TraceWriter:
 def _known(durability: str) -> None:
     if durability not in ("process", "power", "none"):
         raise ValueError(f"durability is 'process', 'power' or 'none', not {durability!r}")
+
+
+def _not_json(kind: str, step: int, error: TypeError) -> RecordError:
+    """Return the error for a record with a member that orjson cannot write."""
+    reason = f"{error}: {error.__cause__}" if error.__cause__ is not None else str(error)
+    return RecordError(f"the {kind} record of step {step} can't be written as JSON: {reason}")
