@@ -18,7 +18,7 @@ import os
 import threading
 from asyncio import events
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
@@ -50,35 +50,45 @@ _IDLE_SECONDS = 20.0
 """How long a worker waits for its next job before it ends."""
 
 
-class _Job:
-    """One call for a worker, and the future of its result.
+class _Job(asyncio.Future[Any]):
+    """One call for a worker, and the future of its result. If whoever awaits it is cancelled, the call is abandoned.
 
     `counts`: it counts towards MOST while at work. `queued`: it waits for room. `left`: nobody waits for it any longer.
     `over`: the call has ended.
     """
 
-    __slots__ = ("context", "counts", "fn", "future", "kwargs", "left", "loop", "over", "queued")
+    left = over = queued = False
 
     def __init__(
-        self, fn: Callable[..., Any], kwargs: dict[str, Any], context: Context, loop: asyncio.AbstractEventLoop
+        self,
+        fn: Callable[..., Any],
+        kwargs: dict[str, Any],
+        context: Context,
+        loop: asyncio.AbstractEventLoop,
+        counts: bool,
     ) -> None:
+        super().__init__(loop=loop)
         self.fn = fn
         self.kwargs = kwargs
         self.context = context
         self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
-        self.counts = True
-        self.left = self.over = self.queued = False
+        self.counts = counts
+
+    def cancel(self, msg: Any = None) -> bool:
+        cancelled = super().cancel(msg)
+        if cancelled:
+            _pool.leave(self)
+        return cancelled
 
     def deliver(self, value: Any, error: BaseException | None) -> None:
-        if self.future.done():
+        if self.done():
             return
         if error is None:
-            self.future.set_result(value)
+            self.set_result(value)
         elif isinstance(error, StopIteration):
-            self.future.set_exception(RuntimeError("StopIteration left a sync function"))
+            self.set_exception(RuntimeError("StopIteration left a sync function"))
         else:
-            self.future.set_exception(error)
+            self.set_exception(error)
 
 
 class _Worker(threading.Thread):
@@ -181,7 +191,7 @@ class _Pool:
             done.over = True
             if done.counts and not done.left:
                 self._at_work -= 1
-            found = self._taken()
+            found = self._taken() if self._waiting else None
             if found is None:
                 self._idle.append(worker)
             return found
@@ -258,45 +268,35 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.clear)
 
 
-async def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Run `fn(**kwargs)` in a worker thread, in a copy of the context.
+def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
+    """Start `fn(**kwargs)` in a worker thread, in a copy of the context; await the result at once.
 
-    If the caller is cancelled, the thread is abandoned.
+    If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no event loop counts as
+    running, so `fn` may start one.
 
     Raises NoThreadError if the process can start no thread, and has none at work that could become free.
-    """
-    if events._get_running_loop() is None:
-        return await _in_thread_of_trio(fn, kwargs)
-    job = _Job(fn, kwargs, _context(), asyncio.get_running_loop())
-    job.counts = not _is_worker()  # a loop in a worker thread: the worker's own job counts for both
-    _pool.give(job)
-    try:
-        return await job.future
-    finally:
-        if job.future.cancelled():
-            _pool.leave(job)
-
-
-def _context() -> Context:
-    """Return a copy of the context for a worker thread.
-
-    In the copy, no event loop counts as running, so the job may start one.
     """
     context = copy_context()
     if _loop_name is not None:
         context.run(_loop_name.set, None)
-    return context
+    loop = events._get_running_loop()
+    if loop is None:
+        return _in_thread_of_trio(fn, kwargs, context)
+    # A loop in a worker thread: the worker's own job counts for both.
+    job = _Job(fn, kwargs, context, loop, threading.get_ident() not in RUNNING)
+    _pool.give(job)
+    return job
 
 
 _room: RunVar[anyio.Semaphore] = RunVar("refold_room")
 
 
-async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], context: Context) -> Any:
     """Run a job in one of anyio's threads.
 
     While no thread can be started, tries again every _AGAIN_SECONDS.
     """
-    context, began = _context(), list[bool]()
+    began = list[bool]()
 
     def work() -> tuple[Any]:  # in a tuple, since trio refuses a thread's result that is a coroutine
         began.append(True)

@@ -32,10 +32,8 @@ class Books(Protocol):
     writer: TraceWriter
     redactor: Redactor | None
     suspended: bool
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether tokens or money are limited; only then are estimated tokens counted."""
+    is_limited: bool
+    """Whether tokens or money are limited; only then does a call reserve, and are estimated tokens counted."""
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Append a record and return its number."""
@@ -107,64 +105,42 @@ class Recorded:
 class Call:
     """A call between its intent and its outcome; `recorded` is set if the journal already has the outcome."""
 
-    __slots__ = (
-        "charged",
-        "coroutine",
-        "deliver",
-        "entry",
-        "frame",
-        "intent",
-        "key",
-        "match",
-        "open",
-        "order",
-        "outcome",
-        "over",
-        "pending",
-        "recorded",
-        "reserved",
-        "run",
-        "spec",
-        "started",
-        "waited",
-        "when_left",
-    )
+    # Defaults in the class, so that making a call sets only what differs; most calls use none of these.
+    recorded: Recorded | None = None
+    intent = -1
+    outcome: int | None = None
+    charged: Usage | None = None
+    """The sum of the charges so far."""
+    coroutine: Any = None
+    fn: Any = None
+    """The tool, of a decision's action; `kwargs` are its checked arguments."""
+    kwargs: dict[str, Any]
+    action_id: str
+    entry: Any = None
+    """The journal's entry for this call, if there is one."""
+    order: Any = None
+    """The recorded outcomes to wait for before this call starts, in a resumed step that was cut off."""
+    deliver: Callable[[], Any] | None = None
+    """Called when the caller receives a recorded outcome."""
+    reserved = 0
+    """Tokens reserved from the budget."""
+    over = False
+    open: set[OpenCall] | None = None
+    when_left: Callable[[], Any] | None = None
+    """Stops the work on this call; called if the enclosing hook or call ends first."""
+    waited: Callable[[], float] | None = None
+    """Returns the seconds that the run was blocked in this call, if the run waits inside it."""
 
     def __init__(
-        self,
-        run: Books | None,
-        frame: Frame,
-        spec: EffectSpec,
-        match: tuple[str, int | str],
-        key: str,
+        self, run: Books | None, frame: Frame, spec: EffectSpec, match: tuple[str, int | str], key: str
     ) -> None:
         self.run = run
         self.frame = frame
         self.spec = spec
         self.match = match
         self.key = key
-        self.recorded: Recorded | None = None
-        self.intent = -1
-        self.outcome: int | None = None
         self.pending: dict[str, Any] = {}
         """The members of the intent, until it is written."""
-        self.charged: Usage | None = None
-        """The sum of the charges so far."""
-        self.coroutine: Any = None
-        self.entry: Any = None
-        """The journal's entry for this call, if there is one."""
-        self.order: Any = None
-        """The recorded outcomes to wait for before this call starts, in a resumed step that was cut off."""
-        self.deliver: Callable[[], Any] | None = None
-        """Called when the caller receives a recorded outcome."""
-        self.reserved = 0
-        """Tokens reserved from the budget."""
-        self.over = False
-        self.open: set[OpenCall] | None = None
-        self.when_left: Callable[[], Any] | None = None
-        """Stops the work on this call; called if the enclosing hook or call ends first."""
-        self.waited: Callable[[], float] | None = None
-        """Returns the seconds that the run was blocked in this call, if the run waits inside it."""
         self.started = perf_counter()
 
     def inner_frame(self) -> Frame:
@@ -216,11 +192,13 @@ class Call:
                 usage = usage_of(spec, value)
             if spec.native is not kind and (problem := spec.mistyped(value)) is not None:
                 raise StateValueError(problem)
-            plain = kind is spec.model or (kind is str and spec.returns is None and value.isascii())
-            held = value if plain else json_result(value, spec.returns, "the result")
-            data = self._json(held) if spec.marks.brief else dump(held)
-            if plain and len(data) > SHALLOW:
-                check_depth(data)
+            if kind is str and spec.returns is None and value.isascii():
+                held, data = value, orjson.dumps(value)
+            else:
+                held = value if kind is spec.model else json_result(value, spec.returns, "the result")
+                data = self._json(held) if spec.marks.brief else dump(held)
+                if held is value and len(data) > SHALLOW:
+                    check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
             self.fail(error)
         if run.redactor is not None:
@@ -228,9 +206,8 @@ class Call:
             if cleaned is not data:
                 data = cleaned
                 held = json_value(orjson.loads(data), "the result")
-        result: Any = (
-            orjson.Fragment(data) if len(data) < BLOB_FROM and not is_blob(held) else run.writer.put_blob(data)
-        )
+        small = len(data) < BLOB_FROM and (type(held) is str or not is_blob(held))
+        result: Any = orjson.Fragment(data) if small else run.writer.put_blob(data)
         return held, data, self._close({"result": result}, usage)
 
     def _json(self, held: Any) -> bytes:

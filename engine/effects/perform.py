@@ -15,7 +15,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ...errors import EngineUsageError, NoRunError, RunAbortedError
 from ...traces import Follower
-from ..concurrency.cancellation import cancel_requests, is_cancelled, stray, withdraw
+from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
 from ..concurrency.forks import end_child, forks
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..purity import frame_variable, reset_frame, set_frame
@@ -197,21 +197,28 @@ async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 async def carry_out(
-    call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, own_task: bool = False
+    call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, alone: bool = False
 ) -> tuple[Any, bytes, int]:
     """Run a started call to its outcome, in this task or in a thread, within its timeout if it has one.
 
-    Returns the result of `Call.finish`. `own_task` says that only the call awaits in this task, so that a cancellation
+    Returns the result of `Call.finish`. `alone` says that only the call awaits in this task, so that a cancellation
     which no scope requested came from the call's own code and is the call's error.
     """
-    token, before, process = set_frame(call.inner_frame()), cancel_requests(), forks()
+    spec, task = call.spec, own_task()
+    before = 0 if task is None else task.cancelling()
+    process = forks()
+    token = set_frame(call.inner_frame())
     try:
         try:
-            if call.spec.marks.timeout is not None:
-                with anyio.fail_after(call.spec.marks.timeout):
-                    value = await _start(call, fn, kwargs)
+            if spec.is_async:
+                work = call.coroutine = fn(**kwargs)  # kept, so that the processes it waits for can be found
             else:
-                value = await _start(call, fn, kwargs)
+                work = in_thread(fn, kwargs)
+            if spec.marks.timeout is None:
+                value = await work
+            else:
+                with anyio.fail_after(spec.marks.timeout):
+                    value = await work
         except BaseException as error:
             if forks() != process:
                 end_child(error)
@@ -222,7 +229,7 @@ async def carry_out(
         if _is_cut_off(error):
             call.cancelled(_CUT_OFF)
             raise
-        if is_cancelled() or (not own_task and cancel_requests() > before):
+        if is_cancelled() or (not alone and cancel_requests() > before):
             call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
             await checkpoint_if_cancelled()
             raise
@@ -232,7 +239,7 @@ async def carry_out(
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
         call.fail(error)
     except asyncio.CancelledError as error:
-        if not is_cancelled() and (own_task or cancel_requests() <= before):
+        if not is_cancelled() and (alone or cancel_requests() <= before):
             call.fail(stray(call.spec.name, error))
         call.cancelled(_CUT_OFF)
         raise
@@ -241,7 +248,7 @@ async def carry_out(
         raise
     finally:
         reset_frame(token)
-        if own_task and cancel_requests() > before and not is_cancelled():
+        if alone and task is not None and task.cancelling() > before and not is_cancelled():
             await withdraw(before)  # the call has cancelled its own task, which the run still needs
     return call.finish(value)
 
@@ -251,15 +258,6 @@ def _is_cut_off(error: BaseException) -> bool:
     if isinstance(error, ExceptionGroup):
         return error.subgroup(RunAbortedError) is not None
     return isinstance(error, RunAbortedError)
-
-
-def _start(call: Call, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
-    """Return the call's work as an awaitable; keep a coroutine, so that the processes it waits for can be found."""
-    if not call.spec.is_async:
-        return in_thread(fn, kwargs)
-    work: Awaitable[Any] = fn(**kwargs)
-    call.coroutine = work
-    return work
 
 
 def now() -> datetime:

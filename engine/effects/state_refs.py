@@ -59,7 +59,9 @@ class StateRefs:
 
     def __init__(self, held: Held) -> None:
         self._held = held
-        self._pointers: dict[int, str] | None = None
+        self._of: Any = None
+        """The state to which `_pointers` belong; held, so that no other part can have one of its parts' ids."""
+        self._pointers: dict[int, str] = {}
 
     @property
     def state(self) -> Any:
@@ -74,13 +76,12 @@ class StateRefs:
         for name, value in state.__dict__.items():
             if value is part:
                 return f"/{key_token(name)}"
-        if self._pointers is None:
-            self._pointers = {}
+        if self._of is not state:
+            self._of, self._pointers = state, {}
             self._index(state, "")
         return self._pointers.get(id(part))
 
     def _index(self, node: Any, path: str) -> None:
-        assert self._pointers is not None
         members = node.__dict__ if isinstance(node, StateModel) else node
         self._pointers[id(node)] = path
         if not isinstance(members, dict):
@@ -287,4 +288,6 @@ def asked_for(
 
 def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:
     """Return the 64-bit digest of a request, in hex: of its enclosing call, function name and arguments' value."""
-    return blake2b(b"%b%b\0%b" % (prefix, name.encode(), members_form(args)), digest_size=8).hexdigest()
+    flat = PLAIN.issuperset(map(type, args.values()))  # as in most calls; the same bytes as by `members_form`
+    data = orjson.dumps(args, option=orjson.OPT_SORT_KEYS) if flat else members_form(args)
+    return blake2b(b"%b%b\0%b" % (prefix, name.encode(), data), digest_size=8).hexdigest()

@@ -1,7 +1,6 @@
 """Carries out a decision's actions: each is a recorded tool call; the results come in the actions' order."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,7 +12,8 @@ from ...errors import ArgumentError, EffectError, EngineUsageError, ModuleDefini
 from ..concurrency.cancellation import is_cancelled, stray
 from ..concurrency.several import the_one_of
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
-from .call import Call, plain, replayed
+from ..purity import reset_frame, set_frame
+from .call import Call, leave, plain, replayed
 from .context import Frame, frame_or_none
 from .lanes import lane_in
 from .perform import carry_out, reserve, started
@@ -35,20 +35,34 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
         raise EngineUsageError(
             "actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)"
         )
-    return await act_on(frame, tools, decision)
+    if len(decision.actions) > 1:
+        return await _several(frame, tools, decision)
+    begun = _begin(frame, tools, decision.actions[0])
+    if isinstance(begun, ActionResult) or not begun.spec.is_async:
+        return made(Observation, {"results": (await _run(begun),)})
+    return made(Observation, {"results": tuple(await _together([begun]))})
 
 
-async def act_on(frame: Frame, tools: Tools, decision: Decision, *, own_task: bool = False) -> Observation:
-    """Carry out actions in a frame, all at once if the decision is parallel, otherwise one after the other.
+async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
+    """Carry out the actions of a step in its frame, which ends with them.
 
-    `own_task` says that only the run awaits in this task, so that a single call needs no task of its own.
+    Only the run awaits in this task, so a single call, the usual case, needs no task of its own.
     """
+    token = set_frame(frame)
+    try:
+        if len(decision.actions) > 1:
+            return await _several(frame, tools, decision)
+        return made(Observation, {"results": (await _run(_begin(frame, tools, decision.actions[0])),)})
+    finally:
+        reset_frame(token)
+        frame.over = True
+        if frame.open:
+            leave(frame)
+
+
+async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observation:
+    """Carry out several actions: at once if the decision is parallel, otherwise one after the other."""
     actions = decision.actions
-    if len(actions) == 1:
-        begun = _begin(frame, tools, actions[0])
-        if own_task or isinstance(begun, ActionResult) or not begun.call.spec.is_async:
-            return made(Observation, {"results": (await _run(begun),)})
-        return made(Observation, {"results": tuple(await _together([begun]))})
     frames = [_own(frame) for _ in actions]
     _number(frame, frames, actions)
     if decision.parallel:
@@ -61,7 +75,7 @@ async def act_on(frame: Frame, tools: Tools, decision: Decision, *, own_task: bo
     return made(Observation, {"results": tuple(results)})
 
 
-async def _together(begun: list["_Begun | ActionResult"]) -> list[ActionResult]:
+async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
     """Carry out calls at the same time, each in its own task; return one result for each, in their order."""
     results: dict[int, ActionResult] = {}
     errors: list[BaseException] = []
@@ -87,11 +101,12 @@ async def _together(begun: list["_Begun | ActionResult"]) -> list[ActionResult]:
     return [results[i] for i in range(len(begun))]
 
 
-def _stray(begun: "_Begun | ActionResult", raised: BaseException) -> ActionResult:
+def _stray(begun: Call | ActionResult, raised: BaseException) -> ActionResult:
     """Return the result of a call that was cancelled before it started, and not by its run."""
-    assert isinstance(begun, _Begun)
-    error, id_ = stray(begun.action.name, raised), begun.action.id or begun.action.name
-    return ActionResult(id_, begun.action.name, None, str(error), type(error).__name__, begun.call.outcome)
+    assert isinstance(begun, Call)
+    name = begun.spec.name
+    error = stray(name, raised)
+    return ActionResult(begun.action_id, name, None, str(error), type(error).__name__, begun.outcome)
 
 
 def _own(frame: Frame) -> Frame:
@@ -106,56 +121,60 @@ def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> N
         own.begin_at(digest, lane_in(frame).number(digest))
 
 
-@dataclass(slots=True)
-class _Begun:
-    """A tool call with its checked arguments, ready to run or to be served from the journal."""
-
-    action: Action
-    fn: Callable[..., Any]
-    kwargs: dict[str, Any]
-    call: Call
-
-
-def _begin(frame: Frame, tools: Tools, action: Action) -> _Begun | ActionResult:
-    """Return the call of an action, or the error result that says why it cannot be made."""
-    fn = check_dict(tools).get(action.name)
-    name, id_ = action.name, action.id or action.name
-    if not callable(fn):
-        if fn is not None:
-            raise ModuleDefinitionError(f"tool {name!r} is no function but {type(fn).__name__} {fn!r}")
-        names = [*map(str, tools)]
-        near = get_close_matches(name, names, 3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        known_names = ", ".join(sorted(names)) or "none"
-        return ActionResult(
-            id_, name, None, f"there is no tool {name!r}; the tools are {known_names}{hint}", "UnknownToolError"
-        )
-    known = frame.host.tools.get(name)
+def _begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
+    """Return the call of an action with its checked arguments, or the error result that says why there is none."""
+    if type(tools) is not dict:
+        check_dict(tools)
+    name, host = action.name, frame.host
+    fn, known = tools.get(name), host.tools.get(name)
     try:
         if known is None or known[0] is not fn:
-            known = frame.host.tools[name] = fn, signature_of(name, fn), spec_of(fn, name)
+            if not callable(fn):
+                return _no_tool(tools, action)
+            known = host.tools[name] = fn, signature_of(name, fn), spec_of(fn, name)
         kwargs = known[1].check(action.args)
     except ArgumentError as error:
-        return ActionResult(id_, name, None, str(error), "ArgumentError")
-    return _Begun(action, fn, kwargs, frame.host.begin(frame, known[2], None, action))
+        return ActionResult(action.id or name, name, None, str(error), "ArgumentError")
+    call: Call = host.begin(frame, known[2], None, action)
+    call.action_id = action.id or name
+    call.fn, call.kwargs = fn, kwargs
+    return call
 
 
-async def _run(begun: _Begun | ActionResult) -> ActionResult:
-    if isinstance(begun, ActionResult):
-        return begun
-    call, kwargs = begun.call, begun.kwargs
-    name, id_ = begun.action.name, begun.action.id or begun.action.name
+def _no_tool(tools: Tools, action: Action) -> ActionResult:
+    """Return the error result of an action whose tool does not exist."""
+    name = action.name
+    if (fn := tools.get(name)) is not None:
+        raise ModuleDefinitionError(f"tool {name!r} is no function but {type(fn).__name__} {fn!r}")
+    names = [*map(str, tools)]
+    near = get_close_matches(name, names, 3)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    known_names = ", ".join(sorted(names)) or "none"
+    problem = f"there is no tool {name!r}; the tools are {known_names}{hint}"
+    return ActionResult(action.id or name, name, None, problem, "UnknownToolError")
+
+
+async def _run(call: Call | ActionResult) -> ActionResult:
+    if isinstance(call, ActionResult):
+        return call
+    spec, kwargs = call.spec, call.kwargs
     try:
         if call.recorded is not None:
             output, _, outcome = replayed(call)
         else:
-            if not started(call, (), kwargs):
+            run = call.run
+            assert run is not None
+            if not run.is_limited:
+                run.open(call)
+            elif not started(call, (), kwargs):
                 await reserve(call, (), kwargs)
-            held, data, outcome = await carry_out(call, begun.fn, kwargs, own_task=True)
-            output = plain(held, data)
+            output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
+            if spec.model is not None:
+                output = plain(output, data)
     except EffectError as error:
-        return ActionResult(id_, name, None, error.message or error.error_type, error.error_type, call.outcome)
-    return made(ActionResult, {"id": id_, "name": name, "output": output, "_outcome": outcome})
+        problem = error.message or error.error_type
+        return ActionResult(call.action_id, spec.name, None, problem, error.error_type, call.outcome)
+    return made(ActionResult, {"id": call.action_id, "name": spec.name, "output": output, "_outcome": outcome})
 
 
 def check_dict(tools: Tools) -> Tools:

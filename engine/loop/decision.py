@@ -227,23 +227,43 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without members that are not set."""
-        doc: dict[str, Any] = {"mode": self.mode}
+        return self.written(None)[1]
+
+    def with_ids(self, step: int) -> "Decision":
+        """Return the same decision with an id for each action: its own, or `s<step>a<place>`."""
+        return self.written(step)[0]
+
+    def written(self, step: int | None) -> tuple["Decision", dict[str, Any]]:
+        """Return `with_ids(step)` and its JSON form, which each step needs both; for None, the decision as it is."""
+        form: dict[str, Any] = {"mode": self.mode}
+        decision = self
         if self.mode == "act":
-            doc["actions"] = [{"id": each.id, "name": each.name, "args": each.args} for each in self.actions]
+            form["actions"] = shown = []
+            named: list[Action] = []
+            for action in self.actions:
+                id_ = action.id
+                if id_ is None and step is not None:
+                    id_ = f"s{step}a{len(named)}"
+                    action = made(Action, {"name": action.name, "args": action.args, "id": id_})
+                    decision = object.__new__(Decision)
+                named.append(action)
+                shown.append({"id": id_, "name": action.name, "args": action.args})
+            if decision is not self:
+                object.__setattr__(decision, "__dict__", {**self.__dict__, "actions": tuple(named)})
             if not self.parallel:
-                doc["parallel"] = False
+                form["parallel"] = False
         elif self.mode == "final":
-            doc["answer"] = self.answer
+            form["answer"] = self.answer
         elif self.mode == "wait":
-            doc |= {k: v for k in ("prompt", "schema", "seconds") if (v := getattr(self, k)) is not None}
+            form |= {k: v for k in ("prompt", "schema", "seconds") if (v := getattr(self, k)) is not None}
         else:
             several = self.candidates
-            doc["candidates"] = several if isinstance(several, int) else [c.to_dict() for c in several]
+            form["candidates"] = several if isinstance(several, int) else [c.to_dict() for c in several]
         if self.rationale is not None:
-            doc["rationale"] = self.rationale
+            form["rationale"] = self.rationale
         if self.meta is not None:
-            doc["meta"] = self.meta
-        return doc
+            form["meta"] = self.meta
+        return decision, form
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Decision":
@@ -258,22 +278,6 @@ class Decision:
             return cls(doc["mode"], actions=actions, candidates=candidates, **known)
         except KeyError as error:
             raise DecisionError(f"not a decision: {error.args[0]!r} is missing") from None
-
-    def with_ids(self, step: int) -> "Decision":
-        """Return the same decision with an id for each action: its own, or `s<step>a<place>`."""
-        actions = self.actions
-        if len(actions) == 1 and (one := actions[0]).id is None:  # as in most steps
-            only = made(Action, {"name": one.name, "args": one.args, "id": f"s{step}a0"})
-            return made(Decision, {**self.__dict__, "actions": (only,)})
-        if None not in [action.id for action in actions]:
-            return self
-        named = [
-            action
-            if action.id is not None
-            else made(Action, {"name": action.name, "args": action.args, "id": f"s{step}a{i}"})
-            for i, action in enumerate(actions)
-        ]
-        return made(Decision, {**self.__dict__, "actions": tuple(named)})
 
 
 def _check_actions(actions: tuple[Action, ...]) -> None:

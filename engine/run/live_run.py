@@ -87,6 +87,8 @@ class LiveRun:
         self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
         self.writer = writer
         self.account = account
+        self.is_limited = account.is_limited
+        """Whether tokens or money are limited; only then does a call reserve, and are estimated tokens counted."""
         self.clock = clock
         self.redactor = redactor
         self.observers = list(observers)
@@ -333,7 +335,8 @@ class LiveRun:
         if span.over:  # it ended meanwhile, in another thread
             call.cancelled("the hook or call that has made it ended before it did")
             self._refuse_late(call.frame, call.spec.name)
-        self.waits.changed()
+        if self.waits.asking or self.waits.blocked_children:
+            self.waits.changed()
 
     def close(self, call: Call) -> bool:
         """Remove a call from the open ones; return False if it was removed before, or if the run is suspended."""
@@ -342,7 +345,8 @@ class LiveRun:
         siblings = (call.frame.within or call.frame).open
         assert siblings is not None
         siblings.discard(call)
-        self.waits.changed()
+        if self.waits.asking or self.waits.blocked_children:
+            self.waits.changed()
         return True
 
     def _refuse_late(self, frame: Frame, what: str) -> None:
@@ -385,11 +389,6 @@ class LiveRun:
             self.account.charge(call, usage, call.reserved)
         elif not self.suspended:
             self._refuse_late(call.inner_frame(), "the charge")
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether tokens or money are limited; only then are estimated tokens counted."""
-        return self.account.is_limited
 
     def priced(self, usage: Usage | None) -> Usage | None:
         """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""

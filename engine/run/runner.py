@@ -41,7 +41,7 @@ from ..effects.call import leave
 from ..effects.context import Frame
 from ..effects.json_values import own_observation
 from ..effects.lanes import named_lanes
-from ..effects.tools import act_on
+from ..effects.tools import act
 from ..endings import RunStatus, StopReason, status_of
 from ..first_state import first_state
 from ..loop.decision import Decision, Observation
@@ -129,6 +129,8 @@ class Runner:
         """Whether the engine has cancelled the work, through `LiveRun.cancel_work`."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
         self._own_act = type(module).act is not AgentModule.act
+        self._only_state = module._hook_names["decide"] == ("state",)
+        """Whether `decide` takes the state alone, as most do."""
 
     # from start to end
 
@@ -297,7 +299,11 @@ class Runner:
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 run.phase = "reduce"
             elif isinstance(want, Act):
-                reply = await self._act(want)
+                if self._own_act:
+                    reply = await self._act(want)
+                else:
+                    run.phase = "act"
+                    reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
                 if self._is_cancelled():
                     await checkpoint_if_cancelled()
                 run.phase = "reduce"
@@ -354,23 +360,24 @@ class Runner:
     def _check(self, state: StateSchema) -> StopReason | None:
         """Return why the run ends at this state: a final result first, then limits, then the stop criteria."""
         run = self.run
+        if state.stop_reason is not None or state.final_result is not None:
+            return _ALWAYS.should_stop(state, run)
+        if self.limit.steps is not None and run.step >= self.limit.steps:
+            return StopReason.max_steps
+        if run.stopping is not None:
+            return StopReason(run.stopping.reason)
+        reason = run.account.used_up() if run.is_limited else None
+        if reason is None and state.current_step >= state.max_steps:
+            reason = StopReason.budget_steps
+        if reason is None and self.seconds is not None and run.elapsed >= self.seconds:
+            reason = StopReason.budget_time
+        if reason is not None:
+            return reason
+        run.phase = "stop"
+        if not self.stop:
+            return None
         token = set_frame(NOWHERE)
         try:
-            reason = _ALWAYS.should_stop(state, run)
-            if reason is None and self.limit.steps is not None and run.step >= self.limit.steps:
-                reason = StopReason.max_steps
-            if reason is not None:
-                return reason
-            if run.stopping is not None:
-                return StopReason(run.stopping.reason)
-            reason = run.account.used_up() if run.account.is_limited else None
-            if reason is None and state.current_step >= state.max_steps:
-                reason = StopReason.budget_steps
-            if reason is None and self.seconds is not None and run.elapsed >= self.seconds:
-                reason = StopReason.budget_time
-            if reason is not None:
-                return reason
-            run.phase = "stop"
             for criterion in self.stop:
                 met = criterion.should_stop(state, run)
                 if met is not None:
@@ -389,23 +396,27 @@ class Runner:
             decision, number = self.candidate
             self.candidate = None
             return self._write_decision(decision, candidate=number)
-        return self._write_decision(await self._asked(state))
+        kwargs = {"state": state} if self._only_state else self._decide_arguments(state, None)
+        value = await self._call("decide", self.module.decide, kwargs)
+        if run.journal is not None or run.diverged is not None:
+            run.all_asked_for("decide")
+        return self._write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
-    async def _asked(self, state: StateSchema, candidate: int | None = None) -> Decision:
-        """Call `decide`, for the run or for one of several candidates, and return its decision."""
+    async def _asked(self, state: StateSchema, candidate: int) -> Decision:
+        """Call `decide` for one of several candidates, and return its decision."""
+        prefix = f"candidate {self.nest}.{candidate}|".encode()
+        value = await self._call("decide", self.module.decide, self._decide_arguments(state, candidate), prefix)
+        return as_decision(self.module, value, candidate)
+
+    def _decide_arguments(self, state: StateSchema, candidate: int | None) -> dict[str, Any]:
         offered = {"state": state, "candidate": candidate}
-        kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
-        prefix = b"" if candidate is None else f"candidate {self.nest}.{candidate}|".encode()
-        decision = await self._call("decide", self.module.decide, kwargs, prefix)
-        if candidate is None and (self.run.journal is not None or self.run.diverged is not None):
-            self.run.all_asked_for("decide")
-        return as_decision(self.module, decision, candidate)
+        return {name: offered[name] for name in self.module._hook_names["decide"]}
 
     def _write_decision(self, decision: Decision, **members: Any) -> Decision:
         """Write a decision; return it as written, with ids and without secrets."""
         run = self.run
-        decision = decision.with_ids(run.step)
-        form: Any = decision.to_dict()
+        form: Any
+        decision, form = decision.written(run.step)
         if run.redactor is not None:
             data = orjson.dumps(form)
             cleaned = run.redactor.json(data)
@@ -431,18 +442,9 @@ class Runner:
         return self._write_decision(replace(want.decision, candidates=candidates), asked=count)
 
     async def _act(self, want: Act) -> Observation:
+        """Ask the module's own `act` for the observation of a step."""
         run = self.run
         run.phase = "act"
-        if not self._own_act:
-            frame = Frame(run, run.step, "act")
-            token = set_frame(frame)
-            try:
-                return await act_on(frame, self.module.tools, want.decision, own_task=True)
-            finally:
-                reset_frame(token)
-                frame.over = True
-                if frame.open:
-                    leave(frame)
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call("act", self.module.act, kwargs)
@@ -513,9 +515,9 @@ class Runner:
         self.held.state = want.state
         run.step += 1
         run.journal = None
-        run.waits.committed()
+        if run.waits.shown:
+            run.waits.committed()
         self.again, self.nest = False, 0
-        run.hold(self.held)
         self.patch_bytes += size
         if self.patch_bytes > self.snapshot_bytes:  # reading any state then costs at most some two snapshots
             self._snapshot(dump(want.state))

@@ -74,7 +74,8 @@ class Waits:
     def __init__(self, run: "LiveRun", on_wait: OnWait | None) -> None:
         self._run = run
         self._on_wait = on_wait
-        self._asking: list[_Asking] = []
+        self.asking: list[_Asking] = []
+        """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
         self._version = 0
         self._blocked_at: float | None = None
         self._blocked_before = 0.0
@@ -90,7 +91,7 @@ class Waits:
         """The waits of the parent run."""
         self.awaited_by: list[Call] | None = None
         """The parent's calls that wait for this run; empty if none does, None if the whole parent waits (a branch)."""
-        self._blocked_children: set[Waits] = set()
+        self.blocked_children: set[Waits] = set()
         self.in_loop: Callable[[Callable[[], Any]], Any] = lambda call: call()
         self.suspend: Callable[[], Any] = lambda: None
         self.unblocked: Callable[[], Any] = lambda: None
@@ -154,12 +155,12 @@ class Waits:
             self._run.write("wait", self._run.step, {"requests": [shown.to_dict()]})
             self.shown[request.id] = shown
         asking = _Asking(calls if call is None else (call,))
-        self._asking.append(asking)
+        self.asking.append(asking)
         self._recheck()
         try:
             return await self._answered(shown, asking, timer, (first, self._on_wait) if handled else (), refusal)
         finally:
-            self._asking.remove(asking)
+            self.asking.remove(asking)
             self._recheck()
 
     def give(self, request: WaitRequest, value: Any) -> Any:
@@ -236,7 +237,7 @@ class Waits:
 
     def changed(self) -> None:
         """Report that a call was opened or closed, or a child started or ended; callable from any thread."""
-        if self._asking or self._blocked_children:
+        if self.asking or self.blocked_children:
             now = self._run.clock.monotonic()  # read here, as the loop may be busy until the check
             self.in_loop(lambda: self._recheck(now))
 
@@ -253,24 +254,24 @@ class Waits:
             self._blocked_at = None
             self._tell_parent(blocked=False)
             self.unblocked()
-        if blocked and self._asking and not self._blocked_children and all(asking.parked for asking in self._asking):
+        if blocked and self.asking and not self.blocked_children and all(asking.parked for asking in self.asking):
             self._settle(self._version, _SETTLING_ROUNDS)
 
     def _tell_parent(self, *, blocked: bool) -> None:
         """Add this run to, or remove it from, the blocked children of its parent."""
         if self.parent is not None:
-            change = self.parent._blocked_children.add if blocked else self.parent._blocked_children.discard
+            change = self.parent.blocked_children.add if blocked else self.parent.blocked_children.discard
             change(self)
             self.parent._recheck()
 
     def _is_blocked(self) -> bool:
-        children = self._blocked_children
+        children = self.blocked_children
         if self.busy > len(children):  # a child is at work
             return False
-        if not self._asking and all(child.awaited_by == [] for child in children):  # the run waits for none of them
+        if not self.asking and all(child.awaited_by == [] for child in children):  # the run waits for none of them
             return False
         waiting = set[int]()
-        calls: list[Call | None] = [call for asking in self._asking for call in asking.calls]
+        calls: list[Call | None] = [call for asking in self.asking for call in asking.calls]
         for child in children:
             calls += child.awaited_by or ()
         for call in calls:

@@ -174,16 +174,23 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
         if not (isinstance(value, tuple) and type(shape) is AnyShape):
             raise StateValueError(f"expected a list, got {described(value)}")
         value = list(value)
-    freezer.enter(value)
+    stack = freezer.stack
+    stack.append(value)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
     held: list[Any] = []
     keep = held.append
-    freeze = shape.item.freeze
+    freeze, any_json = shape.item.freeze, type(shape) is AnyShape
     try:
         for each in list.__iter__(value):
-            keep(freeze(each, freezer))
+            kind = type(each) if any_json else None  # most values inside any JSON need no more than this look
+            if (kind is str and each.isascii()) or (kind is int and INT_MIN <= each <= INT_MAX) or kind is bool:
+                keep(each)
+            else:
+                keep(freeze(each, freezer))
     except StateValueError as error:
         raise error.under(len(held)) from None
-    freezer.stack.pop()
+    stack.pop()
     return frozen_list(held, shape)
 
 
@@ -195,13 +202,16 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
     frozen = frozen_dict((), shape)
-    if not value and len(freezer.stack) < MAX_DEPTH:
+    stack = freezer.stack
+    if not value and len(stack) < MAX_DEPTH:
         return frozen
     # A draft's own `items` would make a draft of every value; `dict.items` reads the values as they are. Other
     # subclasses of dict may have their members elsewhere, so their own `items` is called.
-    freezer.enter(value)
+    stack.append(value)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
     keep = dict.__setitem__
-    freeze = shape.item.freeze
+    freeze, any_json = shape.item.freeze, type(shape) is AnyShape
     key_shape = shape.key
     kind = type(value)
     key: Any = ""
@@ -211,12 +221,16 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
                 name = key if type(key) is str and key.isascii() else text_key(key)
             else:
                 name = key_shape.freeze(key, freezer)
-            keep(frozen, name, freeze(each, freezer))
+            leaf = type(each) if any_json else None  # as in `freeze_list`
+            if (leaf is str and each.isascii()) or (leaf is int and INT_MIN <= each <= INT_MAX) or leaf is bool:
+                keep(frozen, name, each)
+            else:
+                keep(frozen, name, freeze(each, freezer))
     except StateValueError as error:
         raise error.under(shown_key(key)) from None
     if len(frozen) != len(value):
         raise StateValueError("two of its keys are written as the same text")
-    freezer.stack.pop()
+    stack.pop()
     return frozen
 
 

@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from ...errors import FrozenStateError, StateDefinitionError, StateValueError
 from ..endings import StopReason
-from .containers import DRAFT_RESOLVERS, AnyShape, Shape
+from .containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
 from .fields import field_shapes, holds_scalars, plain_types, refuse_types
 from .freezer import Freezer
 from .frozen import BY_IDENTITY, FrozenDict, FrozenSet, frozen_dict, thaw
@@ -430,7 +430,8 @@ def json_value(value: Any, label: str) -> Any:
 
     Raises StateValueError, with the path of a part that JSON cannot carry.
     """
-    return _any_shape(label).freeze(value, Freezer())
+    shape = _any_shape(label)
+    return freeze_dict(shape, value, Freezer()) if type(value) is dict else shape.freeze(value, Freezer())
 
 
 _any_shape = lru_cache(maxsize=512)(AnyShape)

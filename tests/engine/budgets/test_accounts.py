@@ -180,7 +180,7 @@ def test_a_call_that_ends_while_only_children_are_blocked_is_looked_at() -> None
     waits.in_loop = looked.append
     waits.changed()
     assert looked == []
-    waits._blocked_children.add(child)
+    waits.blocked_children.add(child)
     waits.changed()
     assert len(looked) == 1
 
