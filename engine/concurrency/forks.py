@@ -1,8 +1,8 @@
 """Ends processes that a hook or tool has forked.
 
 A function that calls `os.fork` returns twice, once in each process. The child must not become a second copy of the run,
-which writes the same trace. So code that calls hooks and tools compares `forks()` before and after, and ends the child
-with `end_child`.
+which writes the same trace. So code that calls hooks and tools compares `forks.number` before and after, and ends the
+child with `end_child`.
 """
 
 import os
@@ -11,17 +11,13 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
-_forks = 0
-
-
-def forks() -> int:
-    """Return the number of forks between the process that imported this module and this process."""
-    return _forks
+number = 0
+"""The number of forks between the process that imported this module and this process."""
 
 
 def _count() -> None:
-    global _forks
-    _forks += 1
+    global number
+    number += 1
 
 
 if hasattr(os, "register_at_fork"):

@@ -28,7 +28,8 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from ...errors import NoThreadError
-from .forks import end_child, forks
+from . import forks
+from .forks import end_child
 
 try:
     from sniffio import current_async_library_cvar as _loop_name
@@ -119,13 +120,13 @@ def _done(job: _Job) -> tuple[Any, BaseException | None]:
 
     A process forked in it ends here.
     """
-    value, error, began, ident = None, None, forks(), threading.get_ident()
+    value, error, began, ident = None, None, forks.number, threading.get_ident()
     RUNNING[ident] = job.context
     try:
         value = job.context.run(job.fn, **job.kwargs)
     except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
         error = raised
-    if forks() != began:
+    if forks.number != began:
         end_child(error)
     RUNNING.pop(ident, None)
     return value, error
@@ -325,16 +326,16 @@ def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -
 
     A process forked in it ends here.
     """
-    ident, before = threading.get_ident(), forks()
+    ident, before = threading.get_ident(), forks.number
     RUNNING[ident] = context
     try:
         value = context.run(fn, **kwargs)
     except BaseException as error:
-        if forks() != before:
+        if forks.number != before:
             end_child(error)
         raise
     finally:
         RUNNING.pop(ident, None)
-    if forks() != before:
+    if forks.number != before:
         end_child(None)
     return value

@@ -201,7 +201,7 @@ class Call:
                     check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
             self.fail(error)
-        if run.redactor is not None:
+        if run.redactor is not None and not run.redactor.is_idle:
             cleaned = run.redactor.json(data)
             if cleaned is not data:
                 data = cleaned

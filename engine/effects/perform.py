@@ -15,8 +15,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ...errors import EngineUsageError, NoRunError, RunAbortedError
 from ...traces import Follower
+from ..concurrency import forks
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.forks import end_child, forks
+from ..concurrency.forks import end_child
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..purity import frame_variable, reset_frame, set_frame
 from .call import Call, CallInfo, replayed, typed
@@ -156,14 +157,14 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function; if it forked this process (`os.fork`), end the child process when the function ends."""
-    before = forks()
+    before = forks.number
     try:
         value = fn(*args, **kwargs)
     except BaseException as error:
-        if forks() != before:
+        if forks.number != before:
             end_child(error)
         raise
-    if forks() != before:
+    if forks.number != before:
         end_child(None)
     return value
 
@@ -206,7 +207,7 @@ async def carry_out(
     """
     spec, task = call.spec, own_task()
     before = 0 if task is None else task.cancelling()
-    process = forks()
+    process = forks.number
     token = set_frame(call.inner_frame())
     try:
         try:
@@ -220,10 +221,10 @@ async def carry_out(
                 with anyio.fail_after(spec.marks.timeout):
                     value = await work
         except BaseException as error:
-            if forks() != process:
+            if forks.number != process:
                 end_child(error)
             raise
-        if forks() != process:
+        if forks.number != process:
             end_child(None)
     except (Exception, SystemExit) as error:
         if _is_cut_off(error):

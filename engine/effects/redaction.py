@@ -55,6 +55,8 @@ class Redactor:
         """The mark for each form of a secret, longest form first, because one secret may be the start of another."""
         self._needles: list[bytes] = []
         self._shapes = shapes
+        self.is_idle = not shapes
+        """Whether there is nothing to redact, so that callers need not ask for it."""
         for name in sorted(secrets):
             self._take(secrets[name], name)
         self._sort()
@@ -75,11 +77,12 @@ class Redactor:
     def _sort(self) -> None:
         self._marks = dict(sorted(self._marks.items(), key=_longest_first))
         self._needles = [orjson.dumps(form)[1:-1] for form in self._marks]
+        self.is_idle = not self._needles and not self._shapes
 
     def copy(self) -> "Redactor":
         """Return a redactor with the same secrets, to which others can be added separately."""
         copied = Redactor({}, shapes=self._shapes)
-        copied._marks, copied._needles = dict(self._marks), self._needles
+        copied._marks, copied._needles, copied.is_idle = dict(self._marks), self._needles, self.is_idle
         return copied
 
     def learn(self, other: "Redactor") -> None:

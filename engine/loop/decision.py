@@ -38,7 +38,7 @@ def _json(value: Any, label: str) -> Any:
         raise DecisionError(f"{label}{error.path}: {error.why}") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Action:
     """One call of a tool in a decision: the tool's name and its arguments as JSON values.
 
@@ -47,19 +47,21 @@ class Action:
     """
 
     name: str
-    args: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    args: Mapping[str, Any]
     id: str | None = None
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise DecisionError(f"an action needs the name of a tool, got {self.name!r}")
-        if self.id is not None and (not isinstance(self.id, str) or not self.id):
-            raise DecisionError(f"the id of action {self.name!r} must be text, got {self.id!r}")
-        if self.args is not _NONE:
-            if type(self.args) is not dict and not isinstance(self.args, Mapping):
-                raise DecisionError(f"the args of action {self.name!r} must be a dict, got {type(self.args).__name__}")
-            args = self.args if type(self.args) is dict else dict(self.args)
-            object.__setattr__(self, "args", _json(args, f"Action({self.name!r}).args"))
+    def __init__(self, name: str, args: Mapping[str, Any] = _NONE, id: str | None = None) -> None:
+        if not isinstance(name, str) or not name:
+            raise DecisionError(f"an action needs the name of a tool, got {name!r}")
+        if id is not None and (not isinstance(id, str) or not id):
+            raise DecisionError(f"the id of action {name!r} must be text, got {id!r}")
+        if args is not _NONE:
+            if type(args) is not dict:
+                if not isinstance(args, Mapping):
+                    raise DecisionError(f"the args of action {name!r} must be a dict, got {type(args).__name__}")
+                args = dict(args)
+            args = _json(args, f"Action({name!r}).args")
+        object.__setattr__(self, "__dict__", {"name": name, "args": args, "id": id})  # all at once, as in `made`
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: `id`, `name`, `args`."""
@@ -183,9 +185,12 @@ class Decision:
         plain = type(given) is tuple or type(given) is list  # isinstance with an ABC takes as long as all the rest
         if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
             raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
-        members = {"mode": "act", "actions": tuple(given), "rationale": rationale, "meta": meta, "parallel": parallel}
-        decision = made(cls, members)
-        decision.__post_init__()
+        taken = tuple(given)
+        decision = object.__new__(cls)
+        members = {"mode": "act", "actions": taken, "rationale": rationale, "meta": meta, "parallel": parallel}
+        object.__setattr__(decision, "__dict__", members)
+        if len(taken) != 1 or type(taken[0]) is not Action or rationale is not None or meta is not None:
+            decision.__post_init__()
         return decision
 
     @classmethod

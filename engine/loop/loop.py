@@ -148,6 +148,8 @@ def reduce_step(
     No effect is allowed in `reduce`. After a final decision, its answer becomes the `final_result`, unless `reduce` has
     set one.
     """
+    state = held.state
+    engine_fields = {"current_step": state.current_step + 1}
     offered: dict[str, Any] = {"decision": decision, "observation": observation}
     names = module._hook_names["reduce"]
 
@@ -164,7 +166,9 @@ def reduce_step(
 
     token = set_frame(NOWHERE)
     try:
-        return fold_step(held.state, reduce, {"current_step": held.state.current_step + 1})
+        if len(names) == 3 and decision.mode != "final":  # as in most steps
+            return fold_step(state, module.reduce, engine_fields, offered)
+        return fold_step(state, reduce, engine_fields)
     finally:
         reset_frame(token)
 

@@ -417,7 +417,7 @@ class Runner:
         run = self.run
         form: Any
         decision, form = decision.written(run.step)
-        if run.redactor is not None:
+        if run.redactor is not None and not run.redactor.is_idle:
             data = orjson.dumps(form)
             cleaned = run.redactor.json(data)
             if cleaned is not data:
@@ -536,7 +536,8 @@ class Runner:
             value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
-                if cancel_requests() and not is_cancelled():
+                task = own_task() if prefix else self.working  # candidates are asked in tasks of their own
+                if task is not None and task.cancelling() and not is_cancelled():
                     await withdraw()
             return value
         finally:

@@ -13,7 +13,7 @@ from .draft import Scope
 from .draft_model import draft_model
 from .finalize import settle_model
 from .freezer import MAX_DEPTH, Freezer
-from .model import StateSchema, assemble
+from .model import StateModel, StateSchema, assemble
 from .revoke import expire
 from .serialization import COMPARISON, PLAIN, SHALLOW, check_depth, dump
 
@@ -26,12 +26,16 @@ validator that recurses without end.
 
 
 def fold_step(
-    state: StateSchema, reduce: Callable[[Any], Any], engine_fields: dict[str, Any]
+    state: StateSchema,
+    reduce: Callable[..., Any],
+    engine_fields: dict[str, Any],
+    arguments: dict[str, Any] | None = None,
 ) -> tuple[StateSchema, list[Op]]:
     """Run `reduce` on a draft of `state`, and commit the draft.
 
-    `engine_fields` holds the new values of fields that the engine alone writes, by name. Return the next state and the
-    patch from `state` to it. The drafts are unusable afterwards, also if this raises.
+    `reduce` gets the draft alone, or with `arguments` by keyword, as `state`. `engine_fields` holds the new values of
+    fields that the engine alone writes, by name. Return the next state and the patch from `state` to it. The drafts are
+    unusable afterwards, also if this raises.
 
     Raises:
         StateValueError: a value that the state cannot hold; the error has its path.
@@ -41,32 +45,32 @@ def fold_step(
     scope = Scope()
     draft = draft_model(state, scope)
     try:
-        return _commit(state, draft, reduce(draft), engine_fields)
-    finally:
-        expire(scope)
-
-
-def _commit(
-    state: StateSchema, draft: Any, returned: Any, engine_fields: dict[str, Any]
-) -> tuple[StateSchema, list[Op]]:
-    ops: list[Op] = []
-    if returned is None or returned is draft:  # reduce changed the draft, or nothing
+        returned = reduce(draft) if arguments is None else reduce(state=draft, **arguments)
+        if returned is not None and returned is not draft:
+            return _adopted(state, draft, returned, engine_fields)
         held, was = draft.__dict__, state.__dict__
         for name in type(state).__refold_engine_fields__:
             if held.get(name) is not was[name]:  # written past the draft's __setattr__, which refuses such a field
                 raise EngineOwnedFieldError(name)
         held.update(engine_fields)
-        node = draft._refold_node
-        node.touched.update(engine_fields)
+        draft._refold_node.touched.update(engine_fields)
+        ops: list[Op] = []
         new = _settled(draft, Freezer(consuming=True), ops)
-    else:  # reduce returned a state: settling the draft only proves that reduce left the draft alone
-        new = _returned_state(state, returned)
-        if _settled(draft, Freezer(), []) is not state:
-            raise ReduceError("reduce() changed the draft and returned another state; do one or the other")
-        kept = {name: state.__dict__[name] for name in type(state).__refold_engine_fields__}
-        new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, engine_fields)
-        ops = COMPARISON.make_patch(state, new)
-    return new, plain_ops(ops)
+        return new, plain_ops(ops) if ops else ops
+    finally:
+        expire(scope)
+
+
+def _adopted(
+    state: StateSchema, draft: Any, returned: Any, engine_fields: dict[str, Any]
+) -> tuple[StateSchema, list[Op]]:
+    """Commit the state that `reduce` returned; settling the draft only proves that `reduce` left the draft alone."""
+    new = _returned_state(state, returned)
+    if _settled(draft, Freezer(), []) is not state:
+        raise ReduceError("reduce() changed the draft and returned another state; do one or the other")
+    kept = {name: state.__dict__[name] for name in type(state).__refold_engine_fields__}
+    new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, engine_fields)
+    return new, plain_ops(COMPARISON.make_patch(state, new))
 
 
 def _settled(draft: Any, freezer: Freezer, ops: list[Op]) -> Any:
@@ -109,7 +113,7 @@ def plain_ops(ops: list[Op]) -> list[Op]:
     """
     for op in ops:
         if type(value := op.get("value")) not in PLAIN:
-            data = dump(value)
+            data = dump(value.__dict__ if isinstance(value, StateModel) else value)
             if len(data) + 2 * len(op["path"]) > SHALLOW:
                 check_depth(data, op["path"])
             op["value"] = orjson.Fragment(data)

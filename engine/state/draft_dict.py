@@ -63,7 +63,8 @@ class DraftDict(dict[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         value = dict.__getitem__(self, key)
         node = self.meta
-        draft = draft_of(value, node.scope)
+        make = DRAFTERS.get(type(value), draft_of)
+        draft = None if make is None else make(value, node.scope)
         if draft is None:
             if node.shape.item.holds_models:
                 draft_within(value, node.scope)

@@ -54,7 +54,8 @@ class DraftList(list[Any]):
             return [self[i] for i in range(*index.indices(list.__len__(self)))]
         value = list.__getitem__(self, index)
         node = self.meta
-        draft = draft_of(value, node.scope)
+        make = DRAFTERS.get(type(value), draft_of)
+        draft = None if make is None else make(value, node.scope)
         if draft is None:
             if node.shape.item.holds_models:
                 draft_within(value, node.scope)
@@ -133,12 +134,12 @@ class DraftList(list[Any]):
 
     def append(self, value: Any) -> None:
         """As list.append."""
-        self.meta.check()
+        self.meta.moved  # noqa: B018 - raises once the draft has expired, as `check` does, without a call
         list.append(self, value)
 
     def extend(self, values: Iterable[Any]) -> None:
         """As list.extend."""
-        self.meta.check()
+        self.meta.moved  # noqa: B018 - as in `append`
         list.extend(self, list(self) if values is self else values)
 
     def insert(self, index: SupportsIndex, value: Any) -> None:

@@ -37,7 +37,8 @@ class _Field:
         node: Node = owner._refold_node
         values = owner.__dict__
         value = values[self.name]
-        draft = draft_of(value, node.scope)
+        make = DRAFTERS.get(type(value), draft_of)
+        draft = None if make is None else make(value, node.scope)
         if draft is None:
             if self.holds_models:
                 draft_within(value, node.scope)
@@ -143,7 +144,11 @@ def _new_draft(cls: type[StateModel], values: dict[str, Any], node: Node) -> Any
 def draft_model(base: StateModel, scope: Scope) -> Any:
     """Return a draft of a frozen model."""
     cls = type(base)
-    return _new_draft(cls, dict(base.__dict__), Node(base, cls, scope))
+    draft: Any = object.__new__(draft_class(cls))
+    _set(draft, "__dict__", dict(base.__dict__))
+    _set(draft, "_refold_node", Node(base, cls, scope))
+    scope.drafts.append(draft)
+    return draft
 
 
 DRAFTERS[StateModel] = draft_model

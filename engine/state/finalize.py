@@ -43,6 +43,7 @@ from .freezer import MAX_DEPTH, Freezer
 from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
 from .model import built
 from .same_items import EQUAL, OTHER, stands
+from .scalars import INT_MAX, INT_MIN, ScalarShape
 from .serialization import COMPARISON, PLAIN
 from .splices import Run, gaps
 from .unions import UnionShape
@@ -77,7 +78,12 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
     """
     kind = type(value)
     if kind in PLAIN:
-        frozen = shape.freeze(value, freezer)
+        # Most changed leaves are short text or small numbers, whose frozen form is the value itself.
+        own = type(shape) is ScalarShape and shape.kind is kind
+        if own and (value.isascii() if kind is str else kind is int and INT_MIN <= value <= INT_MAX):
+            frozen = value
+        else:
+            frozen = shape.freeze(value, freezer)
     else:
         in_place = _IN_PLACE.get(kind) or (settle_model if issubclass(kind, ModelDraft) else None)
         if in_place is not None and id(value) not in freezer.resolved:
@@ -190,9 +196,12 @@ def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops:
         freeze = item_shape.freeze
         if node.moved is None:
             end = f"{path}/-"
+            cls = item_shape.cls if type(item_shape) is ModelShape else None
             for j in range(size, new_size):
-                frozen = freeze(_get_item(work, j), freezer)
-                _set_item(work, j, frozen)
+                frozen = _get_item(work, j)
+                if type(frozen) is not cls:
+                    frozen = freeze(frozen, freezer)
+                    _set_item(work, j, frozen)
                 changed.append(frozen)
                 ops.append({"op": "add", "path": end, "value": frozen})
             return changed if changed else None
@@ -303,7 +312,8 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     try:
         for key, item in held.items():
             old = _get_member(base, key)
-            frozen = settle(item, item_shape, old, f"{path}/{key_token(key)}", freezer, ops)
+            token = key if type(key) is str and key.isalnum() else key_token(key)
+            frozen = settle(item, item_shape, old, f"{path}/{token}", freezer, ops)
             _set_member(work, key, frozen)
             if frozen is not old:
                 changed.append(frozen)

@@ -63,8 +63,12 @@ class _Freezing:
         `made` holds the values, the extra values (always none), and the names of the fields that were set.
         """
         values, extra, names = made
-        _freeze_values(self.cls, values)
-        return frozen_dict(values, self.cls), extra, FrozenSet(names)
+        cls = self.cls
+        _freeze_values(cls, values)
+        fields: FrozenDict = FrozenDict.__new__(FrozenDict)  # as in `frozen_dict`, without its call
+        dict.update(fields, values)
+        fields.meta = cls
+        return fields, extra, FrozenSet(names)
 
     def instance(self, made: Any) -> Any:
         """Freeze an instance in its place, unless it is frozen already.
@@ -323,8 +327,11 @@ def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
     _, _, check, fields_set, validators = cls.__refold_plan__ or _completed(cls)
     if validators == "whole":
         return _validated(cls, values)
+    fields: FrozenDict = FrozenDict.__new__(FrozenDict)  # as in `frozen_dict`
+    dict.update(fields, values)
+    fields.meta = cls
     instance = object.__new__(cls)
-    _put_fields(instance, frozen_dict(values, cls))
+    _put_fields(instance, fields)
     _put_fields_set(instance, fields_set)
     _put_extra(instance, None)
     _put_private(instance, None)
