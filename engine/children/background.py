@@ -14,8 +14,7 @@ from ...errors import EngineUsageError, TraceError, TraceNotFoundError
 from ...tasks import Task
 from ...traces import Record, Trace
 from ...traces.analysis.children import begun_children
-from ..concurrency.jobs import Job
-from ..concurrency.several import several
+from ..concurrency.tasks import Job, several
 from ..effects.budget import RuntimeBudget
 from ..effects.call import Call
 from ..effects.journal import STARTED

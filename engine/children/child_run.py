@@ -29,7 +29,7 @@ from ...traces import Trace
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.store import SUFFIX
 from ...traces.file.writer import TraceWriter
-from ..concurrency.scheduler import current_loop
+from ..concurrency.tasks import current_loop
 from ..effects.budget import Account, EndedFromAbove, RuntimeBudget
 from ..effects.call import Call
 from ..endings import RunStatus, StopReason

@@ -27,7 +27,7 @@ import anyio
 from orjson import dumps
 
 from ...errors import BudgetExceededError, DecisionError
-from ..concurrency.several import several, the_one_of
+from ..concurrency.tasks import several, the_one_of
 from ..effects.budget import EndedFromAbove
 from ..effects.call import leave
 from ..effects.context import Frame

@@ -9,7 +9,7 @@ import orjson
 
 from ...errors import EngineUsageError
 from ...tasks import Task, TaskBudget, as_task
-from ..concurrency.jobs import Job
+from ..concurrency.tasks import Job
 from ..effects.budget import RuntimeBudget
 from ..effects.call import Call, replayed
 from ..effects.context import Frame, frame_or_none

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from ...errors import DecisionError
-from ..concurrency.several import several
+from ..concurrency.tasks import several
 from ..effects.call import leave
 from ..effects.context import Frame
 from ..purity import reset_frame, set_frame

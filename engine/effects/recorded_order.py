@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import anyio
 
-from ..concurrency.scheduler import soon
+from ..concurrency.tasks import soon
 from .call import LAST, Recorded
 
 QUIET_SECONDS = 5.0

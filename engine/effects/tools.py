@@ -10,7 +10,7 @@ from pydantic import PydanticUserError
 
 from ...errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
 from ..concurrency.cancellation import is_cancelled, stray
-from ..concurrency.several import the_one_of
+from ..concurrency.tasks import the_one_of
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from ..purity import reset_frame, set_frame
 from .call import Call, leave, plain, replayed

@@ -9,7 +9,7 @@ import anyio
 from pydantic import TypeAdapter, ValidationError
 
 from ...errors import CallClosedError, DecisionError, NoRunError, RunClosedError
-from ..concurrency.scheduler import spawn
+from ..concurrency.tasks import spawn
 from ..concurrency.threads import waits_in_thread
 from ..effects.call import Call, replayed, typed
 from ..effects.context import Frame, frame_or_none

@@ -34,8 +34,7 @@ from ...errors import DecisionError, StateValueError, TraceWriteError
 from ...tasks import Environment, Task
 from ...traces.file.record import BEAT
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.scheduler import current_loop, later, soon
-from ..concurrency.several import several
+from ..concurrency.tasks import current_loop, later, several, soon
 from ..concurrency.threads import in_thread
 from ..effects.call import leave
 from ..effects.context import Frame

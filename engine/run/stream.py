@@ -8,7 +8,7 @@ import anyio
 
 from ...errors import EngineUsageError
 from ...traces import Record
-from ..concurrency.scheduler import soon
+from ..concurrency.tasks import soon
 from ..result import RunResult
 
 

@@ -1,0 +1,222 @@
+"""Calls and tasks in the running event loop, on asyncio and on trio.
+
+`soon` and `later` schedule a call, `spawn` starts a task, a `Job` is a task with a result for which several others may
+wait, and `several` runs jobs concurrently.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextvars import Context
+from typing import Any, Generic, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from .cancellation import is_cancelled, stray
+
+T = TypeVar("T")
+
+
+def soon() -> Callable[[Callable[[], Any]], Any]:
+    """Return a function that schedules a call in the loop running now.
+
+    The function may be called from any thread.
+    """
+    try:
+        return asyncio.get_running_loop().call_soon_threadsafe
+    except RuntimeError:
+        from trio.lowlevel import current_trio_token
+
+        return current_trio_token().run_sync_soon
+
+
+def current_loop() -> Any:
+    """Return an object that identifies the running event loop."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        from trio.lowlevel import current_trio_token
+
+        return current_trio_token()
+
+
+def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
+    """Schedule a call in the running event loop after `seconds`.
+
+    Returns a function that cancels the call.
+    """
+    try:
+        return asyncio.get_running_loop().call_later(seconds, call).cancel
+    except RuntimeError:
+        import trio
+
+        scope = trio.CancelScope()
+
+        async def wait() -> None:
+            with scope:
+                await trio.sleep(seconds)
+                call()
+
+        trio.lowlevel.spawn_system_task(wait)
+        return scope.cancel
+
+
+def spawn(
+    work: Callable[[], Coroutine[Any, Any, None]],
+    context: Context | None = None,
+    over: Callable[[], Any] | None = None,
+) -> Callable[[], Any]:
+    """Start a task in the running event loop, independent of the task that starts it.
+
+    Returns a function that cancels the task. The task sees the context variables of `context`, by default those of the
+    caller, and calls `over` when it has ended. Without `over`, `work` must raise nothing.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return _spawn_on_trio(work, context, over)
+    task = loop.create_task(work()) if context is None else loop.create_task(work(), context=context)
+    if over is not None:
+        task.add_done_callback(lambda _: over())
+    return task.cancel
+
+
+def _spawn_on_trio(
+    work: Callable[[], Coroutine[Any, Any, None]], context: Context | None, over: Callable[[], Any] | None
+) -> Callable[[], Any]:
+    import trio
+
+    scope = trio.CancelScope()
+
+    async def run() -> None:
+        try:
+            with scope:
+                await work()
+        finally:
+            if over is not None:
+                over()
+
+    trio.lowlevel.spawn_system_task(run, context=context)
+    return scope.cancel
+
+
+class Job(Generic[T]):
+    """One piece of work, which starts when the Job is made.
+
+    The work sees the context variables of `context`. Several tasks may wait for it, and it continues if they end.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[T]], context: Context) -> None:
+        self._work = work
+        self._over = anyio.Event()
+        self._result: list[T] = []
+        self._error: BaseException | None = None
+        self._cancel = spawn(self._do, context, self._over.set)
+
+    async def _do(self) -> None:
+        try:
+            self._result.append(await self._work())
+        except BaseException as error:
+            self._error = error
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                raise
+
+    @property
+    def over(self) -> bool:
+        """Return whether the work has ended."""
+        return self._over.is_set()
+
+    @property
+    def result_or_none(self) -> T | None:
+        """Return the result of the work; None if it has not ended, or raised."""
+        return self._result[0] if self._result else None
+
+    async def wait(self) -> None:
+        """Wait until the work has ended, with a result or an error."""
+        await self._over.wait()
+
+    async def run(self) -> T:
+        """Wait for the work, and return its result or raise its error.
+
+        If the waiter is cancelled, cancel the work.
+        """
+        try:
+            await self._over.wait()
+        except BaseException:
+            await self.stop()
+            raise
+        return self.result()
+
+    def cancel(self) -> None:
+        """Cancel the work, and return at once."""
+        self._cancel()
+
+    async def stop(self) -> None:
+        """Cancel the work, and wait until it has cleaned up."""
+        self._cancel()
+        with anyio.CancelScope(shield=True):
+            await self._over.wait()
+
+    def result(self) -> T:
+        """Return the result of work that has ended.
+
+        Raises the error of the work, or RuntimeError if the work was cancelled.
+        """
+        if self._result:
+            return self._result[0]
+        if self._error is None or isinstance(self._error, anyio.get_cancelled_exc_class()):
+            raise RuntimeError("the work was cancelled") from self._error
+        raise self._error
+
+
+async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -> None:
+    """Run the jobs, started in their order, at most `at_once` at a time.
+
+    If a job raises, the others are cancelled and its error is raised, not inside an ExceptionGroup. If this returns,
+    every job has returned: a job that something cancelled on its own counts as an error.
+    """
+    if len(jobs) == 1:
+        await jobs[0]()
+        return
+    work = iter(jobs)
+    errors: list[BaseException] = []
+    cancelled = anyio.get_cancelled_exc_class()
+
+    async def worker() -> None:
+        for job in work:
+            try:
+                await job()
+            except BaseException as raised:  # noqa: BLE001 - raised below: a Ctrl-C that leaves a task ends the loop
+                if not isinstance(raised, cancelled):
+                    errors.append(raised)
+                elif not is_cancelled():
+                    errors.append(stray("one of several jobs", raised))
+                group.cancel_scope.cancel()
+                return
+
+    async with anyio.create_task_group() as group:
+        for _ in range(min(len(jobs), at_once)):
+            group.start_soon(worker)
+    if errors:
+        error = the_one_of(errors)
+        raise error from error.__cause__
+    await checkpoint_if_cancelled()
+
+
+def the_one_of(errors: Iterable[BaseException]) -> BaseException:
+    """Return the one error to raise for several, groups unpacked.
+
+    Cancellations come last, and errors that are no Exception (such as KeyboardInterrupt) first; of equals, the first.
+    """
+    found = [leaf for error in errors for leaf in _leaves(error)]
+    cancelled = anyio.get_cancelled_exc_class()
+    told = [each for each in found if not isinstance(each, cancelled)] or found
+    return next((each for each in told if not isinstance(each, Exception)), told[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
