@@ -287,7 +287,7 @@ def test_dicts_by_other_keys_than_text() -> None:
     assert state.by_number == {3: Circle(radius=9), 7: Circle(radius=2)}
     for key in ("x", 1.5, True):
         with pytest.raises(StateValueError):
-            fold_step(state, lambda draft, key=key: draft.by_number.update({key: Circle()}), {})  # type: ignore[misc]
+            fold_step(state, lambda draft, key=key: draft.by_number.update({key: Circle()}), {})
     with pytest.raises(StateValueError, match="same text"):
         fold_step(state, setting("by_day", {date(2024, 1, 1): 1, "2024-01-01": 2}), {})
 
