@@ -108,7 +108,7 @@ class Agent(BaseModel):
 
     def model_post_init(self, context: Any, /) -> None:
         """Gives a new trajectory the agent's id and instructions."""
-        if not self.trajectory.events and self.trajectory.agent_id is None:
+        if self.trajectory.agent_id is None and not self.trajectory.events:
             self.trajectory.agent_id = self.agent_id
             self.trajectory.system_prompt = self.instructions
 

@@ -20,6 +20,7 @@ from .options import heartbeat_of
 from .reactions import Reaction
 from .trajectory.projector import KEPT, Projector, events_of
 from .trajectory.trajectory import Trajectory
+from .trajectory.unread import UnreadRun
 
 if TYPE_CHECKING:
     from .agent import Agent
@@ -79,10 +80,9 @@ class Running:
         return self.trajectory
 
     async def _told(self, result: RunResult) -> None:
-        events = events_of(result.trace, self.agent.generator, history=False)
-        self.trajectory.events += events
-        self.trajectory.follow(result.trace)
-        await tell_end(self.agent, events)
+        self.trajectory.take(UnreadRun(result.trace, self.agent.generator, result.state))
+        if any(hook.listens_to(AgentEnd) for hook in self.agent.all_hooks):
+            await tell_end(self.agent, self.trajectory.events[-1:])
 
     @asynccontextmanager
     async def stream(self) -> AsyncIterator[AsyncIterator[AgentEvent]]:

@@ -1,6 +1,6 @@
 """What the events of a turn say, as plain values: the same for hooks as for readers of the trace."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....engine import ActionResult
@@ -53,7 +53,7 @@ def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, 
     assert turn.message is not None
     return {
         "step": step,
-        "messages": [told_message(turn, name, model)],
+        "messages": [message_as_told(turn.message, turn.stop_reason, turn.extra, name, model)],
         "usage": turn.used or _NONE,
         "stop_reason": turn.stop_reason,
         "incomplete": incomplete_of(turn),
@@ -78,13 +78,14 @@ def incomplete_of(turn: Turn) -> str | None:
     return None if said or turn.problems or turn.extra.keys() & _SAYING else "empty"
 
 
-def told_message(turn: Turn, name: str, model: str) -> Message:
+def message_as_told(
+    message: Message, stop_reason: str | None, extra: Mapping[str, Any], name: str, model: str
+) -> Message:
     """The assistant's message as events have it: what else the model said is in its metadata."""
-    assert turn.message is not None
-    metadata: dict[str, Any] = {"agent": name, "model": model, **turn.extra}
-    if turn.stop_reason is not None:
-        metadata["generation_stop_reason"] = turn.stop_reason
-    return turn.message.meta(**{**metadata, **turn.message.metadata})
+    metadata: dict[str, Any] = {"agent": name, "model": model, **extra}
+    if stop_reason is not None:
+        metadata["generation_stop_reason"] = stop_reason
+    return message.meta(**{**metadata, **message.metadata})
 
 
 def start_params(agent: AgentFacts, limit: int, tools: Sequence[str], goal: Message | None) -> dict[str, Any]:

@@ -90,6 +90,11 @@ def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
     return RunFailure("Fail" if isinstance(end.error, str) else error_type(end.error), error_text(end.error))
 
 
+def may_have_answered(status: RunStatus | None) -> bool:
+    """Whether the last words of a run of this status may be an answer."""
+    return status in _ANSWERED
+
+
 def answer_of(events: Sequence[AgentEvent], status: RunStatus | None) -> str | None:
     """The text that the model ended the last run with, None where it did not: see `Trajectory.answer`."""
     if status not in _ANSWERED:

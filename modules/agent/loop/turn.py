@@ -85,7 +85,7 @@ class Turn:
             "memory": self.memory,
             "error": self.error,
         }
-        if self.stop_reason != _USUAL_REASONS.get(self.kind):
+        if self.stop_reason != USUAL_REASONS.get(self.kind):
             meta["stop_reason"] = self.stop_reason
         meta |= {name: value for name, value in plain.items() if value not in (None, {}, [])}
         actions = _actions(self.calls) if self.kind == "calls" else [Action(self.kind)]
@@ -113,14 +113,14 @@ class Turn:
         if kind in ("calls", "answer"):
             body: Any = [content_part(part) for part in meta["body"]] if "body" in meta else text
             message = Message("assistant", body, tool_calls=calls, metadata=meta.get("metadata"))
-        turn = cls(kind, message, calls, _USUAL_REASONS.get(kind))
+        turn = cls(kind, message, calls, USUAL_REASONS.get(kind))
         for name, value in meta.items():
             if name in _READERS:
                 setattr(turn, name, _READERS[name](value))
         return turn
 
 
-_USUAL_REASONS = {"calls": "tool_calls", "answer": "stop"}
+USUAL_REASONS = {"calls": "tool_calls", "answer": "stop"}
 """Why generations mostly end, by what they came to; a decision says so only where it was something else."""
 
 _READERS: dict[str, Callable[[Any], Any]] = {

@@ -1,11 +1,22 @@
 """The Trajectory: what one agent has done, as the events of its runs in a row."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from uuid import UUID, uuid4, uuid5
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, PrivateAttr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....errors import EngineUsageError, RunNotCompletedError, TraceError
@@ -27,15 +38,17 @@ from ..events import (
     steps_among,
 )
 from ..events.event_json import EventFormatError
-from ..loop.run_standing import RunStanding, answer_of, end_of, standing_of, told_error, told_status
+from ..loop.run_standing import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
 from ..reactions import Reaction
 from ..tools.truncation import cut_middle
 from .conversation import context, conversation
 from .projector import events_of
 from .tables import rows_of, summary_of
+from .unread import EventsNeeded, UnreadRun
 
 _NOTHING = usage_from(None)
 E = TypeVar("E", bound=AgentEvent)
+_BLOB = b'"$blob":'
 
 _NAMESPACE = UUID("7c2b1f0a-58d4-5e0f-8a7b-2f6b9c1d3e55")
 
@@ -57,6 +70,9 @@ class Trajectory(BaseModel):
     A trajectory is a projection of the traces of its runs, and its own record once it is saved:
     `from_dict(t.to_dict())` equals `t` and can be continued. `trace` leads to the trace of the last run, where there
     is one. How the last run went is told by `status`, `stop_reason`, `answer`, `waiting` and `error`.
+
+    The events of a run that `Agent.run` has brought are made when somebody first looks at them; most users never do.
+    They are made of the trace as it was when the run ended, wherever its file is by then.
 
     Attributes:
         session_id: its own id.
@@ -84,6 +100,42 @@ class Trajectory(BaseModel):
     ] = None
 
     _trace: Trace | None = PrivateAttr(default=None)
+    _unread: UnreadRun | None = PrivateAttr(default=None)
+    """The last run, until its events are looked at."""
+    _known: list[AgentEvent] = PrivateAttr(default_factory=list)
+    """The events before those of the unread run."""
+
+    if not TYPE_CHECKING:  # for type checkers, every attribute would be known
+
+        def __getattr__(self, name: str) -> Any:
+            """Make the events, which the instance does not hold while a run is unread."""
+            if name == "events" and (unread := self._unread) is not None:
+                self._known += unread.events()
+                self.events, self._unread = self._known, None
+                return self.events
+            return super().__getattr__(name)
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        self.events  # noqa: B018 - pydantic writes the members that are there
+        document: dict[str, Any] = serialize(self)
+        return document
+
+    def __iter__(self) -> Generator[tuple[str, Any], None, None]:
+        self.events  # noqa: B018 - as above
+        yield from super().__iter__()
+
+    def __copy__(self) -> Self:
+        self.events  # noqa: B018 - as above
+        return super().__copy__()
+
+    def take(self, run: UnreadRun) -> None:
+        """Take over a run that has just ended or waits, behind what is there."""
+        self.follow(run.trace)
+        self._known, self._unread = self.events, run
+        del self.__dict__["events"]
+        if _BLOB in run.trace.data:  # what lies beside a trace may be gone when somebody looks
+            self.events  # noqa: B018
 
     @property
     def trace(self) -> Trace:
@@ -118,6 +170,8 @@ class Trajectory(BaseModel):
     @property
     def stop_reason(self) -> AgentStopReason | None:
         """Why the last run ended, as its AgentEnd says; None where it has not ended."""
+        if self._unread is not None:
+            return self._unread.stop_reason
         end = end_of(self.events)
         return None if end is None else end.stop_reason
 
@@ -133,7 +187,11 @@ class Trajectory(BaseModel):
         None where there is none: the run waits, failed or was cancelled, or its last message is a goal, a hook's or a
         tool's result. An answer that is not whole is told by `incomplete`.
         """
-        return answer_of(self.events, self.status)
+        status = self.status
+        if self._unread is not None and may_have_answered(status):
+            with suppress(EventsNeeded):
+                return self._unread.answer()
+        return answer_of(self.events, status)
 
     @property
     def error(self) -> RunFailure | None:
@@ -191,6 +249,9 @@ class Trajectory(BaseModel):
     @property
     def messages(self) -> list[Message]:
         """The conversation without the system's message, as a valid chat: each call is followed by its result."""
+        if self._unread is not None and not self._known:
+            with suppress(EventsNeeded):
+                return self._unread.messages()
         return conversation(self.events)
 
     @property
@@ -297,6 +358,6 @@ class Trajectory(BaseModel):
         said["answer"] = None if self.answer is None else repr(_short(self.answer))
         said["error"] = None if self.error is None else repr(_short(str(self.error)))
         told = "".join(f"{name}={value}, " for name, value in said.items() if value is not None)
-        return f"Trajectory({told}steps={len(self.steps)}, session_id={str(self.session_id)!r})"
+        return f"Trajectory({told}session_id={str(self.session_id)!r})"
 
     __str__ = __repr__
