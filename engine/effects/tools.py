@@ -24,11 +24,13 @@ from .tool_arguments import signature_of
 Tools = Mapping[str, Callable[..., Any]]
 
 
-async def run_actions(tools: Tools, decision: Decision) -> Observation:
+async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = False) -> Observation:
     """Run the actions of an act decision with `tools`; the error of a tool becomes an error result.
 
     For an unknown tool, or for arguments that do not fit, return an error result that names the nearest matches,
-    without a call. Raises EngineUsageError outside of a run.
+    without a call. With `own_task`, a single async tool runs in this task rather than in one of its own: for an `act`
+    that has no timeout or task of asyncio's around this call, as a cancellation by one of them would be taken for the
+    tool's own. Raises EngineUsageError outside of a run.
     """
     frame = frame_or_none()
     if frame is None:
@@ -38,7 +40,7 @@ async def run_actions(tools: Tools, decision: Decision) -> Observation:
     if len(decision.actions) > 1:
         return await _several(frame, tools, decision)
     begun = _begin(frame, tools, decision.actions[0])
-    if isinstance(begun, ActionResult) or not begun.spec.is_async:
+    if own_task or isinstance(begun, ActionResult) or not begun.spec.is_async:
         return made(Observation, {"results": (await _run(begun),)})
     return made(Observation, {"results": tuple(await _together([begun]))})
 

@@ -33,25 +33,13 @@ Shorter lists are read again as fast.
 _models: dict[int, tuple[Any, bytes]] = {}
 """The digests of committed models by `id`, as long as the models live.
 
-Each entry is a weak reference to the model, and the digest.
+Each entry is a weak reference to the model, and `#` with the digest.
 """
 
 
 def value_digest(value: Any) -> bytes:
     """Return the digest, in hex, of a list, tuple or object: frozen, plain, or a state model."""
-    kind = type(value)
-    if kind is FrozenList:
-        return _of_frozen_list(value)
-    if kind is FrozenDict:
-        known: bytes | None = getattr(value, "known", None)
-        if known is None:
-            known = value.known = _of_members(value)
-        return known
-    if isinstance(value, StateModel):
-        return _of_model(value)
-    if isinstance(value, dict):
-        return _of_members(value)
-    return blake2b(b"[%b]" % _items(value), digest_size=_SIZE).hexdigest().encode()
+    return _part(value)[1:]
 
 
 def member_name(key: Any) -> str:
@@ -89,15 +77,6 @@ def _of_frozen_list(value: Any) -> bytes:
     return ended.hexdigest().encode()
 
 
-def _of_model(model: StateModel) -> bytes:
-    known = _models.get(id(model))
-    if known is not None and known[0]() is model:
-        return known[1]
-    digest = _of_members(model.__dict__)
-    _models[id(model)] = ref(model, partial(_forget, id(model))), digest
-    return digest
-
-
 def _forget(key: int, gone: Any) -> None:
     """Drop the digest of a deleted model.
 
@@ -106,10 +85,6 @@ def _forget(key: int, gone: Any) -> None:
     known = _models.get(key)
     if known is not None and known[0] is gone:
         del _models[key]
-
-
-def _of_members(members: Mapping[Any, Any]) -> bytes:
-    return blake2b(members_form(members), digest_size=_SIZE).hexdigest().encode()
 
 
 def members_form(members: Mapping[Any, Any]) -> bytes:
@@ -124,13 +99,42 @@ def _items(items: Iterable[Any]) -> bytes:
     """Return the items, without brackets, in the JSON from which their list's digest is made."""
     if PLAIN.issuperset(map(type, items)):
         return orjson.dumps(items)[1:-1]
-    return b",".join(map(_part, items))
+    return b",".join(
+        [
+            known[1] if (known := _models.get(id(item))) is not None and known[0]() is item else _part(item)
+            for item in items
+        ]
+    )
 
 
 def _part(value: Any) -> bytes:
-    """Return one member or item in the JSON from which its container's digest is made."""
-    if type(value) in PLAIN:
+    """Return one member or item in the JSON from which its container's digest is made.
+
+    One call for each value that nests: this runs for every message that an agent adds.
+    """
+    kind = type(value)
+    if kind in PLAIN:
         return orjson.dumps(value)
-    if isinstance(value, list | tuple | dict | StateModel):
-        return b"#%b" % value_digest(value)
+    if isinstance(value, StateModel):
+        known = _models.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
+        part = _mark(members_form(value.__dict__))
+        _models[id(value)] = ref(value, partial(_forget, id(value))), part
+        return part
+    if kind is FrozenDict:
+        digest: bytes | None = getattr(value, "known", None)
+        if digest is None:
+            digest = value.known = _mark(members_form(value))
+        return digest
+    if kind is FrozenList:
+        return b"#%b" % _of_frozen_list(value)
+    if isinstance(value, dict):
+        return _mark(members_form(value))
+    if isinstance(value, list | tuple):
+        return _mark(b"[%b]" % _items(value))
     return _part(json_default(value))
+
+
+def _mark(form: bytes) -> bytes:
+    return b"#%b" % blake2b(form, digest_size=_SIZE).hexdigest().encode()

@@ -159,10 +159,11 @@ class StateModel(BaseModel):
     __refold_plan__: ClassVar[tuple[Any, ...] | None] = None
     __refold_engine_fields__: ClassVar[frozenset[str]] = frozenset()
     __refold_check__: ClassVar[Callable[[dict[str, Any]], None] | None] = None
+    __refold_blank__: ClassVar[dict[str, Any] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__refold_plan__ = None
+        cls.__refold_plan__ = cls.__refold_blank__ = None
 
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
@@ -232,6 +233,26 @@ class StateModel(BaseModel):
         copied: Self = assemble(type(self), {**self.__dict__, **update}, update)
         return copied
 
+    @classmethod
+    def of_exact(cls, **values: Any) -> Self:
+        """Return an instance of values that are known to fit, such as those of other models, in half of the time.
+
+        Nothing is validated, and no validator of the class runs: a value that does not fit makes a state that cannot be
+        read again. Fields left out have their defaults; one that has none, or a factory, must be given. Lists and dicts
+        are frozen.
+        """
+        blank = cls.__refold_blank__
+        fields = {**(_blank(cls) if blank is None else blank), **values}
+        for name, value in values.items():
+            if isinstance(value, list | dict):
+                fields[name] = cls.__refold_shapes__[name].freeze(value, Freezer())
+        instance = object.__new__(cls)
+        _put_fields(instance, frozen_dict(fields, cls))
+        _put_fields_set(instance, (cls.__refold_plan__ or _completed(cls))[3])
+        _put_extra(instance, None)
+        _put_private(instance, None)
+        return instance
+
     def copy(self, **kwargs: Any) -> NoReturn:
         """Raise TypeError: pydantic's old `copy` skips validation. Use `model_copy(update=…)`."""
         raise TypeError("a state model has no copy(); use model_copy(update={...}), which validates")
@@ -282,6 +303,17 @@ class StateModel(BaseModel):
             return cls.model_validate_json(dump(doc), by_name=True, by_alias=False)
         except ValidationError as error:
             raise StateValueError(f"not a {cls.__name__}: {first_problem(error)}") from None
+
+
+def _blank(cls: type[StateModel]) -> dict[str, Any]:
+    """Return the fields of an instance in their order, with their defaults in frozen form; None if there is none."""
+    blank: dict[str, Any] = {}
+    shapes = cls.__refold_shapes__
+    for name, field in cls.model_fields.items():
+        given = field.is_required() or field.default_factory is not None
+        blank[name] = None if given else shapes[name].freeze(field.default, Freezer())
+    cls.__refold_blank__ = blank
+    return blank
 
 
 def _from_json(cls: type[StateModel], data: bytes) -> StateModel:

@@ -58,7 +58,7 @@ def usage_from(value: Any) -> Usage:
 
 def usage_to_dict(usage: Usage) -> dict[str, Any]:
     """Usage as a document, without what is zero or not known."""
-    return {name: value for name, value in usage.to_dict().items() if value or (name == "cost_usd" and value == 0)}
+    return {name: value for name, value in usage.__dict__.items() if value or (name == "cost_usd" and value == 0)}
 
 
 def plain(value: Any) -> Any:

@@ -30,6 +30,11 @@ class ToolCall(StateModel):
         return cls(id=id, function=FunctionCall(name=name, arguments=arguments))
 
     @classmethod
+    def of_recorded(cls, id: str, name: str, arguments: str) -> Self:
+        """The call of a decision, whose texts are known to be JSON text; see `of_exact`."""
+        return cls.of_exact(id=id, function=FunctionCall.of_exact(name=name, arguments=arguments))
+
+    @classmethod
     def from_openai(cls, document: "Mapping[str, Any] | ToolCall") -> "ToolCall":
         """A call from its OpenAI form; what else the form holds is left out.
 

@@ -21,7 +21,7 @@ from .generation import Delta, Generation
 from .params import GenerateParams
 from .protocol import Generator, StreamingGenerator
 from .provider_errors import classified
-from .request_context import Listener, listener, numbered
+from .request_context import Listener, listener, request_number
 from .usage_scope import spent
 
 Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence[Message], GenerateParams]]
@@ -91,8 +91,11 @@ class _Asked:
         try:
             if self.render is not None:
                 chat, params = self.render(chat, params)
-            with numbered(number):
+            token = request_number.set(number)
+            try:
                 generation = await _ask(self.generator, chat, params)
+            finally:
+                request_number.reset(token)
         except RunAbortedError:
             raise
         except Exception as error:  # noqa: BLE001 - every exception of a generator is told in one of its classes
@@ -112,24 +115,34 @@ async def _ask(generator: Generator, chat: Sequence[Message], params: GeneratePa
     """The generator's answer within the time that the parameters give it, or else its own."""
     own = getattr(generator, "params", None)
     timeout = params.timeout if params.timeout is not None or own is None else own.timeout
+    generation: Any = None
     if timeout is None:
-        return await _answer(generator, chat, params)
-    with anyio.move_on_after(timeout) as scope:
-        return await _answer(generator, chat, params)
-    if scope.cancelled_caught:
-        raise TransientGeneratorError(f"no answer within {timeout:g} s", provider_error="Timeout")
-    raise FatalGeneratorError("the generator was cancelled from inside")
+        generation = await _answer(generator, chat, params)
+    else:
+        with anyio.move_on_after(timeout) as scope:
+            generation = await _answer(generator, chat, params)
+        if scope.cancelled_caught:
+            raise TransientGeneratorError(f"no answer within {timeout:g} s", provider_error="Timeout")
+    if isinstance(generation, Generation):
+        return generation
+    raise FatalGeneratorError(f"{generator.model} gave {type(generation).__name__}, not a Generation")
 
 
-async def _answer(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
+def _answer(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Awaitable[Any]:
     show = listener()
     if show is None or not isinstance(generator, StreamingGenerator):
-        return _checked(generator, await generator.generate(chat, params))
+        return generator.generate(chat, params)
+    return _streamed(generator, chat, params, show)
+
+
+async def _streamed(
+    generator: StreamingGenerator, chat: Sequence[Message], params: GenerateParams, show: Listener | None
+) -> Any:
     stream: Any = generator.stream(chat, params)
     async with aclosing(stream) if hasattr(stream, "aclose") else nullcontext():
         async for piece in stream:
             if not isinstance(piece, Delta):
-                return _checked(generator, piece)
+                return piece
             show = _shown(show, piece)
     raise FatalGeneratorError(f"the stream of {generator.model} ended without a generation")
 
@@ -143,12 +156,6 @@ def _shown(show: Listener | None, piece: Delta) -> Listener | None:
             log.warning("the listener %r raised and is shown no more of this answer", show, exc_info=True)
             return None
     return show
-
-
-def _checked(generator: Generator, generation: Any) -> Generation:
-    if isinstance(generation, Generation):
-        return generation
-    raise FatalGeneratorError(f"{generator.model} gave {type(generation).__name__}, not a Generation")
 
 
 async def generate(
@@ -171,10 +178,16 @@ async def generate(
 
     Raises GeneratorError, live and replayed alike.
     """
-    ask = generation_effect(generator, render)
-    given = {"params": params, "system": system, "reserve": reserve, "mode": mode}
+    ask = _Asked(generator, render).generate
     arguments: dict[str, Any] = {"model": generator.model, "messages": messages}
-    arguments |= {name: value for name, value in given.items() if value is not None}
+    if params is not None:
+        arguments["params"] = params
+    if system is not None:
+        arguments["system"] = system
+    if reserve is not None:
+        arguments["reserve"] = reserve
+    if mode is not None:
+        arguments["mode"] = mode
 
     async def attempt(tries: int) -> Generation:
         if number is not None:

@@ -4,23 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ..within import Within
 from .generation import Delta
 
 Listener = Callable[[Delta], None]
 
-_number: ContextVar[int | None] = ContextVar("refold_generation_number", default=None)
+request_number: ContextVar[int | None] = ContextVar("refold_generation_number", default=None)
+"""The number of the request that is made inside, in its run."""
+
 _listener: ContextVar[Listener | None] = ContextVar("refold_generation_listener", default=None)
 
 
 def generation_number() -> int | None:
     """How many requests the run made before this one, where its asker said so (`generate(..., number=n)`)."""
-    return _number.get()
-
-
-def numbered(number: int | None) -> Within[int | None]:
-    """Says which request of its run is made inside."""
-    return Within(_number, number)
+    return request_number.get()
 
 
 @contextmanager

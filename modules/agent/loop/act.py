@@ -1,7 +1,6 @@
 """The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -35,9 +34,32 @@ from .setup import Setup
 from .state import AgentState
 from .turn import Turn, kind_of
 
-_SHOWN = (ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
+_SHOWN = (ToolStart, ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
 _OF_CALLS = ("UnknownToolError", "ArgumentError")
 """The engine's errors for calls that could not be made."""
+
+
+async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
+    """Runs the calls of a turn, and shows them and what comes of them to whoever is to be shown it."""
+    kind = kind_of(decision)
+    if kind in ("reaction", "error"):
+        return Observation()
+    if setup.stop_conditions or setup.listeners.want_any(_SHOWN):
+        return await Acting(setup, tools, state, decision).observation()
+    results = await _carried_out(setup, tools, state, decision) if kind == "calls" else ()
+    for result in results:
+        if result.error is not None or "signal" in result.output:
+            return await Acting(setup, tools, state, decision).shown(results)
+    return Observation(results)
+
+
+async def _carried_out(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> tuple[ActionResult, ...]:
+    """Runs the calls of a decision at once, in what a policy puts around tools."""
+    with tool_context(setup.context_of(state)):
+        if setup.policy is None:
+            return (await run_actions(tools, decision, own_task=True)).results
+        with setup.policy.surroundings():
+            return (await run_actions(tools, decision, own_task=True)).results
 
 
 class Acting:
@@ -62,15 +84,11 @@ class Acting:
         return Turn.of(self.decision)
 
     async def observation(self) -> Observation:
-        """Runs the calls at once, then shows what came of them in their order."""
-        kind = kind_of(self.decision)
-        if kind in ("reaction", "error"):
-            return Observation()
-        results = await self._results() if kind == "calls" else ()
-        told = self.dispatch
-        quiet = not self._is_watched() and not told.reactions and not told.changed and told.used is None
-        if quiet and all(result.ok and "signal" not in result.output for result in results):
-            return Observation(results)
+        """Shows the calls to those who may deny them, runs them at once, and shows what came of them."""
+        return await self.shown(await self._results() if kind_of(self.decision) == "calls" else ())
+
+    async def shown(self, results: tuple[ActionResult, ...]) -> Observation:
+        """Shows what came of the calls in their order, then the end of the generation."""
         for call, result in zip(self.turn.calls, results, strict=True):
             await self._ended(call, result)
         await self._generation_ended()
@@ -87,10 +105,6 @@ class Acting:
             said["error"] = self.error
         return Observation(tuple(results), said or None)
 
-    def _is_watched(self) -> bool:
-        """Whether anybody is to be shown what this half of the turn brings."""
-        return bool(self.setup.stop_conditions) or self.setup.listeners.want_any(_SHOWN)
-
     # the calls
 
     async def _results(self) -> tuple[ActionResult, ...]:
@@ -103,11 +117,7 @@ class Acting:
         done: dict[str, ActionResult] = {}
         if allowed:
             decision = self.decision if not denied else replace(self.decision, actions=allowed)
-            policy = self.setup.policy
-            surroundings = policy.surroundings() if policy is not None else nullcontext()
-            with tool_context(self.setup.context_of(self.state)), surroundings:
-                observation = await run_actions(self.tools, decision)
-            done = {result.id: result for result in observation.results}
+            done = {result.id: result for result in await _carried_out(self.setup, self.tools, self.state, decision)}
         return tuple(done.get(a.id or "") or _not_done(a.id or "", a.name, denied[a.id or ""]) for a in actions)
 
     def _current(self) -> CurrentTurn:

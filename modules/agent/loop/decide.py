@@ -55,9 +55,9 @@ class Deciding:
                 tools = [tool.function.name for tool in self.state.params.tools or ()]
                 params = start_params(self.state.agent, self.state.limit, tools, self.state.messages[-1])
                 await self._tell(AgentStart, inputs=self._inputs(), params=params)
-            await self._tell(
-                GenerationStart, generator=self.setup.generator, step=self.step, messages=lambda: self._prompt()
-            )
+            if self.dispatch.wants(GenerationStart):
+                facts = {"generator": self.setup.generator, "step": self.step}
+                await self._tell(GenerationStart, **facts, messages=lambda: self._prompt())
             turn = self._answered(await self._generation())
         except _Stepped:
             turn = Turn("reaction")
@@ -102,7 +102,11 @@ class Deciding:
         reserve = self.state.weight
         while True:
             try:
-                return await self._ask(messages, self.state.params, reserve)
+                backoff = self.setup.backoff
+                if backoff is not None and self.retries:
+                    backoff = replace(backoff, max_tries=max(0, backoff.max_tries - self.retries))
+                state = self.state
+                return await self._counted(messages, state.params, state.system, reserve, backoff, self.mode)
             except ContextOverflowError:
                 if self.compaction is not None or (shorter := await self._compact()) is None:
                     raise
@@ -119,12 +123,6 @@ class Deciding:
                     error,
                     other,
                 )
-
-    async def _ask(self, messages: Sequence[Message], params: GenerateParams, reserve: int | None) -> Generation:
-        backoff = self.setup.backoff
-        if backoff is not None and self.retries:
-            backoff = replace(backoff, max_tries=max(0, backoff.max_tries - self.retries))
-        return await self._counted(messages, params, self.state.system, reserve, backoff, self.mode)
 
     async def _counted(
         self,

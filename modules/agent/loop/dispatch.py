@@ -58,7 +58,7 @@ class Listeners:
     """The hooks of an Agent, by their places; which of them listen to a class of events is looked up once."""
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
-        self._hooks = list(enumerate(hooks))
+        self.hooks = list(enumerate(hooks))
         self._by_class: dict[type[AgentEvent], list[tuple[int, Hook]]] = {}
         self._any: dict[tuple[type[AgentEvent], ...], bool] = {}
 
@@ -72,7 +72,7 @@ class Listeners:
         """The hooks that events of this class are for, with their places, in their order."""
         found = self._by_class.get(cls)
         if found is None:
-            found = [(i, hook) for i, hook in self._hooks if hook.listens_to(cls)]
+            found = [(i, hook) for i, hook in self.hooks if hook.listens_to(cls)]
             if cls is ReactStep:  # hooks on steps do not react to reactions
                 found = [(i, hook) for i, hook in found if hook.event_type is not AgentStep]
             self._by_class[cls] = found
@@ -101,7 +101,7 @@ class Dispatch:
 
     def wants(self, cls: type[AgentEvent]) -> bool:
         """Whether anybody listens to events of this class."""
-        return bool(self._listeners.of(cls))
+        return bool(self._listeners.hooks and self._listeners.of(cls))
 
     def add(self, reacted: Reacted) -> None:
         """Adds a reaction that came from elsewhere, such as a tool."""

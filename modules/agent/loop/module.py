@@ -13,7 +13,7 @@ from ..generators.estimate import estimate_tokens
 from ..modes import ToolMode, choose_mode
 from ..tools import Tool, Toolset
 from ..tools.recorded_tools import told_outcome
-from .act import Acting
+from .act import observed
 from .decide import Deciding
 from .reduce import is_empty, reduce_turn
 from .setup import Setup
@@ -82,7 +82,7 @@ class AgentLoop(AgentModule[AgentState]):
 
     async def act(self, state: AgentState, decision: Decision) -> Observation:
         """Runs the calls of its answer."""
-        return await Acting(self.setup, self.tools, state, decision).observation()
+        return await observed(self.setup, self.tools, state, decision)
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
         """The module of a sub-agent in the background, of the toolset that has begun it."""

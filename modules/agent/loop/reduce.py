@@ -71,10 +71,14 @@ def consequences(
     turn: Turn, outcomes: Sequence[ToolOutcome], value: Value | None, chat: Callable[[], Sequence[Message]]
 ) -> Consequences:
     """What follows from a turn; `chat` gives the conversation with the turn's own messages."""
+    found = Consequences()
+    if not turn.reactions and not value:
+        text = turn.message.content if turn.message is not None else ""
+        _without_reaction(found, turn, outcomes, {}, text)
+        return found
     value = value or {}
     said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ())) if not doc.get("lost")]
     counted = [reacted for reacted in said if reacted.reaction.precedence < OTHER]
-    found = Consequences()
     strongest = min(counted, key=lambda reacted: reacted.reaction.precedence, default=None)
     for reacted in said:
         found.reactions.append((reacted, _added(reacted, chat, found)))

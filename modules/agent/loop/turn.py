@@ -71,24 +71,31 @@ class Turn:
                 meta["body"] = [part.to_dict() for part in message.body]
             if message.metadata:
                 meta["metadata"] = dict(message.metadata)
-        plain: Document = {
-            "turn": None if self.kind == "calls" else self.kind,
-            "requests": None if self.requests == 1 else self.requests,
-            "usage": None if self.usage is None else usage_to_dict(self.usage),
-            "beside": None if self.beside is None else usage_to_dict(self.beside),
-            "extra": self.extra,
-            "problems": [{"what": p.what, "raw": p.raw} for p in self.problems],
-            "mode": self.mode,
-            "compaction": self.compaction
-            and {"cut": self.compaction.cut, "summary": {**self.compaction.summary.to_dict()}},
-            "reactions": self.reactions,
-            "memory": self.memory,
-            "error": self.error,
-        }
         if self.stop_reason != USUAL_REASONS.get(self.kind):
             meta["stop_reason"] = self.stop_reason
-        meta |= {name: value for name, value in plain.items() if value not in (None, {}, [])}
-        actions = _actions(self.calls) if self.kind == "calls" else [Action(self.kind)]
+        if self.kind != "calls":
+            meta["turn"] = self.kind
+        if self.requests != 1:
+            meta["requests"] = self.requests
+        if self.usage and (usage := usage_to_dict(self.usage)):
+            meta["usage"] = usage
+        if self.beside and (beside := usage_to_dict(self.beside)):
+            meta["beside"] = beside
+        if self.extra:
+            meta["extra"] = self.extra
+        if self.problems:
+            meta["problems"] = [{"what": p.what, "raw": p.raw} for p in self.problems]
+        if self.mode is not None:
+            meta["mode"] = self.mode
+        if self.compaction is not None:
+            meta["compaction"] = {"cut": self.compaction.cut, "summary": self.compaction.summary.to_dict()}
+        if self.reactions:
+            meta["reactions"] = self.reactions
+        if self.memory:
+            meta["memory"] = self.memory
+        if self.error:
+            meta["error"] = self.error
+        actions = list(map(action_for, self.calls)) if self.kind == "calls" else [Action(self.kind)]
         return Decision.act(actions, rationale=rationale, meta=meta or None)
 
     @classmethod
@@ -108,11 +115,14 @@ class Turn:
         kind: TurnKind = meta.get("turn", "calls")
         calls: tuple[ToolCall, ...] = ()
         if kind == "calls":
-            calls = tuple(ToolCall.of(id_ or "", name, text_of_args(args)) for id_, name, args in actions)
+            calls = tuple([ToolCall.of_recorded(id_ or "", name, text_of_args(args)) for id_, name, args in actions])
         message = None
         if kind in ("calls", "answer"):
-            body: Any = [content_part(part) for part in meta["body"]] if "body" in meta else text
-            message = Message("assistant", body, tool_calls=calls, metadata=meta.get("metadata"))
+            if "body" in meta or "metadata" in meta:
+                body: Any = [content_part(part) for part in meta["body"]] if "body" in meta else text
+                message = Message("assistant", body, tool_calls=calls, metadata=meta.get("metadata"))
+            else:
+                message = Message.of_exact(role="assistant", body=text or "", tool_calls=list(calls) or None)
         turn = cls(kind, message, calls, USUAL_REASONS.get(kind))
         for name, value in meta.items():
             if name in _READERS:
@@ -120,13 +130,22 @@ class Turn:
         return turn
 
 
+def _usage(document: Mapping[str, Any]) -> Usage:
+    """The usage that a decision says; whole numbers, which it mostly has, need no check."""
+    if document and {*map(type, document.values())} == _WHOLE and document.keys() <= Usage.model_fields.keys():
+        return Usage.of_exact(**document)
+    return usage_from(document)
+
+
+_WHOLE = {int}
+
 USUAL_REASONS = {"calls": "tool_calls", "answer": "stop"}
 """Why generations mostly end, by what they came to; a decision says so only where it was something else."""
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "stop_reason": lambda reason: reason,
-    "usage": usage_from,
-    "beside": usage_from,
+    "usage": _usage,
+    "beside": _usage,
     "extra": dict,
     "problems": lambda problems: tuple(Problem(problem["what"], problem["raw"]) for problem in problems),
     "requests": lambda requests: requests,
@@ -155,15 +174,12 @@ def named(calls: Sequence[ToolCall], number: int) -> tuple[ToolCall, ...]:
     seen: set[str] = set()
     good = []
     for i, call in enumerate(calls):
-        id_, name = call.id, call.name if call.name.strip() else INVALID_NAME
+        id_, said = call.id, call.function.name
+        name = said if said.strip() else INVALID_NAME
         if not id_ or id_ in seen or len(id_) > _LONGEST_ID:
             id_, salt = f"call_{number}_{i}", 0
             while id_ in taken or id_ in seen:
                 id_, salt = f"call_{number}_{i}_{salt}", salt + 1
         seen.add(id_)
-        good.append(call if (id_, name) == (call.id, call.name) else ToolCall.of(id_, name, call.arguments))
+        good.append(call if id_ == call.id and name == said else ToolCall.of(id_, name, call.arguments))
     return tuple(good)
-
-
-def _actions(calls: Sequence[ToolCall]) -> list[Action]:
-    return [action_for(call) for call in calls]

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from ....errors import UsageError
 from ..chat.tool_calls import ToolCall
-from ..within import Within
 
 _NONE: Any = object()
 
@@ -45,9 +44,20 @@ current_tool_call: ContextVar[ToolCall | None] = ContextVar("refold_current_tool
 """The call that the running tool answers."""
 
 
-def tool_context(context: ToolContext) -> Within[ToolContext | None]:
-    """Gives the tools that are called inside of it what their `Context` parameters stand for."""
-    return Within(_context, context)
+class tool_context:
+    """`with tool_context(context):` gives the tools called inside what their `Context` parameters stand for."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+
+    def __enter__(self) -> ToolContext:
+        self._token = _context.set(self._context)
+        return self._context
+
+    def __exit__(self, *raised: object) -> None:
+        _context.reset(self._token)
 
 
 class Context:

@@ -12,8 +12,7 @@ from ....engine import Usage, call_info, charge
 from ....errors import NoRunError
 from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage as AgentUsage
-from ..generators.usage_scope import Spending, spending
-from ..within import Within
+from ..generators.usage_scope import Spending
 from .context import current_tool_call
 from .errors import (
     ArgumentsRefused,
@@ -37,26 +36,34 @@ if TYPE_CHECKING:
 
 def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is sync, in this thread; raises what `catch` leaves."""
-    with Within(current_tool_call, call), spending() as inside:
-        try:
-            args, kwargs = _arguments(tool, call.arguments)
-            outcome = _ended(tool, tool.fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - `catch` says which
-            outcome = _failed(tool, error)
-        outcome = outcome.having_used(_used(inside))
+    token = current_tool_call.set(call)
+    try:
+        with Spending() as inside:
+            try:
+                args, kwargs = _arguments(tool, call.function.arguments)
+                outcome = _ended(tool, tool.fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 - `catch` says which
+                outcome = _failed(tool, error)
+            outcome = outcome.having_used(_used(inside))
+    finally:
+        current_tool_call.reset(token)
     return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
 
 
 async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is async; raises what `catch` leaves."""
-    with Within(current_tool_call, call), spending() as inside:
-        try:
-            args, kwargs = _arguments(tool, call.arguments)
-            outcome = _ended(tool, await tool.fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - `catch` says which
-            await checkpoint_if_cancelled()  # what a tool makes of the run's cancellation is not for the model
-            outcome = _failed(tool, error)
-        outcome = outcome.having_used(_used(inside))
+    token = current_tool_call.set(call)
+    try:
+        with Spending() as inside:
+            try:
+                args, kwargs = _arguments(tool, call.function.arguments)
+                outcome = _ended(tool, await tool.fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 - `catch` says which
+                await checkpoint_if_cancelled()  # what a tool makes of the run's cancellation is not for the model
+                outcome = _failed(tool, error)
+            outcome = outcome.having_used(_used(inside))
+    finally:
+        current_tool_call.reset(token)
     if tool.offload and is_too_long(outcome):
         return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
     return outcome
@@ -85,7 +92,7 @@ def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict
         values = adapter.validate_json(text)
     except ValidationError:
         values = _read_leniently(tool, adapter, text)
-    return call_arguments(tool.signature if parameters is None else parameters.signature, values)
+    return call_arguments(tool.signature, values) if parameters is None else parameters.arguments(values)
 
 
 def _read_leniently(tool: "Tool[..., Any]", adapter: TypeAdapter[Any], text: str) -> Any:

@@ -43,7 +43,10 @@ def offload_sync(content: str, tool_call_id: str, tool_name: str) -> tuple[str, 
 
 def is_too_long(outcome: ToolOutcome) -> bool:
     """Whether an outcome has a text that does not belong into a conversation as a whole."""
-    return any(len(text) > MAX_OUTPUT for text in _texts(outcome))
+    content = outcome.content
+    if isinstance(content, str):
+        return len(content) > MAX_OUTPUT
+    return any(len(part.text) > MAX_OUTPUT for part in content if isinstance(part, ContentText))
 
 
 def offloaded(outcome: ToolOutcome, tool_call_id: str, tool_name: str) -> ToolOutcome:

@@ -102,6 +102,9 @@ class ToolOutcome:
 
     def message(self, tool_call_id: str) -> Message:
         """The message that answers the call."""
+        text = self.content
+        if type(text) is str and text.isascii() and not self.metadata:  # as most results are
+            return Message.of_exact(role="tool", body=text, tool_call_id=tool_call_id or None)
         return Message("tool", self.content, tool_call_id=tool_call_id or None, metadata=self.metadata)
 
     @classmethod

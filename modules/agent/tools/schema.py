@@ -5,7 +5,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from inspect import BoundArguments, Parameter, Signature
 from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, get_type_hints
 
@@ -41,6 +41,20 @@ class Parameters:
     signature: Signature
     adapter: TypeAdapter[Any]
     schema: dict[str, Any]
+
+    @cached_property
+    def _by_place(self) -> tuple[str, ...] | None:
+        """The parameters' names if each may be passed by place, and none is filled in by the run."""
+        parameters = self.signature.parameters.values()
+        plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and marker_of(p) is None for p in parameters)
+        return tuple(self.signature.parameters) if plain else None
+
+    def arguments(self, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and keyword arguments of a call; see `call_arguments`."""
+        names = self._by_place
+        if names is None or len(names) != len(values):
+            return call_arguments(self.signature, values)
+        return tuple([values[name] for name in names]), {}
 
 
 def parameters_of(

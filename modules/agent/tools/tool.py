@@ -246,7 +246,7 @@ class Tool(BaseModel, Generic[P, R]):
         name = self.wire_name
 
         def read(arguments: dict[str, Any]) -> ToolCall:
-            return ToolCall.of(tool_call_id or _key(), name, text_of_args(arguments))
+            return ToolCall.of_recorded(tool_call_id or _key(), name, text_of_args(arguments))
 
         if is_async(self.fn):
 

@@ -100,8 +100,8 @@ class Trajectory(BaseModel):
     ] = None
 
     _trace: Trace | None = PrivateAttr(default=None)
-    _unread: UnreadRun | None = PrivateAttr(default=None)
-    """The last run, until its events are looked at."""
+    _taken: UnreadRun | None = PrivateAttr(default=None)
+    """The run that was taken over last, whose events are the last ones if they are not made yet."""
     _known: list[AgentEvent] = PrivateAttr(default_factory=list)
     """The events before those of the unread run."""
 
@@ -111,7 +111,7 @@ class Trajectory(BaseModel):
             """Make the events, which the instance does not hold while a run is unread."""
             if name == "events" and (unread := self._unread) is not None:
                 self._known += unread.events()
-                self.events, self._unread = self._known, None
+                self.events, self._taken = self._known, None
                 return self.events
             return super().__getattr__(name)
 
@@ -129,10 +129,14 @@ class Trajectory(BaseModel):
         self.events  # noqa: B018 - as above
         return super().__copy__()
 
+    @property
+    def _unread(self) -> UnreadRun | None:
+        return None if "events" in self.__dict__ else self._taken
+
     def take(self, run: UnreadRun) -> None:
         """Take over a run that has just ended or waits, behind what is there."""
         self.follow(run.trace)
-        self._known, self._unread = self.events, run
+        self._known, self._taken = self.events, run
         del self.__dict__["events"]
         if _BLOB in run.trace.data:  # what lies beside a trace may be gone when somebody looks
             self.events  # noqa: B018
@@ -170,8 +174,8 @@ class Trajectory(BaseModel):
     @property
     def stop_reason(self) -> AgentStopReason | None:
         """Why the last run ended, as its AgentEnd says; None where it has not ended."""
-        if self._unread is not None:
-            return self._unread.stop_reason
+        if (unread := self._unread) is not None:
+            return unread.stop_reason
         end = end_of(self.events)
         return None if end is None else end.stop_reason
 
@@ -188,9 +192,9 @@ class Trajectory(BaseModel):
         tool's result. An answer that is not whole is told by `incomplete`.
         """
         status = self.status
-        if self._unread is not None and may_have_answered(status):
+        if (unread := self._unread) is not None and may_have_answered(status):
             with suppress(EventsNeeded):
-                return self._unread.answer()
+                return unread.answer()
         return answer_of(self.events, status)
 
     @property
@@ -249,9 +253,9 @@ class Trajectory(BaseModel):
     @property
     def messages(self) -> list[Message]:
         """The conversation without the system's message, as a valid chat: each call is followed by its result."""
-        if self._unread is not None and not self._known:
+        if (unread := self._unread) is not None and not self._known:
             with suppress(EventsNeeded):
-                return self._unread.messages()
+                return unread.messages()
         return conversation(self.events)
 
     @property

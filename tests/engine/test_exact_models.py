@@ -1,0 +1,105 @@
+"""Models made of values that are known to fit are what models made and checked of the same values are."""
+
+from typing import Any
+
+import pytest
+
+from refold import AgentModule, Decision, Engine, FrozenStateError, Observation, StateModel, StateSchema
+from refold.modules.agent import Message, ToolCall, Usage
+from refold.modules.agent.chat.tool_calls import FunctionCall
+from refold.modules.agent.generators import Generation
+
+
+class Leaf(StateModel):
+    text: str
+    numbers: list[int] = []
+
+
+class Tree(StateModel):
+    leaf: Leaf
+    leaves: list[Leaf] | None = None
+    facts: dict[str, Any] = {"known": [1]}
+    ratio: float | None = 0.5
+    made: list[str] = []
+
+
+class Forest(StateSchema):
+    trees: list[Tree] = []
+
+
+LEAF = Leaf(text="a", numbers=[1, 2])
+CALL = ToolCall.of("c", "look", "{}")
+WAYS: list[tuple[type[StateModel], dict[str, Any]]] = [
+    (Leaf, {"text": "ä"}),
+    (Leaf, {"text": "a", "numbers": [1, 2]}),
+    (Tree, {"leaf": LEAF}),
+    (Tree, {"leaf": LEAF, "leaves": [LEAF, LEAF], "facts": {"b": [{"c": None}], "a": 1}, "ratio": None, "made": ["x"]}),
+    (FunctionCall, {"name": "look", "arguments": "{}"}),
+    (ToolCall, {"id": "c", "function": FunctionCall(name="look", arguments="{}")}),
+    (Usage, {"input_tokens": 3, "total_tokens": 3}),
+    (Usage, {"cost_usd": 0.25}),
+    (Generation, {"message": Message("assistant", "done"), "extra": {"seed": 3}}),
+]
+
+
+def checked(cls: type[StateModel], values: dict[str, Any]) -> StateModel:
+    return cls(**values)
+
+
+@pytest.mark.parametrize(("cls", "values"), WAYS)
+def test_both_ways_give_the_same(cls: type[StateModel], values: dict[str, Any]) -> None:
+    made = cls.of_exact(**values)
+    assert type(made) is cls
+    assert made == checked(cls, values)
+    assert list(made.to_dict()) == list(checked(cls, values).to_dict())
+    assert made.to_dict() == checked(cls, values).to_dict()
+    assert repr(made) == repr(checked(cls, values))
+    assert cls.from_dict(made.to_dict()) == made
+
+
+def test_messages_are_the_same_both_ways() -> None:
+    said = Message.of_exact(role="assistant", body="text", tool_calls=[CALL])
+    assert said == Message("assistant", "text", tool_calls=[CALL])
+    assert said.to_dict() == Message("assistant", "text", tool_calls=[CALL]).to_dict()
+    assert Message.of_exact(role="tool", body="", tool_call_id="c") == Message("tool", "", tool_call_id="c")
+    assert ToolCall.of_recorded("c", "look", "{}") == CALL
+
+
+def test_they_are_frozen_at_every_depth_and_take_nothing_of_the_caller() -> None:
+    mine: dict[str, Any] = {"list": [1]}
+    made = Tree.of_exact(leaf=LEAF, facts=mine)
+    mine["list"].append(2)
+    assert made.facts == {"list": [1]}
+    with pytest.raises(FrozenStateError):
+        made.facts["list"].append(2)
+    with pytest.raises(FrozenStateError):
+        made.made.append("x")
+    with pytest.raises(FrozenStateError):
+        made.ratio = 1.0
+
+
+class Grows(AgentModule[Forest]):
+    """Changes what was made so, in its drafts."""
+
+    def init_state(self, task: str) -> Forest:
+        return Forest(trees=[Tree.of_exact(leaf=LEAF, leaves=[LEAF], facts={"a": {"b": 1}})])
+
+    def decide(self, state: Forest) -> Decision:
+        return Decision.final("done") if state.trees[-1].made else Decision.wait(seconds=0)
+
+    def reduce(self, state: Forest, decision: Decision, observation: Observation) -> None:
+        tree = state.trees[0]
+        tree.made.append("x")
+        tree.facts["a"]["c"] = 2
+        assert tree.leaves is not None
+        tree.leaves.append(Leaf.of_exact(text="b"))
+        state.trees.append(Tree.of_exact(leaf=Leaf.of_exact(text="c"), made=["y"]))
+
+
+def test_drafts_of_them_change_and_fold_as_of_any() -> None:
+    result = Engine(Grows()).run("grow")
+    assert result.error is None
+    assert Forest.from_dict(result.trace.final_state) == result.state
+    assert result.state.trees[0].facts == {"a": {"b": 1, "c": 2}}
+    assert [leaf.text for leaf in result.state.trees[0].leaves or ()] == ["a", "b", "b"]
+    result.trace.check()
