@@ -2,17 +2,14 @@
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from ...tasks import Task, as_task
 from .events import AgentEvent
+from .runs_goals import RunsGoals
 from .trajectory.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 Told = tuple[int, AgentEvent]
 """An event, and the place of the goal whose run it is of."""
@@ -33,7 +30,7 @@ class Batch:
         return aiter(self._told)
 
 
-async def run_batch(agent: "Agent", goals: Iterable[str | Task], concurrency: int | None = None) -> list[Trajectory]:
+async def run_batch(agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None = None) -> list[Trajectory]:
     """Runs an agent on several goals; see `Agent.batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
 
@@ -50,7 +47,7 @@ async def run_batch(agent: "Agent", goals: Iterable[str | Task], concurrency: in
 
 @asynccontextmanager
 async def stream_batch(
-    agent: "Agent", goals: Iterable[str | Task], concurrency: int | None = None
+    agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None = None
 ) -> AsyncIterator[Batch]:
     """Runs an agent on several goals, and gives their events; see `Agent.stream_batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
@@ -71,7 +68,7 @@ async def stream_batch(
 
 
 def _prepared(
-    agent: "Agent", goals: Iterable[str | Task], concurrency: int | None
+    agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None
 ) -> tuple[list[Task], list[Trajectory], anyio.CapacityLimiter]:
     """The goals as tasks, a new trajectory for each, and what keeps too many from going on at once."""
     if isinstance(goals, str | Task):

@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
@@ -18,12 +18,10 @@ from .events.live_pieces import Pieces
 from .generators.request_context import listener, listening
 from .options import heartbeat_of
 from .reactions import Reaction
+from .runs_goals import RunsGoals
 from .trajectory.projector import KEPT, Projector, events_of
 from .trajectory.trajectory import Trajectory
 from .trajectory.unread import UnreadRun
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 log = logging.getLogger("refold")
 
@@ -33,7 +31,7 @@ class Running:
 
     def __init__(
         self,
-        agent: "Agent",
+        agent: RunsGoals,
         goal: str | Task,
         reset: bool,
         trajectory: Trajectory | None,
@@ -155,7 +153,7 @@ async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
         yield
 
 
-async def tell_end(agent: "Agent", events: Sequence[AgentEvent]) -> None:
+async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
     """Shows the end of a run to the hooks that listen to it; they see it live only, and cannot change it any more."""
     for event in events:
         if not isinstance(event, AgentEnd):
@@ -168,20 +166,20 @@ async def tell_end(agent: "Agent", events: Sequence[AgentEvent]) -> None:
                 log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
 
 
-async def resumed(agent: "Agent", trace: Any, value: Any, **options: Any) -> Trajectory:
+async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> Trajectory:
     """Goes on with a run; see `Agent.resume`."""
     async with entered(agent.tools):
         engine = agent.make_engine(earlier=_steps_before(agent.trajectory, trace))
         return await _taken(agent, await engine.aresume(trace, value, **options))
 
 
-async def forked(agent: "Agent", trace: Any, at: int | None, edit: Any, **options: Any) -> Trajectory:
+async def forked(agent: RunsGoals, trace: Any, at: int | None, edit: Any, **options: Any) -> Trajectory:
     """Runs on from a state of a run; see `Agent.fork`."""
     async with entered(agent.tools):
         return await _taken(agent, await agent.make_engine().afork(trace, at, edit, **options))
 
 
-async def _taken(agent: "Agent", result: RunResult) -> Trajectory:
+async def _taken(agent: RunsGoals, result: RunResult) -> Trajectory:
     """The trajectory of a run that was not begun here; where the agent's own is of the same run, it goes on."""
     events = events_of(result.trace, agent.generator)
     own = agent.trajectory

@@ -1,12 +1,8 @@
 """An agent as a task: what an evaluation or a study calls with a goal."""
 
-from typing import TYPE_CHECKING
-
 from ...tasks import Task
+from .runs_goals import RunsGoals
 from .trajectory.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 
 class AgentTask:
@@ -15,7 +11,7 @@ class AgentTask:
     Many may run at once, and the agent's own conversation stays as it is.
     """
 
-    def __init__(self, agent: "Agent", *, name: str | None = None) -> None:
+    def __init__(self, agent: RunsGoals, *, name: str | None = None) -> None:
         self.agent = agent
         self.name = name or agent.name
         self.__name__ = self.name

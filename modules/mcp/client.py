@@ -233,9 +233,9 @@ class MCPClient:
 
     async def _open(self, interactive: bool) -> "Connection":
         await anyio.to_thread.run_sync(_loaded)
-        from .calling import call_of
         from .connection import Connection
         from .listing import as_tools, digests
+        from .tool_call import call_of
 
         last = self._connection
         if last is not None and last.loop is loop_token():
@@ -338,7 +338,7 @@ class MCPClient:
 def _loaded() -> None:
     """Import what needs the package `mcp`, which takes seconds, so not in the event loop."""
     with needs_mcp():
-        from . import calling, oauth, transports  # noqa: F401
+        from . import oauth, tool_call, transports  # noqa: F401
 
 
 def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:

@@ -2,7 +2,8 @@
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from inspect import Signature
+from typing import Any, Protocol
 
 import anyio.to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -28,13 +29,36 @@ from .errors import (
 from .offload import MAX_OUTPUT, is_too_long, offloaded, truncated
 from .outcome import ToolOutcome
 from .output import outcome_of, outcome_of_signal
-from .schema import adapter_for, arguments_text, call_arguments
-
-if TYPE_CHECKING:
-    from .tool import Tool
+from .schema import Parameters, adapter_for, arguments_text, call_arguments
 
 
-def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
+class CallableTool(Protocol):
+    """What a call needs of its tool, which is a `Tool`."""
+
+    fn: Any
+    catch: bool | frozenset[type[Exception]]
+    truncate: int | None
+    offload: bool
+    parameters_schema: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """See Tool."""
+
+    @property
+    def wire_name(self) -> str:
+        """See Tool."""
+
+    @property
+    def parameters(self) -> Parameters | None:
+        """See Tool."""
+
+    @property
+    def signature(self) -> Signature:
+        """See Tool."""
+
+
+def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is sync, in this thread; raises what `catch` leaves."""
     token = current_tool_call.set(call)
     try:
@@ -50,7 +74,7 @@ def called(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
     return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
 
 
-async def awaited(tool: "Tool[..., Any]", call: ToolCall) -> ToolOutcome:
+async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     """Answers a call of a tool whose function is async; raises what `catch` leaves."""
     token = current_tool_call.set(call)
     try:
@@ -81,7 +105,7 @@ def _used(inside: Spending) -> AgentUsage | None:
     return inside.usage
 
 
-def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(tool: CallableTool, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The function's arguments from the model's; raises ArgumentsRefused.
 
     No text at all stands for no arguments, where the tool needs none.
@@ -95,7 +119,7 @@ def _arguments(tool: "Tool[..., Any]", text: str) -> tuple[tuple[Any, ...], dict
     return call_arguments(tool.signature, values) if parameters is None else parameters.arguments(values)
 
 
-def _read_leniently(tool: "Tool[..., Any]", adapter: TypeAdapter[Any], text: str) -> Any:
+def _read_leniently(tool: CallableTool, adapter: TypeAdapter[Any], text: str) -> Any:
     """The values of arguments that do not fit as they stand; raises ArgumentsRefused where they don't at all."""
     schema = tool.parameters_schema
     said = text.strip() not in ("", "null")  # some servers write null where there is nothing to be said
@@ -110,7 +134,7 @@ def _read_leniently(tool: "Tool[..., Any]", adapter: TypeAdapter[Any], text: str
         raise ArgumentsRefused(error, told) from error
 
 
-def _ended(tool: "Tool[..., Any]", value: Any) -> ToolOutcome:
+def _ended(tool: CallableTool, value: Any) -> ToolOutcome:
     if inspect.iscoroutine(value):
         value.close()
         raise TypeError(f"the function of tool {tool.name!r} gave a coroutine; define it with `async def`")
@@ -123,7 +147,7 @@ def _ended(tool: "Tool[..., Any]", value: Any) -> ToolOutcome:
     return outcome if tool.truncate is None else truncated(outcome, tool.truncate)
 
 
-def _failed(tool: "Tool[..., Any]", error: Exception) -> ToolOutcome:
+def _failed(tool: CallableTool, error: Exception) -> ToolOutcome:
     """What the model is told of an error; raises it where `catch` leaves it."""
     raised = error.error if isinstance(error, ArgumentsRefused) else error
     parts = leaves(raised)

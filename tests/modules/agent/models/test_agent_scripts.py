@@ -34,7 +34,7 @@ from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.litellm_generator import LiteLLMGenerator
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.protocol import Generator, StreamingGenerator
-from refold.modules.agent.generators.request_context import generation_number, listening, numbered
+from refold.modules.agent.generators.request_context import generation_number, listening
 from refold.modules.agent.generators.scripted import ScriptedGenerator
 
 HELLO = [Message("user", "hello")]
@@ -254,8 +254,6 @@ def test_requests_are_numbered_where_their_asker_says_so() -> None:
     generator = FunctionGenerator(lambda m, p: seen.append(generation_number()) or "x")  # type: ignore[func-returns-value]
     ask(generator)
     ask(generator, number=7)
-    with numbered(3):
-        assert generation_number() == 3
     assert seen == [None, 7]
 
 

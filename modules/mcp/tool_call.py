@@ -9,7 +9,7 @@ process; otherwise it ends with an error that says so. In neither case is the ca
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mcp import types
 
@@ -22,13 +22,21 @@ from .errors import MCPConnectionError, MCPProtocolError, MCPUnknownEffectError
 from .listing import is_idempotent
 from .results import outcome_of
 
-if TYPE_CHECKING:
-    from .client import MCPClient
-
 _MOST_ROUNDS = 20
 
 
-def call_of(client: "MCPClient", tool: types.Tool) -> Callable[..., Any]:
+class ServerClient(Protocol):
+    """What a call needs of the client of its server, which is an MCPClient."""
+
+    server: str
+    call_timeout: float
+    _parked: dict[str, tuple[Connection, Parked]]
+
+    async def _connected(self) -> Connection:
+        """Return the connection, made anew if it was lost."""
+
+
+def call_of(client: ServerClient, tool: types.Tool) -> Callable[..., Any]:
     """Return the function of a tool that calls a server's tool.
 
     It is marked idempotent if the server says that the tool is.
@@ -58,7 +66,7 @@ def call_of(client: "MCPClient", tool: types.Tool) -> Callable[..., Any]:
     return call
 
 
-async def _sent(client: "MCPClient", tool: str, arguments: Mapping[str, Any], again: bool) -> dict[str, Any]:
+async def _sent(client: ServerClient, tool: str, arguments: Mapping[str, Any], again: bool) -> dict[str, Any]:
     """Send a call.
 
     Send it again on a new connection if that is safe.
@@ -80,7 +88,7 @@ async def _sent(client: "MCPClient", tool: str, arguments: Mapping[str, Any], ag
 
 
 async def _gone_on(
-    client: "MCPClient",
+    client: ServerClient,
     tool: str,
     arguments: Mapping[str, Any],
     answers: Mapping[str, Any],
@@ -108,7 +116,7 @@ async def _gone_on(
     return await _reply(client, connection, tool, waiting)
 
 
-async def _reply(client: "MCPClient", connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
+async def _reply(client: ServerClient, connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
     """Return the outcome of a call, or the questions that the server asks first.
 
     A call that takes too long is given up.
@@ -135,7 +143,7 @@ async def _reply(client: "MCPClient", connection: Connection, tool: str, call: P
     return {"questions": questions, "state": call.result.request_state}
 
 
-async def _put(client: "MCPClient", tool: str, question: Mapping[str, Any]) -> dict[str, Any]:
+async def _put(client: ServerClient, tool: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return a person's answer to a server's question.
 
     Without a run, no answer.
