@@ -77,6 +77,13 @@ class Limit:
     to_next_branch: bool = False
 
 
+SNAPSHOT_AFTER = 2
+"""How many times the patches since a snapshot outweigh it when the next one follows.
+
+At 2, reading any state costs some three parses of it, and snapshots are a fifth of an Agent's trace; at 1, a third.
+"""
+
+
 class Runner:
     """Drives one run of a module: `work` is awaited once; `finish.finish` then writes the end."""
 
@@ -496,7 +503,7 @@ class Runner:
         return self._write_decision(candidates[chosen], candidate=chosen)
 
     def _commit(self, want: Commit) -> None:
-        """Write the commit of a step and move to the next; write a snapshot if patches outweigh the last one."""
+        """Write the commit of a step and move to the next; write a snapshot if patches outweigh the last one twice."""
         run = self.run
         members: dict[str, Any] = {"patch": want.patch}
         observation = want.observation
@@ -518,7 +525,7 @@ class Runner:
             run.waits.committed()
         self.again, self.nest = False, 0
         self.patch_bytes += size
-        if self.patch_bytes > self.snapshot_bytes:  # reading any state then costs at most some two snapshots
+        if self.patch_bytes > SNAPSHOT_AFTER * self.snapshot_bytes:
             self._snapshot(dump(want.state))
         run.warn_time()
 

@@ -178,7 +178,7 @@ async def generate(
 
     Raises GeneratorError, live and replayed alike.
     """
-    ask = _Asked(generator, render).generate
+    ask: Callable[..., Awaitable[Generation]] = _Asked(generator, render).generate
     arguments: dict[str, Any] = {"model": generator.model, "messages": messages}
     if params is not None:
         arguments["params"] = params

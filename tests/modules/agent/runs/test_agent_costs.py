@@ -72,13 +72,19 @@ def test_a_step_makes_few_calls_and_a_late_one_no_more(work: Any, tmp_path: Path
 
 def test_models_are_made_for_a_step_and_not_for_the_conversation(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made: Counter[str] = Counter()
-    original = states._freeze_values
+    original, unchecked = states._freeze_values, states._put_private
 
     def counting(cls: type, values: dict[str, Any]) -> None:
         made[cls.__name__] += 1
         original(cls, values)
 
+    def counting_unchecked(instance: Any, value: None) -> None:
+        """What models made of exact values, copies and committed models go through."""
+        made[type(instance).__name__] += 1
+        unchecked(instance, value)
+
     monkeypatch.setattr(states, "_freeze_values", counting)
+    monkeypatch.setattr(states, "_put_private", counting_unchecked)
     for steps in (40, 80):
         work.script(steps)
     totals = []

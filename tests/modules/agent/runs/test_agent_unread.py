@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from refold.errors import TraceError
 from refold.modules.agent import (
     Agent,
     AgentEnd,
@@ -27,7 +28,6 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.loop.run_standing import answer_of, end_of
-from refold.modules.agent.trajectory import trajectory as trajectories
 from refold.modules.agent.trajectory.conversation import conversation
 from refold.modules.agent.trajectory.unread import EventsNeeded, UnreadRun
 
@@ -201,10 +201,10 @@ async def test_a_broken_trace_is_told_when_the_events_are_looked_at() -> None:
     trajectory = await agent(["one"]).run("do it")
 
     def broken(*_: Any, **__: Any) -> Any:
-        raise trajectories.TraceError("broken")
+        raise TraceError("broken")
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(UnreadRun, "events", broken)
-        with pytest.raises(trajectories.TraceError, match="broken"):
+        with pytest.raises(TraceError, match="broken"):
             _ = trajectory.events
     assert len(trajectory.events) == 4  # the look that failed has lost nothing
