@@ -3,6 +3,7 @@
 from .children.child_result import ChildResult
 from .children.run_child import run_child
 from .children.start_child import child_state, start_child, wait_child
+from .concurrency.signals import run_blocking
 from .effects.bind import bind
 from .effects.budget import RuntimeBudget
 from .effects.call import CallInfo
@@ -36,19 +37,21 @@ from .loop.stop_criteria import (
     StopCriteria,
 )
 from .module import AgentModule, MakesModule, module_of
+from .options import CommonOptions, EngineOptions
 from .replay.divergence import Divergence
-from .replay.verify import verify
-from .result import RunFailure, RunResult, WaitRequest
+from .result import UNANSWERED, RunFailure, RunResult, WaitRequest
 from .run.ask import ask, ask_sync
 from .run.clock import Clock, SystemClock
 from .run.stream import RunStream
 from .run.waits import OnWait
 from .state.model import StateModel, StateSchema
-from .strategies.protocol import Branch, BranchStrategy, Node, Score
+from .strategies.protocol import Branch, BranchStrategy, CandidateScore, Node, Score
 from .strategies.strategies import BeamSearch, BestFirst, BestOfN, MonteCarloTreeSearch, SelectBest, SelectFirst
+from .verification import averify, verify
 
 __all__ = [
     "ENDINGS",
+    "UNANSWERED",
     "Action",
     "ActionResult",
     "AgentModule",
@@ -58,12 +61,15 @@ __all__ = [
     "Branch",
     "BranchStrategy",
     "CallInfo",
+    "CandidateScore",
     "ChildResult",
     "Clock",
+    "CommonOptions",
     "Decision",
     "Divergence",
     "Ending",
     "Engine",
+    "EngineOptions",
     "FinalResultCriteria",
     "MakesModule",
     "MaxRuntimeCriteria",
@@ -94,6 +100,7 @@ __all__ = [
     "WaitRequest",
     "ask",
     "ask_sync",
+    "averify",
     "bind",
     "call_info",
     "charge",
@@ -111,6 +118,7 @@ __all__ = [
     "perform_sync",
     "rng",
     "run_actions",
+    "run_blocking",
     "run_child",
     "start_child",
     "verify",

@@ -17,7 +17,7 @@ from ..traces.file.store import SUFFIX
 from ..traces.file.writer import TraceWriter
 from .children.explorer import Explorer
 from .concurrency.cancellation import cancel_requests
-from .concurrency.signals import run_with_signals
+from .concurrency.signals import run_blocking
 from .concurrency.threads import in_thread
 from .effects.budget import Account, RuntimeBudget
 from .effects.context import counted_live
@@ -31,8 +31,8 @@ from .module_import import refuse_while_importing
 from .replay.divergence import Divergence
 from .replay.recorded_step import Settled
 from .replay.unknown_effects import UNKNOWN_EFFECT, Answers
-from .replay.verify import verify as verify_trace
-from .result import RunFailure, RunResult
+from .replay.verify import find_divergences
+from .result import UNANSWERED, RunFailure, RunResult
 from .run.clock import Clock, SystemClock
 from .run.finish import Outcome, finish
 from .run.fork import Edit, Origin, origin_of
@@ -61,7 +61,7 @@ class Engine(Generic[S]):
         stop: further stop criteria, beside `FinalResultCriteria`, which every run has.
         branch: the strategy for branch decisions; by default the module's, which usually is `SelectFirst`.
         on_wait: a function, sync or async, that answers a WaitRequest, so that the run continues at once. A request
-            that it answers with `...` stays open. Without an answer, the run is suspended until `resume`.
+            that it answers with `UNANSWERED` stays open. Without an answer, the run is suspended until `resume`.
         traces: a folder that gets one file for each run; None keeps each trace in memory.
         observers: functions that are called with each record when it is written. An observer that raises is reported
             once, and not called again.
@@ -169,7 +169,7 @@ class Engine(Generic[S]):
     def resume(
         self,
         trace: TraceLike,
-        value: Any = ...,
+        value: Any = UNANSWERED,
         *,
         request: str | None = None,
         budget: RuntimeBudget | None = None,
@@ -183,7 +183,7 @@ class Engine(Generic[S]):
     async def aresume(
         self,
         trace: TraceLike,
-        value: Any = ...,
+        value: Any = UNANSWERED,
         *,
         request: str | None = None,
         budget: RuntimeBudget | None = None,
@@ -240,7 +240,7 @@ class Engine(Generic[S]):
                 raise
             first = error.divergences[0]
             if error.result is not None:  # found only while the run continued: its trace has the answers by now
-                value, request = ..., None
+                value, request = UNANSWERED, None
             return await self._leave(source, None if first.run else first.step, value, request, budget)
 
     async def _leave(
@@ -321,7 +321,7 @@ class Engine(Generic[S]):
     async def averify(self, trace: TraceLike) -> list[Divergence]:
         """As `verify`, inside an event loop."""
         source = self._trace_source(trace)
-        return await verify_trace(source if isinstance(source, Trace) else Trace.load(source), self.module)
+        return await find_divergences(self.module, source if isinstance(source, Trace) else Trace.load(source))
 
     # how a run is made
 
@@ -469,17 +469,7 @@ class Engine(Generic[S]):
         return found
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
-        """Run async work from sync code.
-
-        Raises EngineUsageError, naming the async method `twin`, inside a loop.
-        """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
-            raise EngineUsageError(f"an event loop is running in this thread; use `await engine.{twin}(...)`")
-        return run_with_signals(work)
+        return run_blocking(work, f"await engine.{twin}(...)")
 
 
 def logged(result: RunResult[S]) -> RunResult[S]:

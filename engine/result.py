@@ -3,7 +3,8 @@
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Self
+from enum import Enum
+from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
@@ -14,6 +15,19 @@ from ..tasks import TaskResult
 from ..traces import Record, Trace
 from .effects.usage import RunUsage
 from .endings import RunStatus, StopReason
+
+
+class Unanswered(Enum):
+    """The type of `UNANSWERED`."""
+
+    UNANSWERED = "unanswered"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNANSWERED: Final = Unanswered.UNANSWERED
+"""No answer: `on_wait` returns it to leave a request open, and `resume(trace)` has it as default. None is an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,14 @@ class RunResult(Generic[S]):
         if self.status is not RunStatus.completed:
             raise RunNotCompletedError(self.told(), self)
         return self
+
+    def __repr__(self) -> str:
+        """Return one line: the run, how it ended, its steps and usage."""
+        used = self.usage
+        return (
+            f"<RunResult {self.run_id}: {self.status} ({self.stop_reason}), {self.steps} steps, {used.seconds:.1f} s, "
+            f"{used.tokens} tokens, ${used.cost:.4f}>"
+        )
 
     def told(self) -> str:
         """Return one line about the end of the run, for messages."""

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .engine import (
+        UNANSWERED as UNANSWERED,
+    )
+    from .engine import (
         Action as Action,
     )
     from .engine import (
@@ -88,6 +91,9 @@ if TYPE_CHECKING:
         ask_sync as ask_sync,
     )
     from .engine import (
+        averify as averify,
+    )
+    from .engine import (
         bind as bind,
     )
     from .engine import (
@@ -142,6 +148,7 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "engine": """
+        UNANSWERED averify
         Action ActionResult AgentModule BeamSearch BestFirst BestOfN Decision Engine FinalResultCriteria
         MaxRuntimeCriteria MaxStepsCriteria MaxTokensCriteria MonteCarloTreeSearch Observation RunResult
         RunStatus RuntimeBudget SelectBest SelectFirst StagnationCriteria StateModel StateSchema StopReason
@@ -159,6 +166,7 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split
 _FORMERLY = {"EffectNotAllowed": "EffectNotAllowedError", "RunClosed": "RunClosedError"}
 
 __all__ = [
+    "UNANSWERED",
     "Action",
     "ActionResult",
     "AgentModule",
@@ -191,6 +199,7 @@ __all__ = [
     "WaitRequest",
     "ask",
     "ask_sync",
+    "averify",
     "bind",
     "call_info",
     "charge",

@@ -39,7 +39,7 @@ from ..run.finish import with_reason
 from ..run.runner import Limit
 from ..state.model import StateSchema
 from ..strategies.choice import checked_choice, in_order, verdict
-from ..strategies.protocol import BranchStrategy, Node, Score
+from ..strategies.protocol import BranchStrategy, CandidateScore, Node, Score
 from .candidates import ChildRuns
 from .environments import Worlds
 from .parent import Birth, ChildEnd, Earlier, Stand, child_id
@@ -177,7 +177,7 @@ class Exploration:
         await ask_scores(self._run, self._name, score, list(asked.items()), take, self._engine.max_children)
         return [node.score if node.score is not None else float("-inf") for node in nodes]
 
-    async def weigh(self, node: Node, score: Score) -> list[float]:
+    async def weigh(self, node: Node, score: CandidateScore) -> list[float]:
         """See Branch.weigh."""
         self._check_known(node)
         asked = [(_below(node, n), (node.state, each)) for n, each in enumerate(node.candidates)]

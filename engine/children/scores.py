@@ -12,13 +12,13 @@ from ..effects.call import leave
 from ..effects.context import Frame
 from ..purity import reset_frame, set_frame
 from ..run.live_run import LiveRun
-from ..strategies.protocol import Score
+from ..strategies.protocol import CandidateScore, Score
 
 
 async def ask_scores(
     run: LiveRun,
     branch: str,
-    score: Score,
+    score: Score | CandidateScore,
     asked: Sequence[tuple[str, tuple[Any, ...]]],
     take: Callable[[str, float], None],
     at_once: int,
@@ -48,11 +48,11 @@ async def ask_scores(
             await ask(place, args)
 
 
-def _is_async(score: Score) -> bool:
+def _is_async(score: Score | CandidateScore) -> bool:
     return inspect.iscoroutinefunction(score) or inspect.iscoroutinefunction(getattr(score, "__call__", None))  # noqa: B004
 
 
-def _finite(value: Any, score: Score, place: str) -> float:
+def _finite(value: Any, score: Score | CandidateScore, place: str) -> float:
     if not isinstance(value, bool) and isinstance(value, Real):
         try:
             number = float(value)

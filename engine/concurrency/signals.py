@@ -12,7 +12,24 @@ from typing import TypeVar
 
 import anyio
 
+from ...errors import EngineUsageError
+
 R = TypeVar("R")
+
+
+def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
+    """Run `work` in an event loop of its own until it is done; see `run_with_signals`.
+
+    Raises EngineUsageError inside a running event loop, which the call would block; `instead` is the call to
+    write there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise EngineUsageError(f"an event loop is running in this thread; use `{instead}`")
+    return run_with_signals(work)
 
 
 def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:

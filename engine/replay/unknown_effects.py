@@ -23,14 +23,13 @@ from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
 from ..effects.spec import spec_of
 from ..loop.json_schema import schema_problem
-from ..result import WaitRequest
+from ..result import UNANSWERED, WaitRequest
 from ..state.frozen import thaw
 from ..state.scalars import first_problem
 
 if TYPE_CHECKING:
     from ..module import AgentModule
 
-NOTHING_SAID = ...
 UNKNOWN_EFFECT = "unknown_effect"
 """The kind of a request about an unknown effect."""
 FATE_SCHEMA: dict[str, Any] = {
@@ -193,7 +192,7 @@ def fate_id(run_id: str, step: int, effect: Effect) -> str:
 
 def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
     """Return the answers in `value` by request; raises WaitAnsweredError if they match no open request."""
-    if value is NOTHING_SAID:
+    if value is UNANSWERED:
         return {}
     if not open_now:
         raise WaitAnsweredError(f"run {run_id} waits for no answer")

@@ -43,7 +43,7 @@ def _untold(name: str, value: str) -> None:
     """Ignore a secret."""
 
 
-async def verify(trace: Trace, module: AgentModule[Any], learn: Learn = _untold) -> list[Divergence]:
+async def find_divergences(module: AgentModule[Any], trace: Trace, learn: Learn = _untold) -> list[Divergence]:
     """Run `init_state`, `decide` and `reduce` of every step again with recorded outcomes; `act` is not run.
 
     Returns the places where the code differs from the trace, [] if there are none. After a divergence, verification

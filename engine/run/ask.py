@@ -18,7 +18,7 @@ from ..effects.json_values import json_result
 from ..effects.perform import started
 from ..effects.spec import EffectSpec, Marks
 from ..loop.decision import check_wait, json_schema
-from ..result import WaitRequest
+from ..result import UNANSWERED, WaitRequest
 from ..state.model import dump
 from ..state.scalars import first_problem
 from .live_run import LiveRun
@@ -75,7 +75,7 @@ async def ask(
     question = _Question(prompt, schema, seconds, details)
     while True:
         answer = question.typed(await _asked(question, on_wait))
-        if answer is not ...:
+        if answer is not UNANSWERED:
             return answer
 
 
@@ -127,7 +127,7 @@ def ask_sync(
     question = _Question(prompt, schema, seconds, details)
     while True:
         answer = question.typed(_asked_sync(question, on_wait))
-        if answer is not ...:
+        if answer is not UNANSWERED:
             return answer
 
 
@@ -237,14 +237,14 @@ class _Question:
         return None
 
     def typed(self, value: Any) -> Any:
-        """Return the answer as an instance of the type; None if the time has passed, `...` if the type refuses it."""
+        """Return the answer as an instance of the type; None if the time has passed, UNANSWERED if it does not fit."""
         if value is None and "seconds" in self.named:
             return None
         try:
             return self._validated(value)
         except ValidationError as error:
             self._refused = first_problem(error)
-            return ...
+            return UNANSWERED
 
     def _validated(self, value: Any) -> Any:
         return value if self._adapter is None else self._adapter.validate_json(dump(value))

@@ -14,6 +14,7 @@ writes the `resume` record, once, before any other record of the new attempt.
 
 `Resumption.enter` then puts a new LiveRun and Runner where the trace ends: step number, usage, requests, and, for an
 unfinished step, the recorded decision, the chosen candidate and the journal of its calls. The step's hooks run again
+from ..result import UNANSWERED
 from their beginning, with recorded outcomes, until they make a request that has none.
 """
 
@@ -41,9 +42,9 @@ from ..loop.decision import Decision
 from ..module import AgentModule
 from ..replay.divergence import Divergence
 from ..replay.reuse import Reuse
-from ..replay.unknown_effects import NOTHING_SAID, Answers
-from ..replay.verify import verify
-from ..result import RunFailure, RunResult, WaitRequest
+from ..replay.unknown_effects import Answers
+from ..replay.verify import find_divergences
+from ..result import UNANSWERED, RunFailure, RunResult, WaitRequest
 from ..state.model import StateSchema
 from .clock import Clock
 from .finish import unfinished
@@ -195,7 +196,7 @@ class _Preparation:
         trace = self.trace
         status = trace.status
         if status == RunStatus.completed or (status == RunStatus.stopped and not self.raised):
-            if value is not NOTHING_SAID:
+            if value is not UNANSWERED:
                 raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}); it waits for no answer")
             return Resumption(self.writer, trace, done=result_of(trace, self.module))
         if on_divergence != "ignore" and (divergences := await _divergences(trace, self.module, self._learn)):
@@ -251,7 +252,7 @@ class _Preparation:
         for request in fates:
             try:
                 answer = await called(on_wait, request)
-                if answer is not ...:
+                if answer is not UNANSWERED:
                     answers.check(request, answer)
                     told[request.id] = answer
             except WaitAnsweredError as error:
@@ -322,7 +323,7 @@ def _weights(trace: Trace) -> tuple[int, int]:
 
 async def _divergences(trace: Trace, module: AgentModule[Any], learn: Learn) -> list[Divergence]:
     """Return the run's divergences; if it has none, those of the candidates' runs that will be resumed with it."""
-    found = await verify(trace, module, learn)
+    found = await find_divergences(module, trace, learn)
     step = trace.unfinished
     for record in step.records if step is not None and not found else ():
         if record.kind == "branch" and "opened" in record:

@@ -34,7 +34,7 @@ from ..effects.context import OUTSIDE
 from ..effects.json_values import json_result
 from ..loop.json_schema import schema_problem
 from ..purity import reset_frame, set_frame
-from ..result import WaitRequest
+from ..result import UNANSWERED, WaitRequest
 from ..state.model import json_value
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from .live_run import LiveRun
 
 OnWait = Callable[[WaitRequest], Any]
-"""A handler of requests: returns the answer, or `...` to leave the request open. Sync (in a worker thread) or async.
+"""A handler of requests: returns the answer, or `UNANSWERED`. Sync (in a worker thread) or async.
 
-An exception, or an answer that does not fit, leaves the request open too; an event and a warning say why.
+An exception, or an answer that does not fit, leaves the request open, too; an event and a warning say why.
 """
 Refusal = Callable[[Any], str | None]
 """Returns why an answer is refused although it fits the schema, or None."""
@@ -202,7 +202,7 @@ class Waits:
             form = self._run.error_form(error)
             self._left_open(request, "on_wait_failed", f"{form['type']}: {form['message']}")
             return None
-        return None if value is ... else self._accept(request, value, refusal)
+        return None if value is UNANSWERED else self._accept(request, value, refusal)
 
     def _accept(self, request: WaitRequest, value: Any, refusal: Refusal | None) -> tuple[Any] | None:
         """Write a handler's answer and return it in a tuple; None if it does not fit."""

@@ -10,7 +10,7 @@ that a child run has reached with this candidate. A node's place is the way to i
 A strategy grows nodes (the engine runs their candidates as child runs), rates them, and chooses one in the end.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -18,8 +18,19 @@ from typing import Any, Protocol
 from ..endings import StopReason
 from ..loop.decision import Decision
 
-Score = Callable[..., float | Awaitable[float]]
-"""A function that rates a state, `score(state)`; higher is better. It may be async, and may perform effects."""
+
+class Score(Protocol):
+    """A function that rates a state; higher is better. It may be async, and may perform effects."""
+
+    def __call__(self, state: Any, /) -> float | Awaitable[float]:
+        """Return the score of a state."""
+
+
+class CandidateScore(Protocol):
+    """A function that rates a candidate of a state before it runs; otherwise as `Score`."""
+
+    def __call__(self, state: Any, decision: Decision, /) -> float | Awaitable[float]:
+        """Return the score of a candidate."""
 
 
 @dataclass(eq=False)
@@ -94,7 +105,7 @@ class Branch(Protocol):
         Raises DecisionError for a score that is no finite number.
         """
 
-    async def weigh(self, node: Node, score: Score) -> list[float]:
+    async def weigh(self, node: Node, score: CandidateScore) -> list[float]:
         """Return `score(node.state, candidate)` for each candidate of a node, without running any."""
 
 

@@ -14,7 +14,7 @@ from math import log, sqrt
 from typing import Any
 
 from ...errors import EngineUsageError
-from .protocol import Branch, Node, Score
+from .protocol import Branch, CandidateScore, Node, Score
 
 
 def _at_least_one(strategy: object, *names: str) -> None:
@@ -62,7 +62,7 @@ class SelectFirst:
 class SelectBest:
     """Selects the candidate that `score(state, decision)` rates highest, the first of equals."""
 
-    score: Score
+    score: CandidateScore
 
     def __post_init__(self) -> None:
         _check_score(self)

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 
-from ...engine import Engine, RuntimeBudget
+from ...engine import UNANSWERED, Engine, RuntimeBudget, run_blocking
 from ...tasks import Task
 from ...traces import Trace
 from .batch import Batch, run_batch, stream_batch
@@ -27,7 +27,7 @@ from .judge import AgentJudge
 from .loop.module import AgentLoop
 from .loop.setup import Setup
 from .modes import ToolMode
-from .options import checked_options, engine_for
+from .options import AgentOptions, checked_options, engine_for
 from .policy import as_policy, hooks_of
 from .run import Running, forked, resumed
 from .task import AgentTask
@@ -102,7 +102,7 @@ class Agent(BaseModel):
     backoff_max_time: float = Field(default=300.0, ge=0)
     backoff_base_factor: float = Field(default=1.0, ge=0)
     backoff_jitter: bool = True
-    engine: dict[str, Any] | None = None
+    engine: AgentOptions | None = None
 
     _resolved: tuple[Any, Generator] | None = PrivateAttr(default=None)
 
@@ -245,7 +245,9 @@ class Agent(BaseModel):
     # running
 
     async def run(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
-        """Works on a goal to its end; gives the trajectory, whose last event says how it went.
+        """Work on a goal to its end: `await agent.run(goal)`; without an event loop, `run_sync`.
+
+        Returns the trajectory, whose last event says how the run went.
 
         Args:
             goal: what is to be done; of a Task, the budget, resources and criteria hold as well.
@@ -256,6 +258,13 @@ class Agent(BaseModel):
         `resume`. Cancellation closes the books and is raised on.
         """
         return await Running(self, goal, reset, trajectory).run()
+
+    def run_sync(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
+        """Work on a goal to its end, as `run` does, in a program without an event loop.
+
+        Raises EngineUsageError inside a running event loop.
+        """
+        return run_blocking(lambda: self.run(goal, reset=reset, trajectory=trajectory), "await agent.run(...)")
 
     def stream(
         self,
@@ -277,7 +286,7 @@ class Agent(BaseModel):
     async def resume(
         self,
         trace: Trace | Path | str,
-        value: Any = ...,
+        value: Any = UNANSWERED,
         *,
         request: str | None = None,
         budget: RuntimeBudget | None = None,

@@ -4,12 +4,23 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...engine import AgentModule, Engine, RuntimeBudget
+from ...engine import AgentModule, CommonOptions, Engine, RuntimeBudget
 
 HEARTBEAT_SECONDS = 15.0
 """After how much silence a stream says that it is still there."""
+
+if TYPE_CHECKING:
+
+    class AgentOptions(CommonOptions, total=False):
+        """The options of an Agent's engine: those of `Engine`, `budget` also as a dict, and `heartbeat`."""
+
+        budget: RuntimeBudget | dict[str, Any] | None
+        heartbeat: float | None
+else:
+    AgentOptions = dict[str, Any]
+    """Checked by `checked_options`: pydantic would check each value, and cannot check a protocol such as `Clock`."""
 
 _OWN = ("heartbeat",)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import anyio
 
-from ..engine import AgentModule, Engine, MakesModule, RunResult, WaitRequest, module_of
+from ..engine import UNANSWERED, AgentModule, Engine, MakesModule, RunResult, WaitRequest, module_of
 from ..tasks import Task
 from ..traces import Trace
 from .copies import Copies
 
 Answers = Callable[[WaitRequest], Any] | Mapping[str, Any]
-"""The answers to requests: a function of the request, or answers by prompt; `...` leaves a request open."""
+"""The answers to requests: a function of the request, or answers by prompt; `UNANSWERED` leaves a request open."""
 
 
 class Recovery:
@@ -82,15 +82,15 @@ class Recovery:
         for request in requests:
             if request.kind == "unknown_effect":
                 given[request.id] = {"retry": True} if self._fates is None else self._fates(request)
-            elif (answer := self._answer(request)) is not ...:
+            elif (answer := self._answer(request)) is not UNANSWERED:
                 given[request.id] = answer
         return given
 
     def _answer(self, request: WaitRequest) -> Any:
         given = self._answers
         if given is None:
-            return ...
-        return given.get(request.prompt or "", ...) if isinstance(given, Mapping) else given(request)
+            return UNANSWERED
+        return given.get(request.prompt or "", UNANSWERED) if isinstance(given, Mapping) else given(request)
 
     async def _let_pass(self, deadline: float) -> None:
         clock = self.options.get("clock")

@@ -57,7 +57,8 @@ def check_resume(
     Args:
         module: a module (copied for each engine if possible), an Agent, or a function that makes a module.
         task: the task to run; the run must end by itself, and must not fail.
-        answers: the answers to requests, by prompt or as a function of the request; `...` waits for the deadline.
+        answers: the answers to requests, by prompt or as a function of the request; `UNANSWERED` waits until the
+            deadline.
         fates: returns what became of a call that a crash left open (`{"ran": result}`, …); by default it is run again.
         stores: where traces are kept.
         same: whether a resumed run must end like the undisturbed one. Pass False if tools answer differently each time,

@@ -13,6 +13,7 @@ from refold import errors
 from refold.modules import agent
 
 REFOLD = """
+    UNANSWERED averify
     Action ActionResult AgentModule BeamSearch BestFirst BestOfN CriterionResult Decision Engine FinalResultCriteria
     MaxRuntimeCriteria MaxStepsCriteria MaxTokensCriteria MonteCarloTreeSearch Observation RefoldError RunResult
     RunStatus RuntimeBudget SelectBest SelectFirst StagnationCriteria StateModel StateSchema StopReason Task TaskBudget

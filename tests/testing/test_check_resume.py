@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     BestOfN,
@@ -102,7 +103,7 @@ def test_deadlines_pass_on_the_clock_that_is_given_and_on_the_wall() -> None:
     result = check_resume(scripted(decisions), "t", {}, clock=FakeClock(), boundaries=5)
     assert result.state.answers == [None, None]
     module = scripted([Decision.wait(prompt="?", seconds=0.01)])
-    assert check_resume(module, "t", lambda request: ..., boundaries=3).state.answers == [None]
+    assert check_resume(module, "t", lambda request: UNANSWERED, boundaries=3).state.answers == [None]
 
 
 def test_a_run_that_branches_is_cut_off_in_every_record_too() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from ....engine import WaitRequest, ask
+from ....engine import UNANSWERED, WaitRequest, ask
 from ....errors import ExternalError, NoRunError, UsageError
 from ....printable import printable
 from .answers import answer_of, response_of, schema_of, text_of, understood
@@ -69,7 +69,7 @@ async def put(prompt: HumanPrompt, understand: Callable[[str], str] | None = Non
 
     async def on_wait(request: WaitRequest) -> Any:
         shown = HumanPrompt.model_validate(request.details["details"])  # without secrets, as it is in the trace
-        return ... if answerer is None else answer_of(shown, await answerer(shown))
+        return UNANSWERED if answerer is None else answer_of(shown, await answerer(shown))
 
     document = prompt.model_dump(mode="json", exclude_defaults=True)
     try:

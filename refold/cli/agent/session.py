@@ -20,14 +20,15 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from ...engine import RunResult, WaitRequest
+from ...engine import UNANSWERED, RunResult, WaitRequest
 from ...modules.agent import Agent, Trajectory
 from ...modules.agent.generators import listening
+from ...modules.agent.options import AgentOptions
 from ...traces import Trace
 from ..exit_codes import exit_code
 from ..input.questions import ask_person
@@ -134,7 +135,7 @@ class Session:
         if self.asks and engine.get("on_wait") is None:
             engine["on_wait"] = self._ask
         agent = self.agent
-        agent.engine = engine
+        agent.engine = cast(AgentOptions, engine)
         state = _Work()
         try:
             self._portal.start_task_soon(self._run, state, lambda: work(agent), view)
@@ -172,7 +173,7 @@ class Session:
 
     async def _ask(self, request: WaitRequest) -> Any:
         if self.only not in (None, request.id):
-            return ...
+            return UNANSWERED
         loop = asyncio.get_running_loop()
         question = Question(request, loop.create_future(), loop)
         self._inbox.put(question)
@@ -194,7 +195,7 @@ class Session:
                 with view.paused() if view is not None else nullcontext():
                     answers = ask_person([item.request.to_dict()])
                     self.answered.update(answers)
-                    item.settle(answers.get(item.request.id, ...))
+                    item.settle(answers.get(item.request.id, UNANSWERED))
             except (KeyboardInterrupt, SystemExit) as signalled:
                 if stop:
                     _give_up(stop, view)

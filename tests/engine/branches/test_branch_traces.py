@@ -48,7 +48,7 @@ def test_replaying_and_verifying_a_branched_run_explores_nothing_anew(tmp_path: 
     sound(engine, result)
     assert engine.resume(result.trace).trace.data == result.trace.data
     assert [step.state["eaten"] for step in result.trace.steps] == [["c"]]
-    assert anyio.run(verify, result.trace, module) == []
+    assert verify(module, result.trace) == []
     assert dict(ran) == before
     files = sorted(path.name for path in tmp_path.rglob("*.trace.jsonl"))
     assert len(files) == 1 + len(children(result.trace))

@@ -12,6 +12,7 @@ from places import HELPERS
 from toys.tree import children, choices, sound
 
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     BeamSearch,
@@ -112,7 +113,9 @@ def started(engine: Engine, backend: str = "asyncio") -> RunResult:
     return result
 
 
-def resumed(engine: Engine, result: RunResult, value: Any = ..., backend: str = "asyncio", **options: Any) -> RunResult:
+def resumed(
+    engine: Engine, result: RunResult, value: Any = UNANSWERED, backend: str = "asyncio", **options: Any
+) -> RunResult:
     result = anyio.run(partial(engine.aresume, result.trace, value, **options), backend=backend)
     return result
 

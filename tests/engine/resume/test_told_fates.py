@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     Decision,
@@ -77,7 +78,7 @@ def resumed(module: Payer, trace: Trace, on_wait: Callable[[WaitRequest], Any], 
     return Engine(module, on_wait=on_wait, **options).resume(trace)
 
 
-@given(fates=st.lists(st.sampled_from([*FATES, ...]), min_size=1, max_size=4), asynchronous=st.booleans())
+@given(fates=st.lists(st.sampled_from([*FATES, UNANSWERED]), min_size=1, max_size=4), asynchronous=st.booleans())
 def test_the_handler_is_asked_and_what_it_leaves_open_stays_open(fates: list[Any], asynchronous: bool) -> None:
     asked: list[int] = []
 
@@ -92,12 +93,12 @@ def test_the_handler_is_asked_and_what_it_leaves_open_stays_open(fates: list[Any
     module = Payer(len(fates))
     result = resumed(module, killed(len(fates)), later if asynchronous else answer)
     assert sorted(asked) == list(range(len(fates)))
-    still = {n for n, fate in enumerate(fates) if fate is ...}
+    still = {n for n, fate in enumerate(fates) if fate is UNANSWERED}
     assert {bill_of(request) for request in result.waiting} == still
     if still:
         assert (result.status, module.made) == (RunStatus.waiting, []), "nothing is run again before all are known"
         result = Engine(module).resume(result.trace, {request.id: FATES[0] for request in result.waiting})
-    told = [FATES[0] if fate is ... else fate for fate in fates]
+    told = [FATES[0] if fate is UNANSWERED else fate for fate in fates]
     assert result.state.paid == [expected(fate, n) for n, fate in enumerate(told)]
     assert sorted(module.made) == [n for n, fate in enumerate(told) if "retry" in fate]
     result.trace.check()
@@ -153,8 +154,8 @@ def test_the_time_of_the_handler_counts_for_no_budget() -> None:
 
 
 def test_resuming_again_asks_again_and_writes_nothing_new() -> None:
-    first = resumed(Payer(), killed(), lambda request: ...)
-    again = resumed(Payer(), first.trace, lambda request: ...)
+    first = resumed(Payer(), killed(), lambda request: UNANSWERED)
+    again = resumed(Payer(), first.trace, lambda request: UNANSWERED)
     assert again.trace.data == first.trace.data
 
 

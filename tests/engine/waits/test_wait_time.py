@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     Decision,
@@ -220,7 +221,7 @@ def test_time_spent_suspended_does_not_count_nor_what_the_handler_took_to_leave_
 
     def leaves_open(request: WaitRequest) -> Any:
         clock.advance(1000)
-        return ...
+        return UNANSWERED
 
     def dig() -> None:
         clock.advance(2)

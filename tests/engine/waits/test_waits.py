@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     Decision,
@@ -44,7 +45,7 @@ class Loop:
     def run(self, engine: Engine) -> RunResult:
         return anyio.run(engine.arun, "t", backend=self.backend)
 
-    def resume(self, engine: Engine, trace: Trace, value: Any = ..., **options: Any) -> RunResult:
+    def resume(self, engine: Engine, trace: Trace, value: Any = UNANSWERED, **options: Any) -> RunResult:
         return anyio.run(partial(engine.aresume, trace, value, **options), backend=self.backend)
 
 
@@ -238,7 +239,7 @@ def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
 
 
 def test_what_the_handler_leaves_open_can_be_answered_later(loop: Loop) -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: ...)
+    engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: UNANSWERED)
     first = lawful(engine, loop.run(engine))
     assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
     assert lawful(engine, loop.resume(engine, first.trace, "later")).state.answers == ["later"]
@@ -557,7 +558,7 @@ def test_who_asks_may_bring_somebody_to_ask_first(loop: Loop, asker: Callable[..
 
     def first(request: WaitRequest) -> Any:
         said.append(f"first: {request.prompt}")
-        return ... if request.prompt == "other" else "from the first"
+        return UNANSWERED if request.prompt == "other" else "from the first"
 
     def second(request: WaitRequest) -> Any:
         said.append(f"second: {request.prompt}")

@@ -12,6 +12,7 @@ import anyio
 from crash_lab.fork_server import serve
 from crash_lab.world import knows, settle, touch_and_charge
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     BeamSearch,
@@ -135,7 +136,7 @@ class Exploring(AgentModule[World]):
 
 def answer_to(request: WaitRequest) -> Any:
     """What everybody says to a question."""
-    return ... if request.prompt == "a moment" else f"{request.prompt}".upper()
+    return UNANSWERED if request.prompt == "a moment" else f"{request.prompt}".upper()
 
 
 def engine(folder: Path, *, handled: bool = True) -> Engine:

@@ -12,6 +12,7 @@ import anyio
 
 from crash_lab.fork_server import Modes, serve
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     BestOfN,
@@ -166,7 +167,7 @@ def answer(folder: Path, request: WaitRequest) -> Any:
 def handler(request: WaitRequest) -> Any:
     """Answers every other question at once; the others suspend the run, and a moment passes."""
     later = request.kind == "unknown_effect" or request.deadline is not None or sum(map(ord, request.prompt or "")) % 2
-    return ... if later else f"yes to {request.prompt}"
+    return UNANSWERED if later else f"yes to {request.prompt}"
 
 
 def engine(folder: Path) -> Engine:

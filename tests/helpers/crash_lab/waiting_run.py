@@ -14,6 +14,7 @@ import anyio
 from crash_lab.fork_server import serve
 from crash_lab.world import knows, touch, trace_of
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     Decision,
@@ -115,7 +116,7 @@ def answer_to(request: WaitRequest) -> Any:
     """What everybody says to a question."""
     prompt = request.prompt or ""
     if prompt == "a moment":
-        return ...
+        return UNANSWERED
     if prompt.startswith("approve"):
         return {"approved": len(prompt) % 2 == 0, "by": prompt}
     return len(prompt) if prompt.startswith("how many") else f"{prompt.upper()}"

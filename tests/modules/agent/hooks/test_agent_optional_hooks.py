@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from refold import Engine, verify
+from refold import Engine, averify
 from refold.modules.agent import FunctionGenerator, GenerateParams, Message, ScriptedGenerator, tool
 from refold.modules.agent.events import CompactionEvent, ReactStep
 from refold.modules.agent.generators import Generation
@@ -34,7 +34,7 @@ async def ran(*hooks: Any, script: list[Any] = SCRIPT) -> Trajectory:
     module = AgentLoop(Setup("scout", ScriptedGenerator(script), tools=(find,), hooks=hooks))
     result = await Engine(module).arun("go")
     assert result.status == "completed"
-    assert await verify(result.trace, module) == []
+    assert await averify(module, result.trace) == []
     return Trajectory.of(result.trace)
 
 

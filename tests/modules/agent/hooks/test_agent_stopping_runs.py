@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from refold import Engine, Trace, verify
+from refold import Engine, Trace, averify
 from refold.modules.agent import (
     Agent,
     FunctionGenerator,
@@ -115,7 +115,7 @@ async def test_each_ends_its_run_and_loses_nothing(case: str) -> None:
     assert chat_problems(trajectory.messages) == []
     assert sum(message.role == "assistant" for message in trajectory.messages) == generations
     assert trajectory.trace is not None
-    assert await verify(trajectory.trace, agent(stop, answers).module()) == []
+    assert await averify(agent(stop, answers).module(), trajectory.trace) == []
     assert Trajectory.from_dict(json.loads(json.dumps(trajectory.to_dict()))) == trajectory
 
 
@@ -175,7 +175,7 @@ async def test_events_are_emitted_to_the_trace_of_the_run() -> None:
     told = [r["data"] for r in trajectory.trace.records if r.kind == "event" and r["name"] == "agent_event"]
     assert told == [json.loads(shown.getvalue())]
     assert told[0]["type"] == "toolend"
-    assert await verify(trajectory.trace, one.module()) == []
+    assert await averify(one.module(), trajectory.trace) == []
 
 
 async def test_reactions_log_their_metrics_to_the_trace() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest
+from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest
 from refold.errors import EngineUsageError, WaitAnsweredError
 from refold.modules.agent import tool
 from refold.modules.agent.chat.tool_calls import ToolCall
@@ -256,7 +256,7 @@ class TestApproval:
 
         def leave_open(request: WaitRequest) -> Any:
             asked.append(request)
-            return ...
+            return UNANSWERED
 
         assert Engine(Asker(("remove", {"path": "/a"})), on_wait=leave_open).run("x").waiting
         assert done == []

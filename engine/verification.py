@@ -1,0 +1,28 @@
+"""Verifying a trace by the module that has written it, without an engine's options."""
+
+from pathlib import Path
+from typing import Any
+
+from ..traces import Trace
+from .engine import Engine
+from .module import AgentModule, MakesModule
+from .replay.divergence import Divergence
+
+
+def verify(module: AgentModule[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
+    """Run the hooks of a trace again with its recorded outcomes, and return the divergences.
+
+    An empty list says that the module does what its trace recorded. `trace` is a Trace or the path of its file; for a
+    run's id there is `Engine(module, traces=...).verify(run_id)`. Nothing but `init_state`, `decide` and `reduce` runs:
+    no effect, no tool, no `act`.
+
+    Raises:
+        EngineUsageError: inside a running event loop; use `await averify(module, trace)` there.
+        TraceNotFoundError, TraceCorruptError: there is no such trace, or its file is damaged.
+    """
+    return Engine(module).verify(trace)
+
+
+async def averify(module: AgentModule[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
+    """As `verify`, inside an event loop."""
+    return await Engine(module).averify(trace)
