@@ -1,4 +1,7 @@
-"""Capabilities: a folder with a manifest, and in it tools, hooks, policies, skills, agents and MCP servers."""
+"""Capabilities: a folder with a manifest, and what it gives an agent.
+
+It may have tools, hooks, policies, skills, agents and MCP servers.
+"""
 
 from .agents import CapabilityAgent, load_agent
 from .capability import Capability

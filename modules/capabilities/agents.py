@@ -1,4 +1,7 @@
-"""Agents of a capability: Markdown files, whose front matter says what they are and whose text is their prompt."""
+"""Agents of a capability, as Markdown files.
+
+The front matter says what an agent is, and the text is its prompt.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +16,7 @@ from ..skills.front_matter import read_text, split
 from .errors import CapabilityError
 
 INHERIT = "inherit"
-"""The model of an agent that asks whatever model the agent asks that it is made from."""
+"""The `model` of an agent that keeps the model of the agent it is made from."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,14 @@ class CapabilityAgent:
     """An agent that a capability has.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         description: what it is for.
         instructions: its system prompt.
         model: the identifier of a model, or `inherit`.
-        tools: which tools it may use, by patterns with `*`, `?` and `[...]` that are compared with a tool's wire name
-            and its bare name, whatever their case; the last that fits decides, and a tool that none fits may be used.
-        skills: the skills it is offered, by name; None for all.
-        engine: what is to run it, where that is said.
+        tools: which tools it may use, by patterns with `*`, `?` and `[...]`. They are compared with a tool's wire name
+            and its bare name, in any case. The last that fits decides; a tool that none fits may be used.
+        skills: the names of the skills that it is offered; None for all.
+        engine: what is to run it; None if that is not said.
         path: its file.
     """
 
@@ -42,7 +45,7 @@ class CapabilityAgent:
     path: Path | None = None
 
     def may_use(self, tool: Tool[..., Any]) -> bool:
-        """Whether its rules let it use a tool."""
+        """Return whether the agent's rules let it use a tool."""
         names = (tool.wire_name.lower(), tool.name.lower())
         allowed = True
         for pattern, value in self.tools.items():
@@ -63,9 +66,10 @@ class _FrontMatter(BaseModel):
 
 
 def load_agent(path: Path) -> CapabilityAgent:
-    """The agent of a Markdown file; without a `name` it has the file's.
+    """Return the agent of a Markdown file.
 
-    Raises CapabilityError and SkillFileError, which are ValueErrors, with what is wrong; OSError for such a file.
+    An agent without a `name` has the file's. Raises CapabilityError and SkillFileError, which are ValueErrors, with
+    what is wrong; OSError if the file cannot be read.
     """
     document, body = split(read_text(path), path)
     if document is None:

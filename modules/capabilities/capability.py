@@ -1,4 +1,4 @@
-"""A capability: what an agent can be given by naming one folder."""
+"""A capability: what an agent is given by naming one folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,9 @@ from .views import AnyTool, viewed
 
 @dataclass
 class Capability:
-    """What was found in a capability's folder; `apply` gives it to an agent.
+    """What was found in a capability's folder.
+
+    `apply` gives it to an agent.
 
     Attributes:
         name: its name, which is the namespace of its tools and skills.
@@ -34,7 +36,7 @@ class Capability:
         policies: its policy classes, which `apply` registers by their names.
         skills: its skills.
         agents: its agents, by name.
-        mcp: its MCP servers, as one toolset; None where it has none.
+        mcp: its MCP servers, as one toolset; None if it has none.
     """
 
     name: str
@@ -57,7 +59,10 @@ class Capability:
 
     @property
     def component_health(self) -> list[ComponentHealth]:
-        """What became of each part when it was loaded; of the MCP servers, what is known of them now."""
+        """What became of each part when it was loaded.
+
+        For the MCP servers it is what is known of them now.
+        """
         found = list(self._health)
         for name, client in (self.mcp.clients if self.mcp is not None else {}).items():
             failed = client.status in (MCPStatus.FAILED, MCPStatus.NEEDS_AUTH)
@@ -66,12 +71,15 @@ class Capability:
         return found
 
     def apply(self, agent: Agent, *, as_agent: str | None = None) -> Agent:
-        """The agent with what the capability has: tools, MCP servers, one skill tool, hooks; policies are registered.
+        """Return the agent with what the capability has.
 
-        The agent itself is left as it is. `as_agent` names an agent of the capability that it is to be: its prompt, its
-        model unless that is `inherit`, and of all tools those that its rules let it use.
+        That is its tools, MCP servers, one skill tool and hooks; its policies are registered. The agent itself is left
+        as it is.
 
-        Raises CapabilityError for an agent that there is none of, WireNameError where two tools would have one name.
+        `as_agent` names the agent of the capability that it is to be. It then has that agent's prompt, that agent's
+        model unless it is `inherit`, and of all tools those that the agent's rules let it use.
+
+        Raises CapabilityError for an unknown agent, WireNameError if two tools would have one name.
         """
         made = agent.with_(tools=[*agent.tools, *self.toolsets], hooks=[*agent.hooks, *self.hooks])
         skills = self.skills
@@ -84,11 +92,17 @@ class Capability:
 
     @property
     def toolsets(self) -> list[AnyTool | Toolset]:
-        """The tools, and the MCP servers' toolset after them: what stands in an agent's `tools`."""
+        """The tools, and after them the toolset of the MCP servers.
+
+        This is what stands in an agent's `tools`.
+        """
         return [*self.tools, *([self.mcp] if self.mcp is not None else [])]
 
     def register_policies(self) -> None:
-        """Makes the policies known by their names; one whose name another has is not, and the log tells of it."""
+        """Register the policies by their names.
+
+        A policy whose name another one has is not registered, and the log says so.
+        """
         register_policies(self.name, self.policies)
 
     def _as_agent(self, agent: Agent, name: str) -> tuple[Agent, list[Skill]]:
@@ -109,7 +123,10 @@ class Capability:
 
 
 def _whole(tools: Sequence[Any]) -> list[AnyTool | Toolset]:
-    """An agent's tools as Tools and Toolsets; objects with tool methods as their tools."""
+    """Return an agent's tools as Tools and Toolsets.
+
+    Objects with tool methods stand there as their tools.
+    """
     from ..agent.tools import as_tools
 
     found: list[AnyTool | Toolset] = []

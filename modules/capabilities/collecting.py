@@ -1,4 +1,7 @@
-"""What is collected from a capability's Python files: tools and toolsets, hooks, policies."""
+"""What is collected from a capability's Python files.
+
+These are tools and toolsets, hooks and policies.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +19,10 @@ from .views import viewed
 
 
 class Collector:
-    """Reads the Python files of one capability; each file is imported once, and one that fails is told of."""
+    """Reads the Python files of one capability.
+
+    Each file is imported once; one that fails is reported.
+    """
 
     def __init__(self, places: Places, importer: Importer, health: Health) -> None:
         self._places = places
@@ -24,9 +30,10 @@ class Collector:
         self._health = health
 
     def tools(self, paths: list[str] | None) -> list[Collected]:
-        """The module-level tools, toolsets, and toolset classes that are made without arguments, in their order.
+        """Return the tools and toolsets of the files, in their order.
 
-        Of two tools with one name the first counts.
+        They stand at module level; toolset classes are made without arguments. Of two tools with one name the first
+        counts.
         """
         found: dict[int, Collected] = {}
         names: dict[str, str] = {}
@@ -37,7 +44,7 @@ class Collector:
         return list(found.values())
 
     def hooks(self, paths: list[str] | None) -> list[Hook]:
-        """The module-level hooks, in their order."""
+        """Return the module-level hooks, in their order."""
         found: dict[int, Hook] = {}
         for module, file in self._modules("hooks", paths):
             for name, value in vars(module).items():
@@ -47,7 +54,7 @@ class Collector:
         return list(found.values())
 
     def policies(self, paths: list[str] | None) -> list[type[SessionPolicy]]:
-        """The policy classes that the files define and give a name."""
+        """Return the policy classes that the files define and name."""
         found = []
         for module, file in self._modules("policies", paths):
             for cls in defined_in(module):
@@ -79,7 +86,10 @@ class Collector:
         return tools_of_module(module, left_out)
 
     def _first_of_names(self, item: Collected, names: dict[str, str], file: str) -> Collected | None:
-        """The item less the tools whose names are taken; None where nothing is left of it."""
+        """Return the item without the tools whose names are taken.
+
+        None if nothing is left of it.
+        """
         try:
             tools = [item] if isinstance(item, Tool) else item.get_tools()
         except Exception as error:  # noqa: BLE001 - as above
@@ -98,24 +108,30 @@ class Collector:
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    """What is missing, by its name."""
+    """Return an error that names the module that is missing."""
     top = (error.name or "").partition(".")[0]
     hint = f"; is the package that has {top!r} installed here?" if top and not is_there(top) else ""
     return f"{type(error).__name__}: {error}{hint}"
 
 
 def is_python(path: Path) -> bool:
-    """Whether a file is one to collect from."""
+    """Return whether a file is one to collect from."""
     return path.suffix == ".py" and path.name != "__init__.py"
 
 
 def _is_test(path: Path) -> bool:
-    """Whether a file is one of tests, which are collected from where they are listed alone."""
+    """Return whether a file holds tests.
+
+    Such files are collected from only if they are listed.
+    """
     return path.name == "conftest.py" or path.name.startswith("test_") or path.stem.endswith("_test")
 
 
 def _no_policy(cls: type[Any]) -> str | None:
-    """Why a class is no policy that can be named; empty for one that is no policy at all, None for one that is."""
+    """Return why a class is a policy that cannot be named.
+
+    Empty for a class that is no policy at all, None for one that can be named.
+    """
     if not issubclass(cls, SessionPolicy):
         return ""
     return None if isinstance(cls.name, str) and cls.name.strip() else "a policy has a `name`, by which it is chosen"

@@ -1,4 +1,7 @@
-"""A capability that cannot be loaded at all; what only a part of it is missing is told by its health."""
+"""A capability that cannot be loaded at all.
+
+If only a part of it is missing, its health says so.
+"""
 
 from pathlib import Path
 
@@ -6,7 +9,10 @@ from ...errors import DefinitionError
 
 
 class CapabilityError(DefinitionError, ValueError):
-    """A folder that is no capability; `path` is what was read, `problems` are all that was found."""
+    """A folder that is no capability.
+
+    `path` is what was read, `problems` are all that was found.
+    """
 
     def __init__(self, path: Path, *problems: str) -> None:
         super().__init__(f"{path}: {'; '.join(problems)}")

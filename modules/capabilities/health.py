@@ -1,4 +1,7 @@
-"""What became of each part of a capability: there, there with something to know, or left out and why."""
+"""What became of each part of a capability.
+
+It is there, there with something to know, or left out with a reason.
+"""
 
 import logging
 from dataclasses import asdict, dataclass
@@ -7,7 +10,9 @@ from typing import Any, Literal
 log = logging.getLogger("refold")
 
 Status = Literal["ok", "error", "degraded"]
-"""There; not there; there in part, or not in the way that the manifest asks for."""
+"""There ("ok"), not there ("error"), or "degraded".
+
+A degraded part is there in part, or not in the way that the manifest asks for."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,7 @@ class ComponentHealth:
 
     Attributes:
         kind: the manifest's key for it, such as `tools`.
-        name: what it is called, or the file it was looked for in, relative to the capability.
+        name: its name, or the file it was looked for in, relative to the capability.
         status: whether it is there.
         error: what went wrong, with the class of the exception if there was one.
         detail: what else there is to know.
@@ -29,27 +34,30 @@ class ComponentHealth:
     detail: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return asdict(self)
 
 
 class Health:
-    """Collects what became of the parts of one capability, and tells the log of whatever is not as it should be."""
+    """Collects what became of the parts of one capability.
+
+    It tells the log of whatever is not as it should be.
+    """
 
     def __init__(self, capability: str) -> None:
         self.entries: list[ComponentHealth] = []
         self._capability = capability
 
     def ok(self, kind: str, name: str, detail: str | None = None) -> None:
-        """It is there."""
+        """Note that a part is there."""
         self.entries.append(ComponentHealth(kind, name, "ok", detail=detail))
 
     def left_out(self, kind: str, name: str, why: str | BaseException) -> None:
-        """It is not there."""
+        """Note that a part is not there, and tell the log."""
         self._tell(ComponentHealth(kind, name, "error", told(why)), "is left out")
 
     def degraded(self, kind: str, name: str, why: str, detail: str | None = None) -> None:
-        """It is there in part."""
+        """Note that a part is there in part, and tell the log."""
         self._tell(ComponentHealth(kind, name, "degraded", why, detail), "is not whole")
 
     def _tell(self, entry: ComponentHealth, what: str) -> None:
@@ -58,5 +66,5 @@ class Health:
 
 
 def told(why: str | BaseException) -> str:
-    """An error in words, with its class."""
+    """Return an error in words, with its class."""
     return why if isinstance(why, str) else f"{type(why).__name__}: {why}"

@@ -1,4 +1,7 @@
-"""Loads a capability: reads its manifest, imports its files, and collects what it has."""
+"""Loads a capability.
+
+It reads the manifest, imports the files, and collects what they have.
+"""
 
 from pathlib import Path
 
@@ -19,14 +22,14 @@ _SKILL = "SKILL.md"
 
 
 def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
-    """The capability in a folder with a `capability.yaml`.
+    """Return the capability in a folder with a `capability.yaml`.
 
     Its Python files are imported, once for each load. A part that cannot be had (a file that does not import, a skill
     that is none, a listed file that is not there) is left out, and `component_health` and the log say why. Tools and
-    skills are put under the capability's name, but for those of one that is `bundled` with a program.
+    skills are put under the capability's name, unless it is `bundled` with a program.
 
-    Raises CapabilityError for a manifest that is none, for paths that lead out of the folder, and where there is
-    nothing to load at all; WireNameError where two tools would be one name to a model.
+    Raises CapabilityError if the manifest is wrong, if paths lead out of the folder, or if there is nothing to load at
+    all; WireNameError if two tools would have one name for a model.
     """
     folder = Path(path).expanduser().absolute()
     if folder.name == MANIFEST:
@@ -102,7 +105,7 @@ def _agents(paths: list[str] | None, places: Places, health: Health) -> dict[str
 
 
 def _check_agents(capability: Capability, health: Health) -> None:
-    """Tells of skills that agents ask for and the capability does not have."""
+    """Report skills that agents ask for and the capability does not have."""
     known = {skill.name for skill in capability.skills}
     for agent in capability.agents.values():
         if missing := [name for name in agent.skills or () if name not in known]:

@@ -1,4 +1,4 @@
-"""`capability.yaml`: what a capability is called, and where its parts are."""
+"""`capability.yaml`: a capability's name, and where its parts are."""
 
 import logging
 import re
@@ -29,11 +29,16 @@ def _matching(pattern: re.Pattern[str], told: str) -> AfterValidator:
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Paths = list[Text] | None
-"""None stands for the folder of the same name, an empty list for nothing, and others are looked for beside it."""
+"""Where parts of one kind are.
+
+None stands for the folder of the same name, an empty list for nothing; paths are looked for beside that folder."""
 
 
 class Servers(BaseModel):
-    """The MCP servers: those written here go before those of the same names in files."""
+    """The MCP servers.
+
+    Those written here go before those of the same names in files.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -42,7 +47,10 @@ class Servers(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a `capability.yaml` says. Keys that are not known are left alone, and the log tells of them."""
+    """What a `capability.yaml` says.
+
+    Unknown keys are kept, and the log tells of them.
+    """
 
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
 
@@ -72,11 +80,16 @@ class Manifest(BaseModel):
 
 
 NOT_HERE = ("workflows", "workers", "commands", "dependencies", "checks", "flags", "secrets", "outputs", "produces")
-"""What a manifest may say and refold does nothing with; each is kept, and named in the capability's health."""
+"""Keys of a manifest that refold does nothing with.
+
+Each is kept, and named in the capability's health."""
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest in a folder. Raises CapabilityError with everything that is wrong with it."""
+    """Return the manifest in a folder.
+
+    Raises CapabilityError with everything that is wrong with it.
+    """
     path = folder / MANIFEST
     try:
         document = load_yaml(path.read_text("utf-8-sig"))

@@ -11,10 +11,10 @@ Collected = Tool[..., Any] | Toolset
 
 
 def tools_of_module(module: ModuleType, left_out: Callable[[type[Any], str | Exception], None]) -> Iterator[Collected]:
-    """The tools and toolsets that stand in a module, and those of its own toolset classes that need no arguments.
+    """Return the tools and toolsets of a module.
 
-    Instances come first: a class that has one is not made a second time. `left_out` is told of each class that cannot
-    be made, and why.
+    Its own toolset classes that need no arguments are made, after the instances that stand in the module: a class with
+    an instance is not made a second time. `left_out` is told of each class that cannot be made, and why.
     """
     made: list[Collected] = [value for value in vars(module).values() if isinstance(value, Tool | Toolset)]
     yield from made
@@ -30,7 +30,7 @@ def tools_of_module(module: ModuleType, left_out: Callable[[type[Any], str | Exc
 
 
 def defined_in(module: ModuleType) -> Iterator[type[Any]]:
-    """The classes that a module defines itself."""
+    """Return the classes that a module defines itself."""
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__ == module.__name__:
             yield value

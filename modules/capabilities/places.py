@@ -1,4 +1,7 @@
-"""Where a capability's parts are looked for: its folders, the manifest's paths, and never outside of it."""
+"""Where a capability's parts are looked for.
+
+They are in its folders and in the manifest's paths, and never outside of its folder.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +12,7 @@ from .health import Health
 from .manifest import MANIFEST
 
 Wanted = Callable[[Path], bool]
-"""Whether a file is of the kind that is looked for."""
+"""Returns whether a file is of the kind that is looked for."""
 
 
 class Places:
@@ -21,11 +24,14 @@ class Places:
         self._health = health
 
     def relative(self, path: Path) -> str:
-        """The path as people read it."""
+        """Return the path as people read it."""
         return path.relative_to(self.root).as_posix()
 
     def listed(self, kind: str, paths: Sequence[str]) -> list[Path]:
-        """The manifest's own paths, in their order. Raises CapabilityError for one that leads out of the folder."""
+        """Return the manifest's own paths, in their order.
+
+        Raises CapabilityError for one that leads out of the folder.
+        """
         found = []
         for text in paths:
             path = Path(os.path.normpath(self.root / text))
@@ -35,9 +41,10 @@ class Places:
         return found
 
     def files(self, kind: str, paths: Sequence[str] | None, wanted: Wanted) -> list[Path]:
-        """The files of a kind: those in the folder of its name, then those that are listed; none for an empty list.
+        """Return the files of a kind; none for an empty list.
 
-        A folder stands for all such files below it, by name. What is listed and not there is left out, and told of.
+        First come those in the folder of the kind's name, then those that are listed. A folder stands for all such
+        files below it, sorted by name. A listed path that is not there is left out and reported.
         """
         if paths is not None and not paths:
             return []

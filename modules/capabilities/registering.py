@@ -1,4 +1,4 @@
-"""Makes a capability's policies known by their names."""
+"""Registers a capability's policies by their names."""
 
 import logging
 from collections.abc import Iterable
@@ -7,11 +7,16 @@ from ..policies import SessionPolicy, get_policy_class, register_policy
 
 log = logging.getLogger("refold")
 _from: dict[type[SessionPolicy], str] = {}
-"""Of each policy that was registered here, the capability it is of: loaded anew, that replaces its own."""
+"""The capability of each policy registered here.
+
+A capability that is loaded anew replaces its own policies."""
 
 
 def register_policies(capability: str, policies: Iterable[type[SessionPolicy]]) -> None:
-    """Registers policies, unless their names are another's; the log tells of those that are."""
+    """Register policies, unless others have their names.
+
+    The log tells of those that are not registered.
+    """
     for policy in policies:
         known = get_policy_class(policy.name)
         if known is None or _from.get(known) == capability:

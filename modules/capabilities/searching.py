@@ -1,4 +1,7 @@
-"""Where capabilities are looked for when they are named and not given as a folder."""
+"""Where capabilities are looked for that are given by name.
+
+One given as a folder is not looked for.
+"""
 
 import logging
 import os
@@ -14,14 +17,14 @@ from .manifest import MANIFEST, read_manifest
 
 log = logging.getLogger("refold")
 VARIABLE = "REFOLD_CAPABILITY_DIRS"
-"""The environment variable with more folders to look in, separated as in PATH."""
+"""The environment variable with more folders, separated as in PATH."""
 
 
 def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Path]:
-    """The folders that hold capabilities, in the order in which they are looked through.
+    """Return the folders that hold capabilities, in the order of the search.
 
-    The project's `.refold/capabilities` (the current folder's, if None), the user's `capabilities` in `~/.refold`, the
-    folders given, and those of REFOLD_CAPABILITY_DIRS.
+    These are the project's `.refold/capabilities` (the current folder's, if None), the user's `capabilities` in
+    `~/.refold`, the folders given, and those of REFOLD_CAPABILITY_DIRS.
     """
     own = (Path.cwd() if project is None else Path(project)) / ".refold" / "capabilities"
     named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
@@ -29,7 +32,10 @@ def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()
 
 
 def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Capability]:
-    """All capabilities there are: of those with one name the first. One that cannot be loaded is told of by the log."""
+    """Return all capabilities there are.
+
+    Of those with one name the first counts. If one cannot be loaded, the log says so.
+    """
     found: dict[str, Capability] = {}
     for folder in _folders(capability_dirs(project, dirs)):
         try:
@@ -46,9 +52,9 @@ def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str
 def find_capability(
     name_or_path: str | Path, *, project: Path | None = None, dirs: Sequence[Path | str] = ()
 ) -> Capability:
-    """The capability in a folder, or else the first of a name.
+    """Return the capability in a folder, or the first of a name.
 
-    Raises CapabilityError, with a near name, where there is none; and what `load_capability` does.
+    Raises CapabilityError, with a near name, if there is none; and what `load_capability` raises.
     """
     path = Path(name_or_path).expanduser()
     if (path / MANIFEST).is_file() or path.name == MANIFEST:
@@ -72,7 +78,10 @@ def find_capability(
 
 
 def _folders(places: Sequence[Path]) -> list[Path]:
-    """The folders with a manifest: a place itself, or those in it by name."""
+    """Return the folders with a manifest.
+
+    For each place this is the place itself, or the folders in it, sorted by name.
+    """
     found: list[Path] = []
     for place in places:
         if (place / MANIFEST).is_file():

@@ -1,4 +1,7 @@
-"""The MCP servers of a capability: those of its manifest, and those of files beside it."""
+"""The MCP servers of a capability.
+
+They stand in its manifest and in files beside it.
+"""
 
 import os
 from typing import Any
@@ -15,10 +18,10 @@ ROOT = "CAPABILITY_ROOT"
 
 
 def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MCPServers | None:
-    """The servers as a toolset; None where there are none.
+    """Return the servers as a toolset; None if there are none.
 
     `${CAPABILITY_ROOT}` is the capability's folder. Other variables are looked up in the environment when a server is
-    connected. A server whose entry is wrong, or that is `disabled`, is left out and told of.
+    connected. A server whose entry is wrong, or that is `disabled`, is left out and reported.
     """
     entries = {**_in_files(wanted, places, health), **wanted.servers}
     configs: dict[str, ServerConfig] = {}
@@ -39,7 +42,10 @@ def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MC
 
 
 def _in_files(wanted: Servers, places: Places, health: Health) -> dict[str, Any]:
-    """The entries of the files that are listed, and of the usual ones unless the list is empty; the first counts."""
+    """Return the entries of the listed files and of the usual ones.
+
+    The usual ones are not read if the list is empty. Of two entries for one server the first counts.
+    """
     if wanted.files is not None and not wanted.files:
         return {}
     found: dict[str, Any] = {}

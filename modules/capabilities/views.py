@@ -1,4 +1,7 @@
-"""A toolset seen through a change of its tools: under a capability's name, or less those that an agent may not use."""
+"""A toolset seen through a change of its tools.
+
+The change puts them under a capability's name, or leaves out those that an agent may not use.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +12,16 @@ from ..agent.tools import Tool, Toolset
 
 AnyTool = Tool[..., Any]
 Change = Callable[[AnyTool], AnyTool | None]
-"""Gives the tool as it is to be seen, or None where it is not to be seen; the tool itself is not changed."""
+"""Returns the tool as it is to be seen; None if it is not to be seen.
+
+The tool itself is not changed."""
 
 
 class ToolsetView(Toolset):
-    """Another toolset's tools, changed each time they are asked for. Entering it enters the other."""
+    """The tools of another toolset, changed each time they are asked for.
+
+    Entering the view enters the other toolset.
+    """
 
     _inner: Toolset = PrivateAttr()
     _change: Change = PrivateAttr()
@@ -25,16 +33,16 @@ class ToolsetView(Toolset):
 
     @property
     def name(self) -> str:
-        """The other's name."""
+        """The other toolset's name."""
         return self._inner.name
 
     @property
     def inner(self) -> Toolset:
-        """The other."""
+        """The other toolset."""
         return self._inner
 
     def get_tools(self, *, variant: str | None = None) -> list[AnyTool]:
-        """The other's tools as they are now, changed."""
+        """Return the other toolset's tools as they are now, changed."""
         seen = map(self._change, self._inner.get_tools(variant=variant))
         return [tool for tool in seen if tool is not None]
 
@@ -48,12 +56,18 @@ class ToolsetView(Toolset):
 
 
 def viewed(item: AnyTool | Toolset, change: Change) -> AnyTool | Toolset | None:
-    """A tool or a toolset, changed; None where nothing is left of a tool."""
+    """Return a tool or a toolset, changed.
+
+    Returns None if nothing is left of a tool.
+    """
     return ToolsetView(item, change) if isinstance(item, Toolset) else change(item)
 
 
 def stamped(namespace: tuple[str, ...], source: Any) -> Change:
-    """The change that puts tools under a namespace; those that have one keep it, as its inner part."""
+    """Return the change that puts tools under a namespace.
+
+    A tool that has a namespace keeps it, as the inner part.
+    """
 
     def change(tool: AnyTool) -> AnyTool:
         return tool.model_copy(update={"namespace": (*namespace, *tool.namespace), "source": source})

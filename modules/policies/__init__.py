@@ -1,4 +1,7 @@
-"""Policies: what stands over the calls of an agent, from rules about tools to a model that judges each call."""
+"""Policies: what checks the calls of an agent.
+
+They go from rules about tools to a model that judges each call.
+"""
 
 from .gate import process_judge_hook
 from .guard import GuardSessionPolicy

@@ -1,4 +1,7 @@
-"""What a policy does about a call: deny it, or put it to a person."""
+"""What a policy does about a call.
+
+It denies the call, or puts it to a person.
+"""
 
 import json
 from typing import Any, Literal
@@ -18,7 +21,7 @@ _allowed = Remembered[bool]()
 
 
 def denied(event: ToolStart, why: str, **told: Any) -> Reaction:
-    """Denies the call, and writes that down; the model is told why."""
+    """Deny the call and write that down; the model is told why."""
     event.policy_decision = {"kind": "deny", "reason": why, **told}
     return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
 
@@ -26,11 +29,13 @@ def denied(event: ToolStart, why: str, **told: Any) -> Reaction:
 async def asked(
     event: ToolStart, why: str, *, session: str | None = None, somebody: bool = True, **told: Any
 ) -> Reaction | None:
-    """Puts the call to a person, and denies it unless they approve of it; where nobody can answer it is denied.
+    """Put the call to a person, and deny it unless they approve.
 
-    The question is about this call with these arguments: an approval is good for nothing else. One that is given
-    "for the session" (`session`, or else the run) holds for every call with the same name and arguments, as long as
-    this process runs; in another it is asked for again.
+    Where nobody can answer, it is denied.
+
+    The question is about this call with these arguments: an approval is good for nothing else. One that is given "for
+    the session" (`session`, or else the run) holds for every call with the same name and arguments, as long as this
+    process runs. Another process asks again.
     """
     if (why_not := said_twice(event.tool_call)) is not None:
         return denied(event, why_not, **told)
@@ -51,9 +56,9 @@ async def asked(
 
 
 def said_twice(call: ToolCall) -> str | None:
-    """Why nobody can approve of a call whose arguments give a name two values; None where they do not.
+    """Return why nobody can approve a call that repeats an argument's name.
 
-    The tool takes the last of them, and who is asked may have looked at another.
+    None if it does not. The tool takes the last value, and the person who is asked may have looked at another.
     """
     twice: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The hook that puts each call before a judge, and does what the judge says."""
+"""The hook that puts each call before a judge and obeys it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,20 +34,22 @@ def process_judge_hook(
     ask_behavior: AskBehavior = "wait",
     rules: ToolRules | None = None,
 ) -> Hook:
-    """A hook on ToolStart that lets a call pass only if the judge does.
+    """Return a hook on ToolStart that obeys a judge.
+
+    A call passes only if the judge lets it.
 
     Args:
         judge: who is asked.
         transcript_strategy: how much of the conversation the judge sees.
-        on_deny: "retry" tells the model why, and denies that call alone; "finish" ends the run.
-        on_judge_error: what becomes of a call that the judge could not be asked about, each time: "deny" ends the run
-            as finished, with nothing done; "fail" ends it as failed; "allow" lets the call pass.
+        on_deny: "retry" denies that call alone and tells the model why; "finish" ends the run.
+        on_judge_error: what becomes of a call that the judge could not be asked about. "deny" ends the run as finished,
+            with nothing done; "fail" ends it as failed; "allow" lets the call pass.
         always_allow: names of tools, with `*`, whose calls are not judged.
         always_deny: names of tools whose calls are denied without asking; they go before `always_allow`.
-        ask_behavior: whether "ask" of the judge waits for a person, or denies.
+        ask_behavior: whether a judge's "ask" waits for a person or denies.
         rules: calls that these rules decide are not judged.
 
-    Raises ValueError for a strategy that there is none of.
+    Raises ValueError for an unknown strategy.
     """
     if transcript_strategy not in STRATEGIES:
         raise ValueError(f"transcript_strategy is one of {', '.join(STRATEGIES)}; got {transcript_strategy!r}")
@@ -76,7 +78,7 @@ class _Gate:
     rules: ToolRules | None
 
     async def judge_call(self, event: ToolStart) -> Reaction | None:
-        """Lets the call pass, or reacts."""
+        """Let the call pass, or react."""
         call = event.tool_call
         case = _Case(event)
         if is_named(call.name, self.always_deny):
@@ -143,9 +145,10 @@ class _Gate:
 
 @dataclass(frozen=True)
 class _Case:
-    """One call before the judge; what becomes of it is written into its event, which is journaled.
+    """One call before the judge.
 
-    How long the judge took is not: it is the duration of its request in the trace, and would make equal forks differ.
+    What becomes of it is written into its event, which is journaled. How long the judge took is not written: that is
+    the duration of its request in the trace, and it would make equal forks differ.
     """
 
     event: ToolStart
@@ -158,14 +161,20 @@ class _Case:
 
 
 def is_named(tool: str, names: Sequence[str]) -> bool:
-    """Whether a tool has one of these names, whoever it belongs to."""
+    """Return whether a tool has one of these names.
+
+    It does not matter whom the tool belongs to.
+    """
     return any(
         fnmatchcase(each.casefold(), name.casefold()) for name in names for each in (tool, tool.rsplit("__")[-1])
     )
 
 
 def session_of(turn: CurrentTurn | None) -> str:
-    """What tells a conversation from others: its session's id, or the run's."""
+    """Return what tells one conversation from others.
+
+    It is the session's id, or else the run's.
+    """
     if turn is not None and turn.session_id:
         return turn.session_id
     try:

@@ -1,4 +1,4 @@
-"""The policy of a session that a model guards: every call is put before a judge."""
+"""The policy of a session that a model guards, call by call."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
@@ -15,15 +15,17 @@ from .transcripts import TranscriptStrategy
 
 
 class GuardSessionPolicy(HeadlessSessionPolicy):
-    """Nobody is there, and a model judges each call before it is made; no call passes because the judge failed.
+    """Nobody is there, and a model judges each call in advance.
+
+    No call passes because the judge failed.
 
     Attributes:
-        judge_model: the judge: a generator, or the identifier of one.
-        rubric: what the judge looks out for beside the default: a text, or the name of a bundled rubric.
-        replace_default_rubric: whether `rubric` stands alone.
+        judge_model: the judge, as a generator or its identifier.
+        rubric: what the judge looks out for beside the default, as a text or as the name of a bundled rubric.
+        replace_default_rubric: whether `rubric` replaces the default one.
         transcript_strategy: how much of the conversation the judge sees.
         on_deny: "retry" tells the model why; "finish" ends the run.
-        on_judge_error: what becomes of calls that the judge cannot be asked about: "deny", "fail", or "allow".
+        on_judge_error: "deny", "fail" or "allow", for calls that the judge cannot be asked about.
         always_allow: names of tools whose calls are not judged.
         always_deny: names of tools that are not offered, and whose calls are denied without asking.
         max_steps: after how many generations a run ends.
@@ -78,7 +80,7 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
         return self
 
     def judge(self) -> ProcessJudge:
-        """The judge, as it is configured."""
+        """Return the judge, as it is configured."""
         return ProcessJudge(
             model=self.judge_model,
             rubric=self.rubric,
@@ -90,7 +92,10 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Its name and settings as JSON; the judge by its identifier, without keys."""
+        """Return the policy's name and settings as JSON.
+
+        The judge stands there by its identifier, without keys.
+        """
         return {**super().describe(), "judge_model": get_identifier(get_generator(self.judge_model))}
 
     @property
@@ -109,5 +114,8 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
         return [*self.declared_hooks(), gate]
 
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
-        """Those of the tools that neither the rules nor `always_deny` deny whatever the arguments."""
+        """Return the tools that are not denied whatever their arguments.
+
+        The rules and `always_deny` decide that.
+        """
         return [tool for tool in super().offered(tools) if not is_named(tool.wire_name, self.always_deny)]

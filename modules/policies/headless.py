@@ -1,4 +1,7 @@
-"""The policy of a session that nobody watches: questions are cancelled, and the run is bounded."""
+"""The policy of a session that nobody watches.
+
+Questions are cancelled, and the run has a limit.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,18 +17,23 @@ from .session_policy import SessionPolicy
 
 
 def _stop_on_max_steps(policy: Any, event: GenerationStep, memory: int | None) -> tuple[Reaction | None, int]:
-    """Finishes the run once it has made so many generations; the count is part of the run's state."""
+    """Finish the run once it has made `max_steps` generations.
+
+    The count is part of the run's state.
+    """
     count = (memory or 0) + 1
     limit = policy.max_steps
     return (Finish(f"max_steps={limit} reached") if limit is not None and count >= limit else None), count
 
 
 class HeadlessSessionPolicy(SessionPolicy):
-    """Nobody is there: `ask_user` and `confirm` are cancelled at once, and rules that would ask deny.
+    """Nobody is there to answer questions.
+
+    `ask_user` and `confirm` are cancelled at once, and rules that would ask deny.
 
     Attributes:
-        max_steps: after how many generations a run ends, as finished; each run counts on its own, and goes on counting
-            where it is resumed. None leaves it to the agent.
+        max_steps: the number of generations after which a run ends, as finished. Each run counts on its own, and goes
+            on counting where it is resumed. None leaves it to the agent.
     """
 
     name: ClassVar[str] = "headless"
@@ -40,6 +48,6 @@ class HeadlessSessionPolicy(SessionPolicy):
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
-        """Tools find nobody to ask."""
+        """Call tools where they find nobody to ask."""
         with super().surroundings(), without_people():
             yield

@@ -1,4 +1,7 @@
-"""The judge: a model that is shown one call and what led to it, and says whether the call may be made."""
+"""The judge: a model that says whether one call may be made.
+
+It is shown the call and what led to it.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,12 +38,12 @@ _LONGEST_REASON = 1_000
 
 
 class JudgeError(UsageError):
-    """A call that a judge cannot be shown whole."""
+    """A call that is too long for the judge to see whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessDecision:
-    """What a judge has said of a call, and why."""
+    """What a judge said of a call, and why."""
 
     action: JudgeAction
     reason: str = ""
@@ -50,9 +53,9 @@ class ProcessJudge:
     """A model that judges calls of tools by a rubric.
 
     Args:
-        model: a generator, or the identifier of one.
-        rubric: what holds beside the default rubric: a text, or the name of a bundled one.
-        replace_default_rubric: whether `rubric` stands alone.
+        model: a generator or its identifier.
+        rubric: what holds beside the default rubric, as a text or as the name of a bundled one.
+        replace_default_rubric: whether `rubric` replaces the default one.
         model_params: how the model is asked: GenerateParams, or a dict of them.
         system_prompt: what the model is told of its task, in place of the usual; the rubric follows it.
         cache: whether the prompt is marked for caching, where the provider can.
@@ -60,7 +63,7 @@ class ProcessJudge:
         preset: a bundled rubric to add: "recon_only", "standard_pentest" or "red_team".
         backoff: how often a request is repeated after errors that may pass.
 
-    Raises ValueError for a model or rubric that there is none of.
+    Raises ValueError for an unknown model or rubric.
     """
 
     def __init__(
@@ -94,11 +97,13 @@ class ProcessJudge:
         *,
         chat: Sequence[Message] | None = None,
     ) -> ProcessDecision:
-        """What the judge says of a call, after these messages; `context` is anything else that it should know.
+        """Return what the judge says of a call after these messages.
+
+        `context` is anything else that it should know.
 
         In a run this is a journaled effect, with its usage. Where `intent` was made from the messages of the run's
-        state, these are `chat`: the trace then refers to them, and has of the judge's own prompt a digest. A reply that
-        cannot be read is a denial. Raises GeneratorError where the judge cannot be asked.
+        state, these are `chat`: the trace then refers to them, and has only a digest of the judge's own prompt. A reply
+        that cannot be read is a denial. Raises GeneratorError if the judge cannot be asked.
         """
         system = Message("system", f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>")
         sent = [system, *self.prompt(intent, proposed_call, context)]
@@ -116,7 +121,10 @@ class ProcessJudge:
         return read_decision(generation.message.content, cut_off=generation.stop_reason in ("length", "max_tokens"))
 
     def prompt(self, intent: Sequence[Message], call: ToolCall, context: str | None = None) -> list[Message]:
-        """The messages that the judge is sent; what others wrote is escaped, so that it closes no tag."""
+        """Return the messages that the judge is sent.
+
+        What others wrote is escaped, so that it closes no tag.
+        """
         more = f"<context>{escape(context)}</context>\n" if context else ""
         shown = f"<tool>{escape(call.name)}</tool>\n<arguments>{escape(call.arguments)}</arguments>"
         return [
@@ -126,7 +134,10 @@ class ProcessJudge:
         ]
 
     async def room(self, call: ToolCall, context: str | None = None) -> int:
-        """How many characters of messages fit beside the rubric and the call; raises JudgeError where these do not."""
+        """Return how many characters of messages fit beside rubric and call.
+
+        Raises JudgeError if these alone do not fit.
+        """
         window = (await capabilities_of(self.generator)).max_input_tokens
         tokens = _OF_WINDOW * window if window else _UNKNOWN_WINDOW
         taken = len(self.system_prompt) + len(self.rubric) + sum(len(m) for m in self.prompt([], call, context))
@@ -145,10 +156,12 @@ def _digest(messages: Sequence[Message]) -> str:
 
 
 def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:
-    """What a reply says: a denial unless it is a reason and a decision, each with its end tag, and nothing else.
+    """Return what a reply says.
 
-    Thoughts of the model may come before. A decision in the thoughts or the reason, which may quote the call, denies
-    where it denies, and allows nothing.
+    It is a denial unless the reply is a reason and a decision, each with its end tag, and nothing else. Thoughts of the
+    model may come before.
+
+    The thoughts and the reason may quote the call. A decision in them denies if it says so, but it never allows.
     """
     whole = _REPLY.fullmatch(reply)
     reason = _REASON.search(reply)

@@ -1,4 +1,7 @@
-"""Whether a person is there: tools under an autonomous policy find nobody, the policy itself finds who was there."""
+"""Whether a person is there.
+
+Tools under an autonomous policy find nobody; the policy itself finds who was there before.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +16,15 @@ from ..tools.human import (
 )
 
 _outer: ContextVar[tuple[HumanPromptHandler | None] | None] = ContextVar("refold_policy_people", default=None)
-"""In a tuple, who answered before it was said that nobody is there."""
+"""In a tuple, who answered before `without_people` was entered."""
 
 
 @contextmanager
 def without_people() -> Iterator[None]:
-    """Inside, `ask_user` and `confirm` are answered at once: nobody is there, so they are cancelled."""
+    """Answer `ask_user` and `confirm` at once: nobody is there.
+
+    So they are cancelled.
+    """
     token = set_human_prompt_handler(_nobody)
     before = None if token.old_value is token.MISSING else token.old_value
     known = _outer.get()
@@ -32,7 +38,7 @@ def without_people() -> Iterator[None]:
 
 @contextmanager
 def with_people() -> Iterator[None]:
-    """Inside, those who were there before it was said that nobody is are there again."""
+    """Let those answer who were there before `without_people`."""
     known = _outer.get()
     if known is None:
         yield

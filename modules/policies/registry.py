@@ -14,10 +14,10 @@ _classes: dict[str, type[SessionPolicy]] = {}
 
 
 def register_policy(cls: P, *, name: str | None = None, replace: bool = False) -> P:
-    """Makes a class of policies known by a name, its own if none is given; works as a decorator.
+    """Register a class of policies under a name, or under its own.
 
-    A name that is taken stays with the class that has it, unless `replace` is set. Raises TypeError for what is no
-    class of policies, ValueError where there is no name.
+    It works as a decorator. A name that is taken stays with the class that has it, unless `replace` is set. Raises
+    TypeError if it is not a class of policies, ValueError if there is no name.
     """
     if not (isinstance(cls, type) and issubclass(cls, SessionPolicy)):
         raise TypeError(f"a policy is a subclass of SessionPolicy, got {cls!r}")
@@ -30,19 +30,22 @@ def register_policy(cls: P, *, name: str | None = None, replace: bool = False) -
 
 
 def get_policy_class(name: str) -> type[SessionPolicy] | None:
-    """The class of that name; None where there is none."""
+    """Return the class of that name; None if there is none."""
     return _classes.get(name)
 
 
 def registered_policy_names() -> list[str]:
-    """The names that there are, sorted."""
+    """Return the registered names, sorted."""
     return sorted(_classes)
 
 
 def resolve_policy(spec: PolicySpec) -> SessionPolicy:
-    """A policy from its name, or from a dict with its `name` and settings; None is the interactive one.
+    """Return a policy by its name, or from a dict.
 
-    Raises ValueError for a name that there is none of, and for settings that the policy does not have or take.
+    The dict has its name and settings.
+
+    None is the interactive one. Raises ValueError for an unknown name, and for settings that the policy does not have
+    or take.
     """
     if isinstance(spec, SessionPolicy):
         return spec

@@ -1,4 +1,7 @@
-"""What a process remembers beside its runs: the latest of it, and never what the hook that looks has itself put in."""
+"""What a process remembers beside its runs.
+
+It keeps the latest values, and a hook never finds what it put in itself.
+"""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -13,10 +16,10 @@ _MOST = 10_000
 
 
 class Remembered(Generic[T]):
-    """Values by key, of which the 10,000 that were put in last are kept.
+    """Values by key; the 10,000 that were put in last are kept.
 
     A hook that is entered again, because its run was suspended inside of it, does not find what it put in the first
-    time: it goes the same way, and what it performs there is taken from the trace.
+    time. So it goes the same way, and what it performs there is taken from the trace.
     """
 
     def __init__(self) -> None:
@@ -24,13 +27,13 @@ class Remembered(Generic[T]):
         self._lock = Lock()
 
     def get(self, key: Hashable) -> T | None:
-        """The value of a key; None where there is none."""
+        """Return the value of a key; None if there is none."""
         with self._lock:
             found = self._values.get(key)
         return None if found is None or found[0] == _here() else found[1]
 
     def keep(self, key: Hashable, value: T) -> None:
-        """Puts a value in."""
+        """Put a value in."""
         with self._lock:
             self._values[key] = (_here(), value)
             self._values.move_to_end(key)
@@ -39,7 +42,10 @@ class Remembered(Generic[T]):
 
 
 def _here() -> str:
-    """The effect that this is called in, by its key, which is the same when it is entered again."""
+    """Return the key of the effect that this is called in.
+
+    It is the same when the effect is entered again.
+    """
     try:
         return call_info().key
     except NoRunError:

@@ -1,4 +1,7 @@
-"""What a judge is told to look out for: the floor that holds everywhere, and rubrics that are known by a name."""
+"""What a judge is told to look out for.
+
+The floor holds everywhere; other rubrics are known by name.
+"""
 
 from difflib import get_close_matches
 
@@ -52,9 +55,9 @@ _LONGEST_NAME = 50
 
 
 def rubric_text(rubric: str) -> str:
-    """A rubric from its text, or from the name of a bundled one: what is short and has no blanks is a name.
+    """Return a rubric by its text, or by a bundled one's name.
 
-    Raises ValueError for a name that there is none of.
+    A short text without blanks is a name. Raises ValueError for an unknown name.
     """
     text = rubric.strip()
     if not text:
@@ -71,7 +74,10 @@ def rubric_text(rubric: str) -> str:
 def composed(
     rubric: str | None, *, replace_default: bool = False, scope: str | None = None, preset: str | None = None
 ) -> str:
-    """The whole rubric: the floor, unless it is replaced, then a preset, the rubric of the project, and its scope."""
+    """Return the whole rubric.
+
+    That is the floor, unless it is replaced, then a preset, the rubric of the project, and its scope.
+    """
     if replace_default and rubric is None and preset is None:
         raise ValueError("replace_default_rubric leaves no rubric at all: give one with rubric=")
     parts = [] if replace_default else [FLOOR]

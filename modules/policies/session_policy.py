@@ -1,4 +1,7 @@
-"""What every policy has: hooks, rules about tools, and what status lines say of it. And the one that adds nothing."""
+"""What every policy has, and the policy that adds nothing.
+
+A policy has hooks, rules about tools, and a text for status lines.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +19,7 @@ from .rules.hops import guarded_hops
 
 
 class SessionPolicy(BaseModel):
-    """What stands over the calls of an agent, for as long as it is the agent's `policy`.
+    """What checks an agent's calls while it is the agent's `policy`.
 
         class Careful(SessionPolicy):
             name = "careful"
@@ -25,15 +28,15 @@ class SessionPolicy(BaseModel):
             @hook(ToolStart)
             def look(self, event: ToolStart) -> Reaction | None: ...
 
-    Settings are fields; one that there is none of is refused. The hooks are methods marked with `hook`, those of base
-    classes included; a subclass's hides the one of the same name. A hook that raises on ToolStart denies the call.
+    Settings are fields; unknown ones are refused. The hooks are the methods marked with `hook`, those of base classes
+    included; a subclass's hides the one of the same name. A hook that raises on ToolStart denies the call.
 
-    A policy keeps no state of a run: one may stand over many runs at once, and over sub-agents. What has to be counted
-    is counted by a CountingHook.
+    A policy keeps no state of a run: one policy may serve many runs at once, and sub-agents. What has to be counted is
+    counted by a CountingHook.
 
     Attributes:
-        name: what it is registered and asked for by.
-        is_autonomous: whether no person is there: questions are cancelled, and what a rule would ask for is denied.
+        name: the name that it is registered under and asked for by.
+        is_autonomous: whether nobody is there. Then questions are cancelled, and what a rule would ask for is denied.
         display_label: a short text for a status line.
         rules: which tools may be called, with which arguments.
     """
@@ -50,17 +53,23 @@ class SessionPolicy(BaseModel):
 
     @property
     def hooks(self) -> list[Hook]:
-        """All hooks of the policy, bound to it. A subclass may override this or `get_hooks`; the last one counts."""
+        """All hooks of the policy, bound to it.
+
+        A subclass may override this or `get_hooks`; the last one counts.
+        """
         if type(self).hooks is SessionPolicy.hooks and type(self).get_hooks is not SessionPolicy.get_hooks:
             return self.get_hooks()
         return self.declared_hooks()
 
     def get_hooks(self) -> list[Hook]:
-        """`hooks`, as a method."""
+        """Return `hooks`; a method, for subclasses that override it."""
         return self.declared_hooks() if type(self).hooks is SessionPolicy.hooks else self.hooks
 
     def declared_hooks(self) -> list[Hook]:
-        """The hooks that are members of the class and its bases, each name once; without rules, none for rules."""
+        """Return the hooks of the class and its bases, each name once.
+
+        Without rules, none for rules.
+        """
         found: dict[str, Any] = {}
         for cls in type(self).__mro__:
             for name, member in vars(cls).items():
@@ -71,22 +80,31 @@ class SessionPolicy(BaseModel):
         return [getattr(self, name) for name in kept]
 
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
-        """Those of the tools that the model is told of: not those that are denied whatever the arguments."""
+        """Return the tools that the model is told of.
+
+        These are not those that are denied whatever the arguments.
+        """
         rules = self.rules
         return [tool for tool in tools if rules is None or not rules.denies_whole(tool.wire_name)]
 
     def describe(self) -> dict[str, Any]:
-        """Its name and settings as JSON, as the trace has them; what is no JSON stands by its class."""
+        """Return the policy's name and settings as JSON, as traces have them.
+
+        A value that is not JSON stands there as the name of its class.
+        """
         settings = self.model_dump(mode="json", warnings=False, fallback=lambda value: type(value).__name__)
         return {"name": self.name or type(self).__name__, **settings}
 
     def surroundings(self) -> AbstractContextManager[None]:
-        """What tools are called in: rules hold for where pages lead on the way, too."""
+        """Return the context in which tools are called.
+
+        In it, rules also hold for where pages lead on the way.
+        """
         return guarded_hops(self.rules)
 
     @hook(ToolStart)
     async def check_rules(self, event: ToolStart) -> Reaction | None:
-        """Denies a call, or asks for it, as the rules say."""
+        """Deny a call, or ask for it, as the rules say."""
         verdict = await verdict_of(self.rules, event.tool_call) if self.rules is not None else None
         if verdict is None or (verdict.rule is None and verdict.action == "allow"):
             return None
@@ -99,6 +117,9 @@ class SessionPolicy(BaseModel):
 
 
 class InteractiveSessionPolicy(SessionPolicy):
-    """The policy of a session with a person in it: it adds no hooks but those of its rules."""
+    """The policy of a session with a person in it.
+
+    It adds no hooks but those of its rules.
+    """
 
     name: ClassVar[str] = "interactive"

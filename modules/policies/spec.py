@@ -1,4 +1,7 @@
-"""A policy as a text, as it is typed: `guard judge_model=x max_steps=5`, or `guard:judge_model=x,max_steps=5`."""
+"""A policy as a text, as it is typed.
+
+For example `guard judge_model=x max_steps=5`, or `guard:judge_model=x,max_steps=5`.
+"""
 
 import re
 from typing import Any
@@ -13,17 +16,17 @@ _LISTS = ("rules.deny", "rules.ask", "rules.allow", "rules.trusted", "always_all
 
 
 def policy_from_text(text: str) -> SessionPolicy:
-    """The policy that a text names, with its settings.
+    """Return the policy that a text names, with its settings.
 
     Settings stand behind the name: after a colon and separated by commas, or after a blank and separated by blanks. A
-    value with commas or blanks is quoted, or stands in brackets, as that of a rule does. Lists are separated by `;`.
+    value with commas or blanks is quoted or stands in brackets, as in a rule. The parts of a list are separated by `;`.
     `deny`, `ask` and `allow` are those of the rules:
 
         guard:judge_model=openai/gpt-4o,max_steps=5
         guard judge_model=openai/gpt-4o rubric="in scope: api.example.com only"
         headless deny="bash(git push *); write(/etc/**)"
 
-    Raises ValueError for a policy or settings that there are none of.
+    Raises ValueError for an unknown policy or unknown settings.
     """
     found = _HEAD.fullmatch(text)
     if found is None:
@@ -42,7 +45,7 @@ def policy_from_text(text: str) -> SessionPolicy:
 
 
 def _pieces(text: str, separators: str) -> list[str]:
-    """The parts of a text between separators that are neither quoted nor in brackets."""
+    """Split a text at separators that are neither quoted nor in brackets."""
     pieces, piece, quote, depth = [], "", "", 0
     for char in text:
         if quote:

@@ -1,4 +1,7 @@
-"""What came of calls, in a sentence each: written by the judge's model, once for each result of a session."""
+"""The results of calls, in a sentence each.
+
+The judge's model writes them, once for each result of a session.
+"""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -12,7 +15,7 @@ from .judging import ProcessJudge
 from .remembering import Remembered
 
 UNAVAILABLE = "<tool output: summary unavailable>"
-"""What stands for a result that could not be summed up."""
+"""The text in place of a result that could not be summed up."""
 
 _PROMPT = """\
 You are shown what a tool gave, inside <result> tags. Say in one neutral sentence what it is: which kind of thing, \
@@ -25,7 +28,7 @@ _known = Remembered[str]()
 
 
 async def with_summaries(judge: ProcessJudge, messages: Sequence[Message], session: str) -> list[Message]:
-    """The messages, with a summary for the text of each tool result."""
+    """Return the messages, each tool result replaced by a summary."""
     found: list[Message] = []
     for message in messages:
         if message.role == "tool":

@@ -1,4 +1,7 @@
-"""What a judge is shown of a conversation: chosen by a strategy, as text that closes no tag, and cut to its window."""
+"""What a judge is shown of a conversation.
+
+A strategy chooses it. It is text that closes no tag, cut to the judge's window.
+"""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -9,8 +12,11 @@ from ..agent.loop.current_turn import CurrentTurn
 from ..agent.tools.truncation import cut_middle
 
 TranscriptStrategy = Literal["rubric_only", "intent_only", "intent_plus_calls", "intent_plus_outputs_summary", "full"]
-"""How much a judge sees: nothing but the call; what the user said; the calls as well; and what came of them, in a
-sentence each; or everything."""
+"""How much a judge sees, each strategy more than the one before.
+
+They show only the call; also what the user said; also the calls; also what came of each call, in a sentence; or
+everything.
+"""
 
 STRATEGIES: tuple[str, ...] = get_args(TranscriptStrategy)
 _WITH_CALLS = ("intent_plus_calls", "intent_plus_outputs_summary")
@@ -18,11 +24,13 @@ _LONGEST_ARGUMENTS = 4_000
 
 
 def transcript(strategy: TranscriptStrategy, turn: CurrentTurn | None, call_id: str) -> list[Message]:
-    """The messages that the strategy shows of the turn in which a call is made: those before it in their order.
+    """Return the messages that the strategy shows, in their order.
 
-    With the calls also those that the same answer makes before this one. Tool results are as they were, and are for
-    the caller to sum up where the strategy says so. What the user wants stands there even where the conversation was
-    made shorter, and its summary, which a model wrote, does not count as something that the user said.
+    They are those before the call; with the calls, also those that the same answer makes before this one. Tool results
+    are as they were: the caller sums them up where the strategy says so.
+
+    What the user wants stands there even where the conversation was made shorter. The summary of that conversation,
+    which a model wrote, does not count as something that the user said.
     """
     if turn is None or strategy == "rubric_only":
         return []
@@ -48,7 +56,10 @@ def _calls_before(answer: Message, call_id: str) -> Message:
 
 
 def _shown(message: Message, strategy: str) -> Message | None:
-    """The message as the strategy shows it; None where it does not."""
+    """Return the message as the strategy shows it.
+
+    Returns None if it does not.
+    """
     if message.role == "system":
         return message
     if message.role == "user":
@@ -61,7 +72,10 @@ def _shown(message: Message, strategy: str) -> Message | None:
 
 
 def rendered(message: Message) -> str:
-    """A message as a judge reads it: its role, its text, its calls; images and audio are named."""
+    """Return a message as a judge reads it: role, text and calls.
+
+    Images and audio are named.
+    """
     lines = [escape(message.content)] if message.content else []
     if not isinstance(message.body, str):
         lines += [f"[{part.type}]" for part in message.body if part.type != "text"]
@@ -72,10 +86,10 @@ def rendered(message: Message) -> str:
 
 
 def trimmed(messages: Sequence[Message], room: int, goal: str | None = None) -> tuple[list[Message], int]:
-    """The messages that fit into so many characters, and how many were dropped.
+    """Return the messages that fit into `room`, and how many were dropped.
 
-    The system's message, all up to the user's first, and the one that says the goal stay, whatever their length; of the
-    others the oldest go first, a call together with its results.
+    `room` is in characters. The system's message, all up to the user's first, and the one that says the goal stay,
+    whatever their length. Of the others the oldest go first, each call together with its results.
     """
     first = next((i for i, message in enumerate(messages) if message.role == "user"), -1)
     last = max((i for i, m in enumerate(messages) if m.role == "user" and m.content == goal), default=first)
@@ -91,7 +105,7 @@ def trimmed(messages: Sequence[Message], room: int, goal: str | None = None) -> 
 
 
 def _groups(messages: Sequence[Message], begin: int) -> list[list[int]]:
-    """The places of the messages from `begin` on, each with the tool results that follow it."""
+    """Return the places from `begin` on, each with its tool results."""
     groups: list[list[int]] = []
     for place in range(begin, len(messages)):
         if messages[place].role == "tool" and groups:

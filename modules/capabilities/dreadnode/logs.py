@@ -1,7 +1,8 @@
-"""`log_output`, `log_metric`, `tag` and the like: events in the trace of the run; without a run, nothing.
+"""`log_output`, `log_metric`, `tag` and the like write events.
 
-The events are called as the functions are (`log_metric`), and hold what they were given, in the form of JSON. What JSON
-cannot hold is written as its `repr`. A text over 20,000 characters is cut, and says so.
+The events stand in the trace of the run; without a run nothing is written. They have the names of the functions
+(`log_metric`) and hold what they were given, as JSON. What JSON cannot hold is written as its `repr`. A text over
+20,000 characters is cut, and says so.
 """
 
 import logging
@@ -18,51 +19,57 @@ _MOST = 20_000
 
 
 def log_output(name: str, value: Any, **options: Any) -> None:
-    """Writes what a tool or task has given; `options` (`to`, `label`, `attributes`) are kept."""
+    """Write what a tool or task returned.
+
+    `options` (`to`, `label`, `attributes`) are kept.
+    """
     _emit("log_output", output=name, value=value, **options)
 
 
 def log_outputs(**outputs: Any) -> None:
-    """Writes several, by their names."""
+    """Write several outputs by their names."""
     for name, value in outputs.items():
         log_output(name, value)
 
 
 def log_input(name: str, value: Any, **options: Any) -> None:
-    """Writes what a tool or task was given."""
+    """Write what a tool or task was given."""
     _emit("log_input", input=name, value=value, **options)
 
 
 def log_inputs(**inputs: Any) -> None:
-    """Writes several, by their names."""
+    """Write several inputs by their names."""
     for name, value in inputs.items():
         log_input(name, value)
 
 
 def log_metric(name: str, value: float | bool, *, step: int = 0, **options: Any) -> None:
-    """Writes a number by its name."""
+    """Write a number by its name."""
     _emit("log_metric", metric=name, value=value, step=step, **options)
 
 
 def log_metrics(metrics: Mapping[str, float | bool], *, step: int = 0, **options: Any) -> None:
-    """Writes several numbers by their names."""
+    """Write several numbers by their names."""
     for name, value in metrics.items():
         log_metric(name, value, step=step, **options)
 
 
 def log_param(key: str, value: Any, **options: Any) -> None:
-    """Writes a setting that the work was done with."""
+    """Write a setting that the work was done with."""
     _emit("log_param", param=key, value=value, **options)
 
 
 def log_params(**params: Any) -> None:
-    """Writes several, by their names."""
+    """Write several settings by their names."""
     for name, value in params.items():
         log_param(name, value)
 
 
 def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: Any) -> None:
-    """Writes where a file or folder lies, and its size; the file itself stays where it is."""
+    """Write where a file or folder lies, and a file's size.
+
+    The file itself stays where it is.
+    """
     path = Path(local_uri)
     try:
         size = path.stat().st_size if path.is_file() else None
@@ -72,12 +79,15 @@ def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: A
 
 
 def tag(*tags: str, **options: Any) -> None:
-    """Writes words that the run is to be found by."""
+    """Write words by which the run is to be found."""
     _emit("tag", tags=list(tags), **options)
 
 
 def configure(*args: Any, **settings: Any) -> None:
-    """Does nothing, and the log says so: there is no platform to connect to, and a capability sets nothing of ours."""
+    """Do nothing, and tell the log so.
+
+    There is no platform to connect to, and a capability changes none of refold's settings.
+    """
     given = sorted(name for name, value in settings.items() if value is not None)
     log.info("dreadnode.configure(%s) has no effect: refold sends nothing to a platform", ", ".join(given))
 

@@ -1,4 +1,7 @@
-"""Things to log that are no plain values: texts to be shown, pictures, sounds, films."""
+"""Things to log that are no plain values.
+
+They are texts to be shown, pictures, sounds and films.
+"""
 
 import base64
 from hashlib import blake2b
@@ -7,9 +10,10 @@ from typing import Any
 
 
 class Media:
-    """Something to log: `data` is bytes, a path, or what some library holds; and what else was said of it.
+    """Something to log, and what else was said of it.
 
-    A trace gets its kind, where it comes from, its length and its BLAKE2b digest, not the bytes themselves.
+    `data` is bytes, a path, or what some library holds. A trace gets its kind, where it comes from, its length and its
+    BLAKE2b digest, not the bytes themselves.
     """
 
     def __init__(self, data: Any, **said: Any) -> None:
@@ -17,7 +21,7 @@ class Media:
         self.said = {name: value for name, value in said.items() if value is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """What a trace is told."""
+        """Return what a trace is told."""
         told: dict[str, Any] = {"kind": type(self).__name__.lower(), **self.said}
         content: bytes | None = None
         if isinstance(self.data, Path) or (isinstance(self.data, str) and len(self.data) < 4096):
@@ -77,7 +81,7 @@ class Markdown:
         self.text = str(text)
 
     def to_dict(self) -> dict[str, Any]:
-        """What a trace is told."""
+        """Return what a trace is told."""
         return {"kind": "markdown", "text": self.text}
 
     def __str__(self) -> str:
@@ -92,12 +96,15 @@ class Text(Markdown):
         self.format = format
 
     def to_dict(self) -> dict[str, Any]:
-        """What a trace is told."""
+        """Return what a trace is told."""
         return {"kind": "text", "format": self.format, "text": self.text}
 
 
 def _decoded(text: str) -> bytes:
-    """The bytes of a text: of base64 with or without `data:` before it, else of the text itself."""
+    """Return the bytes of a text.
+
+    They are those that base64 stands for, with or without `data:` before it, or else those of the text itself.
+    """
     try:
         return base64.b64decode(text.partition(",")[2] if text.startswith("data:") else text, validate=True)
     except ValueError:

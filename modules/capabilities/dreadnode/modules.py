@@ -1,4 +1,7 @@
-"""The modules of dreadnode as a capability's files see them: which of refold's names stands where, in one table."""
+"""The modules of dreadnode as a capability's files see them.
+
+One table says which of refold's names stands where.
+"""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -45,15 +48,20 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "dreadnode.tools": (_TOOLS,),
     "dreadnode.tools.execute": (_TOOLS,),
 }
-"""Where the names of a module are looked for, in this order; a module that is not here has the row of its package. What
-is found nowhere is a stand-in."""
+"""Where the names of a module are looked for, in this order.
+
+A module that is not here has the row of its package. What is found nowhere is a stand-in.
+"""
 
 Found = Callable[[str], None]
-"""Is told the full name of each stand-in that is taken."""
+"""Called with the full name of each stand-in that is taken."""
 
 
 class ForeignModule(ModuleType):
-    """A module of dreadnode whose names are refold's; those that refold has not are stand-ins."""
+    """A module of dreadnode whose names are refold's.
+
+    The names that refold does not have are stand-ins.
+    """
 
     def __init__(self, name: str, family: dict[str, "ForeignModule"], found: Found) -> None:
         super().__init__(name, "dreadnode's names, as refold has them.")
@@ -89,7 +97,10 @@ class ForeignModule(ModuleType):
 
 
 def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) -> ForeignModule:
-    """The module of a full name, and those around it; `family` has those that were made for the same capability."""
+    """Return the module of a full name, and make those around it.
+
+    `family` has the modules that were made for the same capability.
+    """
     made = family.setdefault(name, ForeignModule(name, family, found))
     parent, _, last = name.rpartition(".")
     if parent:
@@ -100,12 +111,18 @@ def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) ->
 
 
 def _ours(module: str, name: str) -> Any:
-    """What refold has for a name in a module of dreadnode; None where it has nothing."""
+    """Return what refold has for a name in a module of dreadnode.
+
+    None if it has nothing.
+    """
     return next((value for source in _sources(module) if (value := _public(source, name)) is not None), None)
 
 
 def _sources(name: str) -> tuple[str, ...]:
-    """Where the names of a module are looked for: its own row of the table, or that of the package around it."""
+    """Return where the names of a module are looked for.
+
+    It is the module's own row of the table, or that of the package around it.
+    """
     while name not in SOURCES:
         name = name.rpartition(".")[0]
         if name == DREADNODE:
@@ -114,13 +131,16 @@ def _sources(name: str) -> tuple[str, ...]:
 
 
 def _offered(source: str) -> list[str]:
-    """The names that a module of refold offers."""
+    """Return the names that a module of refold offers."""
     module = import_module(source)
     return getattr(module, "__all__", None) or [name for name in vars(module) if _public(source, name) is not None]
 
 
 def _public(source: str, name: str) -> Any:
-    """What a module of refold offers by a name; None where it offers none."""
+    """Return what a module of refold offers by a name.
+
+    Returns None if nothing.
+    """
     module = import_module(source)
     offered = getattr(module, "__all__", None)
     if name.startswith("_"):

@@ -5,5 +5,5 @@ from typing import Any
 
 
 def resolve_python_executable(*args: Any, **kwargs: Any) -> str:
-    """The Python that runs refold, whatever is asked for."""
+    """Return the Python that runs refold, whatever is asked for."""
     return sys.executable

@@ -1,4 +1,7 @@
-"""Stand-ins: names of dreadnode that refold does not have, and that say so when they are used."""
+"""Stand-ins: names of dreadnode that refold does not have.
+
+They say so when they are used.
+"""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,7 +16,10 @@ _importing: ContextVar[bool] = ContextVar("refold_importing_a_capability", defau
 
 @contextmanager
 def importing() -> Generator[None]:
-    """While a file of a capability is imported, stand-ins let themselves be called and looked into."""
+    """Let stand-ins be called and looked into.
+
+    That is for the time in which a file of a capability is imported.
+    """
     token = _importing.set(True)
     try:
         yield
@@ -22,9 +28,9 @@ def importing() -> Generator[None]:
 
 
 class NotInRefoldError(UsageError, NotImplementedError, AttributeError):
-    """A capability has used a name of dreadnode that refold does not have; `wanted` is the name.
+    """A capability used a name of dreadnode that refold does not have.
 
-    It is an AttributeError as well, so that `hasattr` says no.
+    `wanted` is the name. It is an AttributeError as well, so that `hasattr` says no.
     """
 
     def __init__(self, wanted: str) -> None:
@@ -36,10 +42,10 @@ class NotInRefoldError(UsageError, NotImplementedError, AttributeError):
 
 
 class StandIn:
-    """A name that refold does not have. It can be imported, subclassed and annotated with, and nothing else.
+    """A name that refold does not have.
 
-    While a file is imported it also gives stand-ins for its attributes and for what calling it would give; as a
-    decorator it leaves the function or class as it is.
+    It can be imported, subclassed and annotated with, and nothing else. While a file is imported, its attributes and
+    the results of calling it are stand-ins too; as a decorator it leaves the function or class as it is.
     """
 
     _wanted: str
@@ -56,7 +62,10 @@ class StandIn:
         self._or_refuse(f"{self._wanted}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Another stand-in, or what is decorated, while a file is imported; else raises NotInRefoldError."""
+        """Return another stand-in, or what is decorated.
+
+        Raises NotInRefoldError unless a file is being imported.
+        """
         stand_in = self._or_refuse(f"{self._wanted}()")
         decorates = len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type)
         return args[0] if decorates else stand_in
@@ -108,7 +117,10 @@ class StandIn:
 
 
 def stand_in(wanted: str) -> Any:
-    """What stands in for a name: a class of exceptions where it is called one, so that `except` takes it."""
+    """Return what stands in for a name.
+
+    It is a class of exceptions if the name is that of one, so that `except` takes it.
+    """
     last = wanted.rpartition(".")[2]
     if last.endswith(("Error", "Exception", "Warning")):
         return type(last, (Exception,), {"__module__": wanted.rpartition(".")[0], "__doc__": "Raised by nothing here."})
@@ -116,7 +128,10 @@ def stand_in(wanted: str) -> Any:
 
 
 def _base(wanted: str) -> type:
-    """The class that a class derived from a stand-in has for its base; it cannot be made, but while importing."""
+    """Return the base of a class that is derived from a stand-in.
+
+    Such a class can be instantiated only while a file is imported.
+    """
 
     def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
         if not _importing.get():

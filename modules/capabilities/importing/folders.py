@@ -1,4 +1,7 @@
-"""Where the modules of a capability lie, and which of them an absolute import means."""
+"""Where the modules of a capability lie.
+
+They tell which of them an absolute import means.
+"""
 
 import importlib.util
 import os
@@ -16,7 +19,10 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 @dataclass(frozen=True)
 class Own:
-    """A module of a capability: its full name, the full name of what its first part is, and its file or folder."""
+    """A module of a capability.
+
+    It has its full name, the full name of its first part, and its file or folder.
+    """
 
     name: str
     top: str
@@ -24,7 +30,10 @@ class Own:
 
 
 class Folders:
-    """The folders of one capability: its root, what it has put on its `sys.path`, and where the importing file lies."""
+    """The folders of one capability.
+
+    These are its root, what it put on its `sys.path`, and the folder of the importing file.
+    """
 
     def __init__(self, root: Path, package: str, own_sys: Sys) -> None:
         self._roots = list(dict.fromkeys([root, Path(os.path.realpath(root))]))
@@ -33,7 +42,7 @@ class Folders:
         self._others: dict[Path, str] = {}
 
     def name_of(self, path: Path) -> str:
-        """The full name of the module that a file or folder is."""
+        """Return the full name of the module of a file or folder."""
         base, name = self._base_of(path)
         parts = list(path.relative_to(base).parts)
         if parts and path.is_file():
@@ -43,12 +52,14 @@ class Folders:
         return ".".join([name, *(part.replace(".", "_") for part in parts)])
 
     def is_plain(self, path: Path) -> bool:
-        """Whether the path, without its suffix, can be written as a name with dots."""
+        """Return whether the path without its suffix can be a dotted name."""
         base, _ = self._base_of(path)
         return not any("." in part for part in path.with_suffix("").relative_to(base).parts)
 
     def own(self, name: str, importing_file: str | None) -> Own | None:
-        """The capability's module of an absolute name; None where it has none, or an installed one goes before it.
+        """Return the capability's module of an absolute name.
+
+        None if it has none, or if an installed one goes before it.
 
         As in Python, a module or package that is found goes before what is installed, and a plain folder after it. The
         importing file's own folder, and those above it, come last, after what is installed.
@@ -73,7 +84,10 @@ class Folders:
         return Own(name, name.rsplit(".", len(parts) - 1)[0], found)
 
     def _base_of(self, path: Path) -> tuple[Path, str]:
-        """The folder from which a path's name is told, and the full name of that folder."""
+        """Return the folder that a path's name starts from.
+
+        The full name of that folder is returned too.
+        """
         for root in self._roots:
             if path.is_relative_to(root):
                 return root, self._package
@@ -87,7 +101,7 @@ class Folders:
 
 
 def is_there(top: str) -> bool:
-    """Whether there is a module of this name for everybody."""
+    """Return whether everybody can import a module of this name."""
     if top in sys.modules:
         return True
     try:
@@ -97,7 +111,10 @@ def is_there(top: str) -> bool:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether a package that is installed has the module, whatever lies in the current folder."""
+    """Return whether an installed package has the module.
+
+    What lies in the current folder does not count.
+    """
     top, *rest = name.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -109,7 +126,10 @@ def _is_installed(name: str) -> bool:
 
 
 def _located(place: Path, parts: list[str]) -> Path | None:
-    """The file or folder of a module below a folder; a plain folder is one if there are modules in it."""
+    """Return the file or folder of a module below a folder.
+
+    A plain folder counts if there are modules in it. None if there is nothing.
+    """
     *folders, last = parts
     folder = place.joinpath(*folders)
     if _is_regular(folder / last):
@@ -119,7 +139,10 @@ def _located(place: Path, parts: list[str]) -> Path | None:
 
 
 def _is_regular(path: Path) -> bool:
-    """Whether a path without suffix is that of a module, or of a package with an `__init__`."""
+    """Return whether a path without suffix is a regular module.
+
+    That is a module's file, or a package with an `__init__`.
+    """
     return (path / "__init__.py").is_file() or _file_of(path) is not None
 
 

@@ -1,4 +1,7 @@
-"""The package of one capability: imports its files, and answers the import statements in them."""
+"""The package of one capability.
+
+It imports the capability's files, and answers the import statements in them.
+"""
 
 import builtins
 import importlib
@@ -22,7 +25,9 @@ _loads = count(1)
 _PREFIX = "refold_capability_"
 _importers: dict[str, "Importer"] = {}
 _invalidating = threading.Lock()
-"""Python's own function fails where two threads call it at once: each deletes what the other one has found."""
+"""Held while Python's import caches are emptied.
+
+Python's function fails if two threads call it at once: each deletes what the other one has found."""
 _real_import = builtins.__import__
 
 
@@ -30,7 +35,10 @@ class Importer:
     """Imports the files below a folder, and whatever these import."""
 
     def __init__(self, root: Path, name: str, stood_in: Callable[[str], None] = lambda name: None) -> None:
-        """For the capability in `root`; `stood_in` is told of each name of dreadnode that refold has not."""
+        """For the capability in `root`.
+
+        `stood_in` is called with each name of dreadnode that refold does not have.
+        """
         self.package = f"{_PREFIX}{re.sub('[^a-z0-9]', '_', name)}_{next(_loads)}"
         self._stood_in = stood_in
         self._foreign: dict[str, ForeignModule] = {}
@@ -55,7 +63,10 @@ class Importer:
             importlib.invalidate_caches()
 
     def load(self, path: Path) -> ModuleType:
-        """The file as a module; raises what its code raises, SystemExit among it."""
+        """Return the file as a module.
+
+        Raises what its code raises, SystemExit included.
+        """
         return self._module_at(self._folders.name_of(path), path)
 
     def import_(
@@ -66,7 +77,10 @@ class Importer:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """What an import statement of the capability gives; the arguments are those of `__import__`."""
+        """Return what an import statement of the capability gives.
+
+        The arguments are those of `__import__`.
+        """
         if level:
             return _real_import(name, globals, locals, fromlist or (), level)
         found = self._found(name, globals)
@@ -79,28 +93,34 @@ class Importer:
         return found if "." not in name else self._found(name.partition(".")[0], globals, name)
 
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
-        """`importlib.import_module` of the capability."""
+        """Do what `importlib.import_module` does, for the capability."""
         if name.startswith("."):
             return importlib.import_module(name, package)
         found = self._found(name, None)
         return importlib.import_module(name) if found is None else found
 
     def spec_at(self, name: str, location: Any = None, **options: Any) -> ModuleSpec | None:
-        """`importlib.util.spec_from_file_location` of the capability: what is loaded by it has its builtins too."""
+        """Do what `importlib.util.spec_from_file_location` does.
+
+        A file that is loaded by the spec has the capability's builtins too.
+        """
         spec = importlib.util.spec_from_file_location(name, location, **options)
         if spec is not None and type(spec.loader) is SourceFileLoader:
             spec.loader = _Loader(spec.loader.name, spec.loader.path, self)
         return spec
 
     def spec_of(self, name: str, package: str | None = None) -> ModuleSpec | None:
-        """`importlib.util.find_spec` of the capability."""
+        """Do what `importlib.util.find_spec` does, for the capability."""
         if name.partition(".")[0] == DREADNODE:
             return foreign_module(name, self._foreign, self._stood_in).__spec__
         own = None if name.startswith(".") else self._folders.own(name, None)
         return importlib.util.find_spec(name if own is None else own.name, package)
 
     def _found(self, name: str, globals: Mapping[str, object] | None, whole: str | None = None) -> Any:
-        """The module of an absolute name, where it is not simply Python's; of `whole`, where that is its beginning."""
+        """Return the module of an absolute name.
+
+        None if it is simply Python's. `whole` is the name of which `name` is the first part, if there is more.
+        """
         top = name.partition(".")[0]
         if top == DREADNODE:
             return foreign_module(name, self._foreign, self._stood_in)
@@ -117,21 +137,25 @@ class Importer:
         return self._module_at(own.name, own.path)
 
     def _substitute(self, name: str, globals: Mapping[str, object] | None) -> ModuleType | None:
-        """What a file gets for a module of Python's; `typing` itself, unless the file wants a name that it lacks.
+        """Return what a file gets in place of a module of Python.
 
-        Code such as `dataclasses` compares what a file calls `typing` with the module.
+        It gets `typing` itself, unless it wants a name that `typing` lacks: code such as `dataclasses` compares what a
+        file calls `typing` with the module.
         """
         if name == "typing" and (globals or {}).get("__name__") not in self._later_typing:
             return None
         return self._substitutes.get(name)
 
     def uses(self, module: str, names: frozenset[str]) -> None:
-        """Takes note of the names in the code of a module that is about to run."""
+        """Note the names in the code of a module before it runs."""
         if names & LATER_NAMES:
             self._later_typing.add(module)
 
     def _module_at(self, name: str, path: Path) -> ModuleType:
-        """The module of a file or folder by its full name; a file that no name leads to is loaded from where it is."""
+        """Return the module of a file or folder by its full name.
+
+        A file that no dotted name leads to is loaded from where it is.
+        """
         if path.is_dir() or path.suffix != ".py" or self._folders.is_plain(path):
             return importlib.import_module(name)
         if name in sys.modules:
@@ -148,7 +172,10 @@ class Importer:
         return module
 
     def _import_members(self, module: ModuleType, name: str, fromlist: Sequence[str]) -> None:
-        """Imports the modules that `from package import module` means, where the package has no such name."""
+        """Import the modules that `from package import module` means.
+
+        They are the names that the package itself does not have.
+        """
         if isinstance(module, ForeignModule) or not hasattr(module, "__path__"):
             return
         wanted = getattr(module, "__all__", ()) if "*" in fromlist else fromlist
@@ -166,7 +193,7 @@ class _Loader(SourceFileLoader):
         self._importer = importer
 
     def exec_module(self, module: ModuleType) -> None:
-        """Runs the file."""
+        """Run the file."""
         vars(module)["__builtins__"] = self._importer.builtins
         code = self.get_code(module.__name__)
         if code is not None:
@@ -185,7 +212,7 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules of the packages that capabilities are, and no others."""
+    """Finds the modules of capabilities' packages, and no others."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,4 +1,7 @@
-"""What a capability's files get for modules of Python's that they would change for everybody, or that lack a name."""
+"""Modules that a capability's files get in place of Python's.
+
+They would change Python's for everybody, or Python's lack a name.
+"""
 
 import importlib
 import importlib.util
@@ -11,11 +14,11 @@ from typing import Any
 import typing_extensions
 
 LATER_NAMES = frozenset(name for name in typing_extensions.__all__ if not hasattr(typing, name))
-"""The names that `typing` has in later Pythons than this one, or may have."""
+"""The names that `typing` has, or may have, in later Pythons."""
 
 
 class _Over(ModuleType):
-    """A module that has some names of its own, and for the rest is another."""
+    """Another module, with some names of its own in front."""
 
     _own: frozenset[str] = frozenset()
 
@@ -47,13 +50,13 @@ class Sys(_Over):
         vars(self)["_before"] = frozenset(sys.path)
 
     def added(self) -> list[str]:
-        """The folders that the capability has put on its path, in their order."""
+        """Return the folders that the capability put on its path, in order."""
         before = vars(self)["_before"]
         return [str(each) for each in self.path if each and str(each) not in before]
 
 
 class Typing(_Over):
-    """`typing`, with the names of later Pythons (`override` and the like)."""
+    """`typing` with the names of later Pythons, such as `override`."""
 
     def __init__(self) -> None:
         super().__init__(typing)
@@ -65,7 +68,7 @@ class Typing(_Over):
 
 
 class ImportlibUtil(_Over):
-    """`importlib.util`, whose specs of files are those of the capability's."""
+    """`importlib.util` with the capability's own ways to find specs."""
 
     _own = frozenset({"find_spec", "spec_from_file_location"})
 
@@ -76,7 +79,7 @@ class ImportlibUtil(_Over):
 
 
 class Importlib(_Over):
-    """`importlib`, whose `import_module` is the capability's."""
+    """`importlib` with the capability's `import_module`."""
 
     _own = frozenset({"import_module", "util"})
 

@@ -1,4 +1,7 @@
-"""Rules that allow, ask for or deny tools, by name and by arguments."""
+"""Rules that allow, ask for or deny calls of tools.
+
+They go by the tool's name and by the call's arguments.
+"""
 
 from .rule import Rule
 from .tool_rules import RuleAction, ToolRules, Verdict, call_text, verdict_of

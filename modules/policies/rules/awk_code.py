@@ -1,4 +1,7 @@
-"""Whether a program for awk only computes and prints: its words are read, and what is not known is doubted."""
+"""Whether a program for awk only computes and prints.
+
+Its words are read, and what is not known is doubted.
+"""
 
 import re
 
@@ -16,15 +19,17 @@ _FUNCTIONS = words_of(
     and or xor lshift rshift strtonum patsplit mktime
     """
 )
-"""Names that may stand before a bracket: functions that compute, and words of the language."""
+"""Functions that compute, and words of the language: they may stand before a bracket."""
 _MOST = 10_000
 
 
 def doubt_of_awk(code: str) -> tuple[str | None, bool]:
-    """Why the program may run others, None where it surely does not; and whether it writes files.
+    """Return why the program may run others, and whether it writes files.
 
-    What runs programs in awk is `system`, a pipe, `getline`, and names that are called; a `/` that may divide is taken
-    for the begin of a regular expression only where the rest of the line has no `|`.
+    None instead of a reason if it surely runs none.
+
+    Programs are run in awk by `system`, a pipe, `getline`, and names that are called. A `/` that may divide is taken
+    for the start of a regular expression only if the rest of the line has no `|`.
     """
     if len(code) > _MOST:
         return "it is too long", True

@@ -1,4 +1,7 @@
-"""Patterns of commands, such as `git push *`: whether a command may be one of those, and whether it surely is."""
+"""Patterns of commands, such as `git push *`.
+
+They tell whether a command may be one of those, and whether it surely is.
+"""
 
 import re
 from collections.abc import Sequence
@@ -14,11 +17,13 @@ _REST = "*"
 
 @dataclass(frozen=True)
 class CommandPattern:
-    """A program and the first of its arguments, each with `*` and `?`; a `*` at the end stands for any others.
+    """A program and its first arguments, each with `*` and `?`.
 
-    For a rule that denies (`may_be`) it counts that a command *may* be meant: options may stand between the words and
-    may be written in other ways, more arguments may follow, and what is not written out may be anything. For a rule
-    that allows (`is_surely`) the command has the pattern's words in their places, and no others without a `*`.
+    A `*` at the end stands for any others.
+
+    For a rule that denies (`may_be`), it is enough that a command *may* be meant: options may stand between the words
+    and may be written in other ways, more arguments may follow, and what is not written out may be anything. For a rule
+    that allows (`is_surely`), the command has the pattern's words in their places, and no others without a `*`.
     """
 
     text: str
@@ -35,7 +40,7 @@ class CommandPattern:
         return not re.search(r"[*?\[]", self.words[0])
 
     def may_be(self, command: Command) -> bool:
-        """Whether the command may be one of those."""
+        """Return whether the command may be one of those."""
         if not command.program:
             return False
         if not self.has_name:
@@ -52,13 +57,19 @@ class CommandPattern:
         return command.passes and self._is_mentioned([Word(command.program, command.program), *command.args])
 
     def _is_mentioned(self, words: Sequence[Word]) -> bool:
-        """Whether all fixed words of the pattern stand in the arguments of a program that passes them on."""
+        """Return whether the arguments contain all fixed words of the pattern.
+
+        They are the arguments of a program that passes them on.
+        """
         said = " ".join(word.text or word.prefix for word in words).casefold()
         fixed = [word.casefold() for word in self.words if not re.search(r"[*?\[]", word) and not word.startswith("-")]
         return all(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_])", said) for word in fixed)
 
     def is_surely(self, command: Command) -> bool:
-        """Whether the command surely is one of those, and does nothing that the pattern does not name."""
+        """Return whether the command surely is one of those.
+
+        It then does nothing that the pattern does not name.
+        """
         if command.writes or command.is_open or not fnmatchcase(command.program, self.words[0]):
             return False
         rest = list(self.words[1:])
@@ -74,9 +85,10 @@ class CommandPattern:
 
 
 def _follow(pattern: Sequence[str], args: Sequence[Word], is_open: bool) -> bool:
-    """Whether the arguments may begin with the pattern's words, but for options and their values.
+    """Return whether the arguments may begin with the pattern's words.
 
-    An option may have a value or not, so there are many readings: they are looked at from the end, each once.
+    Options and their values may stand between. An option may have a value or not, so there are many readings: they are
+    looked at from the end, each once.
     """
     whole, count = len(pattern), len(args)
     fits = [[True] * (count + 2) for _ in range(whole + 1)]  # [i][j]: args[j:] may begin with pattern[i:]
@@ -95,7 +107,7 @@ def _follow(pattern: Sequence[str], args: Sequence[Word], is_open: bool) -> bool
 
 
 def _is(word: Word, pattern: str) -> bool:
-    """Whether a word may be what the pattern's word says."""
+    """Return whether a word may be what the pattern's word says."""
     if word.text is not None:
         return fnmatchcase(word.text.casefold(), pattern)
     return pattern.startswith(word.prefix.casefold()) or re.search(r"[*?\[]", pattern) is not None
@@ -106,7 +118,10 @@ def _may_be_option(word: Word) -> bool:
 
 
 def _has_flag(flag: str, command: Command) -> bool:
-    """Whether a command may have an option: `-rf` stands for `-r -f` and `--recursive --force` as well."""
+    """Return whether a command may have an option.
+
+    `-rf` stands for `-r -f`, and for `--recursive --force` as well.
+    """
     if command.is_open:
         return True
     given = [word.text for word in command.args if word.text is not None]

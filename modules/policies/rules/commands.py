@@ -1,4 +1,7 @@
-"""What a shell command line runs: each of its programs is read as what is known of it says."""
+"""What a shell command line runs.
+
+Each of its programs is read as the tables say.
+"""
 
 from functools import lru_cache, partial
 
@@ -13,7 +16,7 @@ _SHELLS = words_of(
     """
 )
 READ_THROUGH = _SHELLS | {"eval", "trap"}
-"""Programs that run a text, which was read as part of the line."""
+"""Programs that run a text; that text was read as part of the line."""
 
 _TABLE: dict[str, Kind] = {
     **dict.fromkeys(_SHELLS, kinds.shell),
@@ -30,10 +33,10 @@ _TABLE: dict[str, Kind] = {
 
 @lru_cache(maxsize=512)
 def line_of(source: str, *, is_fed: bool = False, trusted: tuple[str, ...] = ()) -> Line:
-    """Reads a command line; never raises.
+    """Read a command line; never raise.
 
-    `is_fed` says that it is given something as its stdin; `trusted` are programs to be taken by their names, as they
-    are written.
+    `is_fed` says that something is given to it as its stdin; `trusted` are programs that are taken by their names, as
+    they are written.
     """
     reading = Reading(trusted, partial(kind_of, trusted))
     reading.source(source, is_fed)
@@ -41,7 +44,10 @@ def line_of(source: str, *, is_fed: bool = False, trusted: tuple[str, ...] = ())
 
 
 def kind_of(trusted: tuple[str, ...], name: str) -> Kind:
-    """What reads the arguments of a program of this name, or of one that is trusted, as it is written."""
+    """Return what reads the arguments of a program of this name.
+
+    A trusted program is known by its name as it is written.
+    """
     low = name.casefold()
     if low in _TABLE:
         return _TABLE[low]

@@ -1,4 +1,7 @@
-"""Rules held against where a page leads on the way: each redirect, and the addresses of hosts."""
+"""Rules held against where a page leads on the way.
+
+They are asked about each redirect and about the addresses of hosts.
+"""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -13,12 +16,18 @@ from .tool_rules import ToolRules
 
 @dataclass(frozen=True)
 class HopGuard:
-    """Lets a page be fetched on the way if the rules let it be fetched by a call of its own, without a question."""
+    """Lets a page on the way be fetched if rules allow it.
+
+    They must allow it to a call of its own, without a question.
+    """
 
     rules: ToolRules
 
     def why_not(self, url: str) -> str | None:
-        """Why a redirect to this URL is not followed."""
+        """Return why a redirect to this URL is not followed.
+
+        None if it is.
+        """
         verdict = self.rules.verdict(_call(url))
         if verdict.action == "allow":
             return None
@@ -26,7 +35,10 @@ class HopGuard:
         return f"{verdict.why}{asks}"
 
     def why_not_at(self, url: str, address: Address) -> str | None:
-        """Why this URL is not fetched from this address: by rules that were not asked about, as they name another."""
+        """Return why this URL is not fetched from this address.
+
+        None if it is. The reason is a rule that covers the URL with the address in it, and not the URL itself.
+        """
         for each in meant_by(address):
             written = f"[{each}]" if each.version == 6 else str(each)
             why = self.rules.refuses_besides(_call(url), _call(urlsplit(url)._replace(netloc=written).geturl()))
@@ -42,5 +54,5 @@ def _call(url: str) -> ToolCall:
 
 
 def guarded_hops(rules: ToolRules | None) -> AbstractContextManager[None]:
-    """What tools are called in so that rules hold for each hop."""
+    """Return a context in which the rules hold for each hop."""
     return nullcontext() if rules is None else use_fetch(guard=HopGuard(rules))

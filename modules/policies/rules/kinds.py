@@ -1,4 +1,7 @@
-"""What programs do with their arguments: those that the tables know, those that nobody knows, built-ins, shells."""
+"""What programs do with their arguments.
+
+These are programs of the tables, programs that nobody knows, built-ins, and shells.
+"""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +18,7 @@ EVALUATE = words_of(
     [ test printf read unset declare typeset local export readonly getopts wait kill
     """
 )
-"""Built-in commands that calculate with their arguments, or take them as names of variables."""
+"""Built-in commands that calculate with their arguments or take variables' names."""
 
 _DECLARE = frozenset(["export", "declare", "typeset", "local", "readonly"])
 _SETS = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
@@ -25,7 +28,7 @@ _SHELL_OPTIONS = frozenset(["pipefail", "errexit", "nounset", "xtrace"])
 
 
 def by_table(spec: Spec) -> Kind:
-    """What reads the arguments of a program that the tables know."""
+    """Return what reads the arguments of a program of the tables."""
 
     def kind(reading: Reading, command: Command, is_fed: bool) -> None:
         found = read_arguments(spec, command.args, is_open=command.is_open)
@@ -35,7 +38,7 @@ def by_table(spec: Spec) -> Kind:
 
 
 def apply(reading: Reading, command: Command, found: Arguments, is_fed: bool) -> None:
-    """Takes over what the arguments of a command are."""
+    """Take over what the arguments of a command are."""
     args, marks = command.args, found.spec.marks
     command.unsure += found.unsure
     command.cautions |= found.cautions
@@ -56,7 +59,7 @@ def apply(reading: Reading, command: Command, found: Arguments, is_fed: bool) ->
 
 
 def _run(reading: Reading, command: Command, found: Arguments, is_fed: bool) -> None:
-    """Reads the command that stands in the arguments of another."""
+    """Read the command that stands in the arguments of another."""
     args, name = command.args, command.program.casefold()
     if command.is_open or "open" in found.spec.marks:
         reading.stdin = None
@@ -88,7 +91,10 @@ def _run(reading: Reading, command: Command, found: Arguments, is_fed: bool) -> 
 
 
 def _placeholder(options: Sequence[Word]) -> str | None:
-    """What xargs replaces by what it reads, if it was told so."""
+    """Return the text that xargs replaces by what it reads.
+
+    None if it replaces none.
+    """
     for place, word in enumerate(options):
         if (found := re.fullmatch(r"-[0rtx]*I(.*)", word.text or "", re.DOTALL)) is not None:
             return found[1] or (options[place + 1].text if place + 1 < len(options) else "") or ""
@@ -96,7 +102,10 @@ def _placeholder(options: Sequence[Word]) -> str | None:
 
 
 def _filled(word: Word, mark: str, start: str) -> Word:
-    """A word in which a mark is replaced by a name that is known when the line runs."""
+    """Replace a mark in a word by a name.
+
+    That name is known only when the line runs.
+    """
     text = word.text if word.text is not None else mark
     if mark not in text:
         return word
@@ -104,7 +113,7 @@ def _filled(word: Word, mark: str, start: str) -> Word:
 
 
 def _without_version(word: Word) -> Word:
-    """The name of a package, without the version that is asked for."""
+    """Return the name of a package without the version asked for."""
     found = re.fullmatch(r"((?:@[\w.-]+/)?[\w.-]+)@[\w.^~-]+", word.text or "")
     text = found[1] if found else word.text
     if text is not None and text.startswith("@"):
@@ -120,7 +129,7 @@ def _check_git(command: Command) -> None:
 
 
 def _check_operands(reading: Reading, command: Command, found: Arguments) -> None:
-    """Takes over what the operands of a command are."""
+    """Take over what the operands of a command are."""
     args, marks, name = command.args, found.spec.marks, found.spec.name
     operands = found.operands
     if found.spec.settings is not None:
@@ -151,7 +160,10 @@ def _check_operands(reading: Reading, command: Command, found: Arguments) -> Non
 
 
 def _check_setting(command: Command, found: Arguments) -> None:
-    """Doubts settings that are not known; one that is looked at is none that is made."""
+    """Doubt settings that are not known.
+
+    A command that only looks at a setting makes none.
+    """
     words = [command.args[place] for place in found.operands]
     if words and words[0].text in ("get", "list", "unset", "set"):
         asked = words.pop(0).text != "set"
@@ -164,7 +176,7 @@ def _check_setting(command: Command, found: Arguments) -> None:
 
 
 def _make(reading: Reading, command: Command, found: Arguments) -> None:
-    """Reads which files a command makes of its operands."""
+    """Read which files a command makes of its operands."""
     args, name = command.args, command.program.casefold()
     words = [args[place] for place in found.operands]
     if command.is_open:
@@ -185,14 +197,20 @@ def _make(reading: Reading, command: Command, found: Arguments) -> None:
 
 
 def unknown(reading: Reading, command: Command, is_fed: bool) -> None:
-    """A program that nothing is known of: it may run anything that stands in its arguments."""
+    """Read a program that nothing is known of.
+
+    It may run anything that stands in its arguments.
+    """
     if len(command.args) != 1 or command.args[0].text not in ("--version", "--help") or command.is_open:
         command.unsure.append((-1, f"what {command.program} runs is not known"))
     trusted(reading, command, is_fed)
 
 
 def trusted(reading: Reading, command: Command, is_fed: bool) -> None:
-    """A program to be judged by its name: what could be code in its arguments is doubted."""
+    """Read a program that is judged by its name.
+
+    What could be code in its arguments is doubted.
+    """
     command.passes = True
     if command.is_open or is_fed:
         command.unsure.append((-1, f"what {command.program} is given is known when it runs"))
@@ -207,7 +225,7 @@ def trusted(reading: Reading, command: Command, is_fed: bool) -> None:
 
 
 def builtin(reading: Reading, command: Command, is_fed: bool) -> None:
-    """A built-in command that evaluates its arguments."""
+    """Read a built-in command that evaluates its arguments."""
     name, args = command.program.casefold(), command.args
     texts = {word.text for word in args}
     for word in args:
@@ -228,13 +246,16 @@ def builtin(reading: Reading, command: Command, is_fed: bool) -> None:
 
 
 def go_to(reading: Reading, command: Command, is_fed: bool) -> None:
-    """`cd`: what is written after it may be what programs run."""
+    """Read `cd`: what is written after it may be what programs run."""
     for word in command.args:
         reading.go(word)
 
 
 def shell(reading: Reading, command: Command, is_fed: bool) -> None:
-    """A shell: the text behind `-c` is read; files and stdin are not."""
+    """Read a shell: the text behind `-c` is read.
+
+    Files and stdin are not.
+    """
     name, args = command.program, command.args
     texts = [word.text for word in args]
     if texts == ["--version"]:
@@ -259,7 +280,7 @@ def shell(reading: Reading, command: Command, is_fed: bool) -> None:
 
 
 def evaluated(reading: Reading, command: Command, is_fed: bool) -> None:
-    """`eval` and `trap`, whose text is read."""
+    """Read `eval` or `trap`, and the text that it runs."""
     texts = [word.text for word in command.args]
     if None in texts or command.is_open:
         reading.doubt(f"what {command.program} runs is known when it runs")
@@ -277,7 +298,10 @@ _ACTIVATE = re.compile(r"(?:[\w./~-]*/)?\.?v?env[\w.-]*/bin/activate(?:\.\w+)?|(
 
 
 def sourced(reading: Reading, command: Command, is_fed: bool) -> None:
-    """`source`: a file whose text is not read, but for what switches to an environment of Python."""
+    """Read `source`: its file is not read.
+
+    Only files that switch to an environment of Python are known.
+    """
     if len(command.args) == 1 and _ACTIVATE.fullmatch(command.args[0].text or ""):
         reading.written.run("activate")
     else:
@@ -285,7 +309,10 @@ def sourced(reading: Reading, command: Command, is_fed: bool) -> None:
 
 
 def find(reading: Reading, command: Command, is_fed: bool, spec: Spec) -> None:
-    """find: what `-exec` and its like run; the words of these commands are none of find's own."""
+    """Read find, and what `-exec` and its like run.
+
+    The words of these commands are not find's own.
+    """
     args, kept, places = command.args, [], []
     at, start = 0, _start(args)
     if len(args) > 1 and args[0].text is None and not args[0].many and args[1].prefix.startswith("-"):
@@ -308,7 +335,10 @@ def find(reading: Reading, command: Command, is_fed: bool, spec: Spec) -> None:
 
 
 def _start(args: Sequence[Word]) -> str:
-    """What the names that find finds begin with, where it looks in one folder."""
+    """Return what the names that find finds begin with.
+
+    Empty unless it looks in one folder.
+    """
     folders = [word for word in args[:2] if not word.prefix.startswith(("-", "(", "!"))]
     if not folders:
         return "."
@@ -316,7 +346,10 @@ def _start(args: Sequence[Word]) -> str:
 
 
 def _inner(args: Sequence[Word], at: int, start: str) -> tuple[list[Word], int]:
-    """The command that begins at a place, and where the arguments after it begin."""
+    """Return the command at a place.
+
+    Where the arguments go on after it is returned too.
+    """
     inner: list[Word] = []
     while at < len(args):
         each = args[at]

@@ -1,4 +1,7 @@
-"""Programs that are languages, or have one: their code is doubted unless it is plain."""
+"""Programs that are languages, or have one.
+
+Their code is doubted unless it is plain.
+"""
 
 import re
 from collections.abc import Sequence
@@ -44,7 +47,7 @@ _KNOWN_VALUES = (
 _PLAIN = re.compile(
     rf"\s*(?:print|puts|p|say|echo|console\.log)?\s*\(?(?:{_LITERAL}|{_KNOWN_VALUES})*\)?[\s;]*", re.ASCII
 )
-"""Code in any language that calculates with numbers, or prints what stands in it."""
+"""Code in any language that calculates with numbers or prints a text."""
 
 INTERPRETERS = {
     "node": ("-e", "-p", "-pe", "--eval", "--print"),
@@ -66,7 +69,10 @@ _NODE_OPTION = re.compile(
 
 
 def python(reading: Reading, command: Command, is_fed: bool) -> None:
-    """Python: the code behind `-c` is read, modules are known by name, files are run."""
+    """Read Python: the code behind `-c`, a module, or a file.
+
+    Modules are known by name, and files are run.
+    """
     rest = list(command.args)
     while rest and re.fullmatch(r"-[uBEIsSqO]+|-X|utf8|-W|ignore|default", rest[0].text or ""):
         rest.pop(0)
@@ -94,7 +100,10 @@ def _doubt(reading: Reading, why: str | None) -> None:
 
 
 def _module(reading: Reading, command: Command, module: str, args: Sequence[Word], is_fed: bool) -> None:
-    """A module that is run: a program of its own, or one of the project."""
+    """Read a module that is run.
+
+    It is a program of its own, or one of the project.
+    """
     spec = spec_of(_PROGRAMS_OF.get(module, module)) if module in _MODULES else None
     if spec is not None:
         shift = len(command.args) - len(args)
@@ -114,7 +123,7 @@ def _module(reading: Reading, command: Command, module: str, args: Sequence[Word
 
 
 def _script(reading: Reading, command: Command, file: str, args: Sequence[Word]) -> None:
-    """A file that is run, with these arguments."""
+    """Read a file that is run with these arguments."""
     if INSTALLED.fullmatch(file) or reading.written.is_elsewhere:
         reading.doubt(f"what {file} does, its name does not tell")
     reading.written.run(file)
@@ -127,7 +136,7 @@ def _script(reading: Reading, command: Command, file: str, args: Sequence[Word])
 
 
 def interpreter(reading: Reading, command: Command, is_fed: bool) -> None:
-    """Another language: a file that it runs, or code that is plain."""
+    """Read another language: a file that it runs, or plain code."""
     name, args = command.program.casefold(), command.args
     while name in ("node", "nodejs") and args and _NODE_OPTION.fullmatch(args[0].text or ""):
         args = args[1:]
@@ -150,7 +159,10 @@ def interpreter(reading: Reading, command: Command, is_fed: bool) -> None:
 
 
 def awk(reading: Reading, command: Command, is_fed: bool) -> None:
-    """awk: its program may run commands, read and write files; only the plainest are known."""
+    """Read awk, whose program may run commands, read and write files.
+
+    Only the plainest programs are known.
+    """
     name, args = command.program, command.args
     at, word = 0, None
     while at < len(args) and (option := re.match(r"-[Fv]|--(?=$)", args[at].prefix)):
@@ -177,7 +189,7 @@ def awk(reading: Reading, command: Command, is_fed: bool) -> None:
 
 
 def sed(reading: Reading, command: Command, is_fed: bool) -> None:
-    """sed: only the plainest scripts are known."""
+    """Read sed; only the plainest scripts are known."""
     name, args = command.program, command.args
     if command.is_open:
         reading.doubt(f"what {name} is given is known when it runs")

@@ -1,12 +1,13 @@
-"""Options of programs, read as the programs read them, from tables of those that are known to do no harm.
+"""Options of programs, read as the programs read them.
 
-A table has a line for each program or sub-command:
+The tables have the options that are known to do no harm. A table has a line for each program or sub-command:
 
     git fetch,pull: -q -v --depth= -j= --recurse-submodules? :runs
 
-`--x` is an option without a value, `--x=` has one, `--x?` may have one behind `=`. `!` behind it says that a rule that
-allows has to name the option, `>` that it writes the file that its value names as well. `*` stands for all options.
-`@name` adds the options of a line `@name:`. `:mark` or `:mark=value` says more of the program; see `Spec.marks`.
+`--x` is an option without a value, `--x=` has one, `--x?` may have one behind `=`. A `!` behind it says that a rule
+that allows has to name the option; a `>` says that too, and that the option writes the file that its value names. `*`
+stands for all options. `@name` adds the options of a line `@name:`. `:mark` or `:mark=value` says more of the program;
+see `Spec.marks`.
 
 What is in no table is not known. No list of bad options could be complete: long options are shortened, short ones stand
 in clusters, and new versions have more of them.
@@ -27,7 +28,11 @@ PLAIN = re.compile(r"[\w\s./:=@,+%~^-]*", re.ASCII)
 
 
 class Option(NamedTuple):
-    """An option: whether it has a value ("", "=" or "?"), its mark ("", "!" or ">"), and the values that are known."""
+    """An option of a program.
+
+    `value` says whether it has a value ("", "=" or "?"), `mark` is its mark ("", "!" or ">"), and `values` are the
+    values that are known.
+    """
 
     value: str
     mark: str
@@ -39,20 +44,27 @@ class Spec:
     """What is known of a program or sub-command.
 
     Marks:
-        command: its operands, after so many, are a command that it runs; sets: variables may be set before that one.
-        open: what it reads is added to this command; joined: a shell runs the command, as one text.
+        command: its operands, after so many, are a command that it runs.
+        sets: variables may be set before that command.
+        open: what it reads is added to that command.
+        joined: a shell runs that command, as one text.
         passes: its operands reach programs that nothing is known of.
         runs: it runs files of the project; with a value, files that end in one of these.
-        variables: operands may set variables; settings: operands are a setting of git.
+        variables: operands may set variables.
+        settings: operands are a setting of git.
         out: its operands, from this one on, are files that it writes.
         makes: its operands are files that it makes; a rule that allows need not name them.
         fed: what it is given as its stdin may be a command.
-        single: long options have one dash; bundle: the first word is a cluster without a dash.
-        stops: its options end where its operands begin; nodash: none of its operands begins with a dash.
-        plus, at: operands that begin with `+` or `@` are, or hold, options. toolchain: they name a toolchain.
+        single: long options have one dash.
+        bundle: the first word is a cluster without a dash.
+        stops: its options end where its operands begin.
+        nodash: none of its operands begins with a dash.
+        plus, at: operands that begin with `+` or `@` are, or hold, options.
+        toolchain: operands that begin with `+` name a toolchain.
         names: no operand holds a slash, which would lead to any file.
-        inherits: sub-commands have its options as well; alone: it needs none; scripts: a script of the project may
-        stand in its place.
+        inherits: sub-commands have its options as well.
+        alone: it needs no sub-command.
+        scripts: a script of the project may stand in place of a sub-command.
     """
 
     name: str
@@ -64,7 +76,12 @@ class Spec:
     settings: re.Pattern[str] | None = None
 
     def option(self, name: str) -> Option | None:
-        """The option of this very name, here or where it is inherited from; None where it is not known."""
+        """Return the option of exactly this name.
+
+        Returns None if it is not known.
+
+        It is one of these options, or an inherited one.
+        """
         found, spec = self.options.get(name), self.parent
         while found is None and spec is not None:
             found = spec.options.get(name) if "inherits" in spec.marks else None
@@ -72,12 +89,18 @@ class Spec:
         return found
 
     def attached(self, text: str) -> tuple[str, Option] | None:
-        """The option whose value follows at once in a text, where long options have one dash."""
+        """Return the option whose value follows at once in a text.
+
+        That is for programs whose long options have one dash. None if there is no such option.
+        """
         names = [name for name, option in self.options.items() if option.value == "?" and text.startswith(name)]
         return (max(names, key=len), self.options[max(names, key=len)]) if names else None
 
     def near(self, name: str) -> Option:
-        """Where all options are known: the one with a mark that a shortened name may stand for, or a harmless one."""
+        """Return the option that a shortened name may stand for.
+
+        That is for programs whose options are all known. One with a mark goes first; else a harmless one.
+        """
         marked = [option for long, option in self.options.items() if option.mark and long.startswith(name)]
         return marked[0] if marked else Option("?", "")
 
@@ -86,8 +109,9 @@ class Spec:
 class Arguments:
     """What the words after a program's name are.
 
-    Places are those in the list of words. `unsure` has the places of what is not known, and why; `cautions` what a rule
-    that allows has to name; `written` the files that options name; `command` where the command begins that it runs.
+    Places are those in the list of words. `unsure` has the places of what is not known, and why; `cautions` the places
+    of what a rule that allows has to name; `written` the files that options name; `command` the place where the command
+    begins that the program runs.
     """
 
     spec: Spec
@@ -100,7 +124,10 @@ class Arguments:
 
 
 def read_tables(values: Mapping[str, str], *texts: str) -> dict[str, Spec]:
-    """The programs of some tables; `values` has the kinds of values that these name."""
+    """Return the programs of some tables.
+
+    `values` has the kinds of values that the tables name.
+    """
     kinds = {name: re.compile(pattern) for name, pattern in values.items()}
     lines = [line.split(": ", 1) for text in texts for line in _lines(text)]
     shared = {head: rest for head, rest in lines if head.startswith("@")}
@@ -118,7 +145,10 @@ def read_tables(values: Mapping[str, str], *texts: str) -> dict[str, Spec]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a table; one that is indented goes on with the line before it."""
+    """Return the lines of a table.
+
+    An indented line goes on with the line before it.
+    """
     joined = re.sub(r"\n[ \t]+", " ", text.strip("\n"))
     return (f"{line} " for line in joined.split("\n") if line.strip() and not line.startswith("#"))
 
@@ -141,12 +171,12 @@ def _add(spec: Spec, tokens: Sequence[str], shared: Mapping[str, str], kinds: Ma
 
 
 def read_arguments(spec: Spec, args: Sequence[Word], *, is_open: bool = False) -> Arguments:
-    """What the arguments of a program are, by what is known of it."""
+    """Return what the arguments of a program are."""
     return _Reader(spec, args).read(is_open)
 
 
 _ODD = {"plus": "+", "nodash": "-", "at": "@"}
-"""What operands do not begin with, by marks."""
+"""By mark: what operands do not begin with."""
 _MORE = re.compile(r"\+(?:stable|beta|nightly|[0-9.]+)[\w.-]*")
 _SCRIPT = re.compile(
     r"(?:build|dev|start|serve|test|tests|lint|format|fmt|typecheck|type-check|types|check|clean|preview|watch|docs|e2e|"
@@ -154,13 +184,15 @@ _SCRIPT = re.compile(
     r"release|package|dist|bench|example|prebuild|postbuild|export|analyze|deploy|setup|bootstrap|unit|integration|debug|"
     r"demo|site|website)(?:[:.-][\w:.-]+)?"
 )
-"""Names that scripts of a project have; other words are programs that are installed in it."""
+"""Names of a project's scripts; other words are programs that are installed in it."""
 _COUNTED = re.compile(
     r"\$\((?:nproc|getconf _NPROCESSORS_ONLN|sysctl -n hw\.n?cpu|id -[ug]|git rev-parse (?:--short )?HEAD|"
     r"date \+%(?:[YmdHMSFsTjyu]|%(?=[YmdHMSFsTjyu])|[0-9_.:-])*)\)|"
     r"\$(?:UID|EUID|RANDOM|SECONDS|PPID|[$?#!])(?!\w)|\$\(\([^()]*\)\)"
 )
-"""What gives a number, a date or a digest, and no blanks: it is neither an option nor several words."""
+"""What gives a number, a date or a digest.
+
+It has no blanks, and is neither an option nor several words."""
 
 
 class _Reader:
@@ -195,14 +227,20 @@ class _Reader:
         return found
 
     def _asks(self) -> bool:
-        """Whether it is asked for its version or its help, or nothing."""
+        """Return whether only the version or the help is asked for.
+
+        That is so without any argument too.
+        """
         return all(word.text in ("--version", "--help", "-v", "-V", "-h", "-version") for word in self.args)
 
     def _unsure(self, why: str) -> None:
         self.found.unsure.append((self.at, why))
 
     def _is_operand(self, word: Word) -> bool:
-        """Whether a word is surely no option, or whether this does not matter."""
+        """Return whether a word is surely no option.
+
+        Also true if this does not matter.
+        """
         if word.text is not None and not word.many:
             return True
         if self.found.spec.any_option and not self.found.spec.children and "command" not in self.found.spec.marks:
@@ -210,7 +248,7 @@ class _Reader:
         return bool(word.prefix) and not (word.many and ("$" in word.raw or "`" in word.raw))
 
     def _operand(self, word: Word) -> bool:
-        """Reads an operand; gives whether the reading goes on."""
+        """Read an operand; return whether the reading goes on."""
         found, spec = self.found, self.found.spec
         if spec.children and not found.operands:
             child = spec.children.get(word.text or "")
@@ -243,7 +281,7 @@ class _Reader:
         return True
 
     def _rest(self) -> None:
-        """Reads the words of a sub-command that is not known."""
+        """Read the words of a sub-command that is not known."""
         for place in range(self.at + 1, len(self.args)):
             word = self.args[place]
             if word.text is None or not PLAIN.fullmatch(word.text):
@@ -283,7 +321,10 @@ class _Reader:
             self._take(option, word, is_attached=has_value or option.value != "=")
 
     def _cluster(self, word: Word, letters: str) -> None:
-        """Reads short options that stand together; the rest behind one with a value is that value."""
+        """Read short options that stand together.
+
+        The rest behind one with a value is that value.
+        """
         for place, letter in enumerate(letters):
             option = self.found.spec.option(f"-{letter}")
             if option is None and self.found.spec.any_option:
@@ -304,7 +345,10 @@ class _Reader:
             self.at += 1
 
     def _take(self, option: Option, word: Word, *, is_attached: bool, value: str | None = None) -> None:
-        """Takes an option with its value, which is attached to it or is the next word."""
+        """Take an option with its value.
+
+        The value is attached to it, or is the next word.
+        """
         places = [self.at]
         if not is_attached and self.at + 1 < len(self.args):
             places.append(self.at + 1)
@@ -323,7 +367,10 @@ class _Reader:
         self.at += len(places)
 
     def _bundle(self) -> None:
-        """Reads a cluster without a dash; its values are the words that follow, in their order."""
+        """Read a cluster without a dash.
+
+        Its values are the words that follow, in their order.
+        """
         first = self.args[0] if self.args else None
         if first is None or first.prefix.startswith("-") or first.text is None:
             return
@@ -339,7 +386,7 @@ class _Reader:
 
 
 def _settled(word: Word) -> Word:
-    """The word, with a digit for what gives a number."""
+    """Return the word, with a digit for what gives a number."""
     if word.text is not None or "$" not in word.raw:
         return word
     text = _COUNTED.sub("0", word.raw).replace('"', "")

@@ -1,4 +1,7 @@
-"""Patterns of paths, such as `/etc/**`, `secrets/*` and `*.pem`; links and `..` do not hide what they lead to."""
+"""Patterns of paths, such as `/etc/**`, `secrets/*` and `*.pem`.
+
+Links and `..` do not hide what they lead to.
+"""
 
 import os
 import re
@@ -7,14 +10,18 @@ from functools import cached_property
 from pathlib import Path
 
 MOST_FILES = 20_000
-"""How many files below a folder are looked at to tell whether a search would read one of them."""
+"""The most files below a folder that are looked at.
+
+They tell whether a search would read a file that a rule is about."""
 
 
 @dataclass(frozen=True)
 class PathPattern:
-    """A path with `*` and `?` within a name, and `**` for any folders.
+    """A path with `*`, `?` and `**`.
 
-    It is absolute, or begins with `~/`, or is relative to the workspace; a single name holds in every folder.
+    `*` and `?` stand within a name, and `**` stands for any folders.
+
+    It is absolute, begins with `~/`, or is relative to the workspace. A single name holds in every folder.
     """
 
     text: str
@@ -38,19 +45,26 @@ class PathPattern:
         return [re.compile(each.pattern, re.DOTALL | re.IGNORECASE) for each in self._expressions]
 
     def may_be(self, path: str) -> bool:
-        """Whether a path leads to one of those, or below: as it is written, or where its links lead to.
+        """Return whether a path leads to one of those, or below.
 
-        Capitals are the same as small letters, as they are on some disks.
+        It counts as it is written and where its links lead to. Capitals are the same as small letters, as they are on
+        some disks.
         """
         forms = _forms(path, self.root)
         return any(_fits(self._loose, each) for form in forms for each in (form, *map(str, Path(form).parents)))
 
     def is_surely(self, path: str) -> bool:
-        """Whether a path leads to one of those, both as it is written and where its links lead to."""
+        """Return whether a path surely leads to one of those.
+
+        It must do so both as it is written and where its links lead to.
+        """
         return all(_fits(self._expressions, form) for form in _forms(path, self.root))
 
     def may_hold(self, path: str) -> bool:
-        """Whether a folder may hold one of those, at any depth; one with too many files counts as if it did."""
+        """Return whether a folder may hold one of those, at any depth.
+
+        A folder with too many files counts as if it did.
+        """
         place = _forms(path, self.root)[1]
         seen = 0
         for folder, folders, files in os.walk(place):
@@ -66,7 +80,10 @@ def _fits(expressions: list[re.Pattern[str]], path: str) -> bool:
 
 
 def _forms(path: str, root: str) -> list[str]:
-    """What a path may stand for: as it is written, and where its links lead to; a `~` may be one or a name."""
+    """Return what a path may stand for.
+
+    It is read as it is written, and where its links lead to; a `~` may be the home folder or a name.
+    """
     found: list[str] = []
     for each in dict.fromkeys((path, os.path.expanduser(path))):
         whole = each if each.startswith("/") else f"{root}/{each}"
@@ -79,10 +96,11 @@ def _normal(path: str) -> str:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The pattern as an expression; `/**` stands for the folder itself as well.
+    """Return the pattern as an expression; `/**` covers the folder itself too.
 
-    What stands between two stars is held at its first place and never at another one (atomic groups), which is enough:
-    a later place leaves less of the path to what follows. So no path, which may be a model's, takes for ever.
+    What stands between two stars is matched at its first place and never tried at a later one (atomic groups). This is
+    enough, as a later place leaves less of the path to what follows. So no path, which may come from a model, takes for
+    ever.
     """
     out, deep, pieces, tail = "", "", [""], ""
     for piece in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):

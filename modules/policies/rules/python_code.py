@@ -1,6 +1,6 @@
-"""Whether Python code does nothing but calculate and print: it is read, never run.
+"""Whether Python code only calculates and prints: it is read, never run.
 
-No list of what leads from there to other programs could be complete, so the code may be made of a few kinds of nodes
+No list of what leads from there to other programs could be complete. So the code may be made of a few kinds of nodes
 only: numbers, texts, operators, loops, and calls of names and methods that are known to compute.
 """
 
@@ -56,15 +56,20 @@ _NODES = (
     *(ast.For, ast.While, ast.If, ast.Break, ast.Continue, ast.Assert, ast.alias),
 )
 _FORBIDDEN = (frozenset(dir(builtins)) | words_of("execfile file reload raw_input apply")) - _CALLED
-"""Names of what Python has built in, of version 2 as well, that are not known to compute."""
+"""Built-in names of Python, version 2 too, that are not known to compute."""
 _FIELD_LOOKS_UP = re.compile(r"\{[^{}:!]*[.\[]")
 _VERSION = re.compile(r"import (\w+); ?print\(\1\.__version__\)", re.ASCII)
-"""Asking a module for its version imports it, as running a file of the project does."""
+"""Code that asks a module for its version.
+
+It imports the module, as running a file of the project does."""
 _MOST = 20_000
 
 
 def doubt_of_python(code: str) -> str | None:
-    """Why the code may run another program; None where it surely does not."""
+    """Return why the code may run another program.
+
+    None if it surely does not.
+    """
     if _VERSION.fullmatch(code):
         return None
     if len(code) > _MOST:

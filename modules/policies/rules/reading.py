@@ -1,4 +1,7 @@
-"""Reads a shell command line into the commands that it surely runs, and what of it cannot be told."""
+"""Reads a shell command line into the commands that it surely runs.
+
+It also says what of the line cannot be told.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,9 +26,10 @@ class Command:
     """A command that a line runs, or may run.
 
     `program` is its name without the folder. `is_open` says that more words may follow, `writes` that it is redirected
-    into a file, `passes` that its arguments reach programs that nothing is known of. `unsure` has the places of the
-    arguments of which it is not known what they do, and why; -1 stands for the program itself. `cautions` are the
-    places of those that do what a rule that allows has to name.
+    into a file, `passes` that its arguments reach programs that nothing is known of.
+
+    `unsure` has the places of the arguments whose effect is not known, and why; -1 stands for the program itself.
+    `cautions` are the places of the arguments that a rule that allows has to name.
     """
 
     program: str
@@ -63,13 +67,18 @@ class Line:
 
 
 Kind: TypeAlias = Callable[["Reading", Command, bool], None]
-"""What reads the arguments of a program; it is told whether the program is given something as its stdin."""
+"""What reads the arguments of a program.
+
+It is told whether the program is given something as its stdin."""
 
 KindOf: TypeAlias = Callable[[str], Kind]
 
 
 class Reading:
-    """One command line as it is read; what is known of each program is in `known`."""
+    """One command line while it is read.
+
+    `written` has the files that it writes and runs.
+    """
 
     def __init__(self, trusted: tuple[str, ...], kind_of: KindOf) -> None:
         self._kind_of = kind_of
@@ -79,10 +88,10 @@ class Reading:
         self._nested = 0
         self.written = Written()
         self.stdin: str | None = None
-        """What the command that is read is given as its stdin, where that stands in the line."""
+        """The stdin of the command that is read, if it stands in the line."""
 
     def source(self, source: str, is_fed: bool) -> None:
-        """Reads a command line, or one inside of it."""
+        """Read a command line, or one inside of it."""
         self._depth += 1
         try:
             found = read_line(source, is_fed=is_fed, depth=self._depth)
@@ -98,7 +107,7 @@ class Reading:
                 self.doubt(why)
 
     def _check_counted(self, found: Sequence[Simple]) -> None:
-        """Doubts what is calculated with variables that may hold more than numbers."""
+        """Doubt calculations with variables that may hold more than numbers."""
         for name in set().union(*(one.counted for one in found)) - variables.NUMBERS:
             values = [value for one in found for each, value in one.sets if each == name]
             numbers = [_INTEGER.fullmatch(each.text or "") or _CALCULATED.fullmatch(each.raw) for each in values]
@@ -107,7 +116,7 @@ class Reading:
                 self.doubt(f"it calculates with {name}, which may hold more than a number")
 
     def doubt(self, why: str) -> None:
-        """Notes that something cannot be told."""
+        """Note that something cannot be told."""
         if why not in self.line.doubts:
             self.line.doubts.append(why)
 
@@ -127,13 +136,13 @@ class Reading:
             self.line.commands.append(Command("", (), writes=True))
 
     def write(self, target: Word) -> None:
-        """Reads that a file is written."""
+        """Note that a file is written."""
         self.written.files.append(target.text)
         if RUN_BY_OTHERS.fullmatch(target.text if target.text is not None else target.raw.strip('"')):
             self.doubt(f"it writes {target.raw}, which makes programs run others")
 
     def go(self, folder: Word) -> None:
-        """Reads that the line goes to another folder."""
+        """Note that the line goes to another folder."""
         text = folder.text
         if text is None or RUN_BY_OTHERS.fullmatch(f"{text.rstrip('/')}/pre-commit"):
             self.written.folder = folder.raw
@@ -141,7 +150,7 @@ class Reading:
             self.written.is_elsewhere = True
 
     def set(self, name: str, value: Word) -> None:
-        """Reads that a variable is set."""
+        """Note that a variable is set."""
         if name in variables.MODULE_PATHS:
             self.written.run(name)
         elif variables.steers(name, None if value.many else value.text):
@@ -152,7 +161,7 @@ class Reading:
             self.doubt(f"it keeps a command in {name}")
 
     def command(self, words: Sequence[Word], is_fed: bool, *, is_open: bool = False, writes: bool = False) -> None:
-        """Reads one command, its program and arguments."""
+        """Read one command, its program and its arguments."""
         if self._nested >= _DEEPEST or len(self.line.commands) >= MOST_COMMANDS or len(words) > _MOST_WORDS:
             self.doubt("it has too many words, or too many commands in one another")
             return
@@ -170,7 +179,10 @@ class Reading:
         self._nested -= 1
 
     def _name(self, text: str) -> str:
-        """A program's name without its folder; one in a folder of the agent's making is doubted."""
+        """Return a program's name without its folder.
+
+        A program in a folder of the agent's making is doubted.
+        """
         name = text.rsplit("/", 1)[-1]
         name = name[:-4] if name.casefold().endswith(".exe") else name
         if "/" not in text or text in self._trusted:
@@ -185,10 +197,13 @@ class Reading:
 
 
 def holds_commands(text: str) -> bool:
-    """Whether a text holds what a shell would run if it looked at the text once more."""
+    """Return whether a shell would run some of the text.
+
+    That is a shell that reads the text once more.
+    """
     return "$(" in text or "`" in text or "${" in text
 
 
 def is_name(word: Word) -> bool:
-    """Whether a pattern of file names is surely no option."""
+    """Return whether a pattern of file names is surely no option."""
     return bool(word.prefix) and not word.prefix.startswith("-") and "$" not in word.raw and "`" not in word.raw

@@ -1,4 +1,7 @@
-"""One rule about tools, as a text: `bash(git push *)`, `write(/etc/**)`, `fetch(domain:example.org)`, `mcp__*`."""
+"""One rule about tools, as a text.
+
+For example `bash(git push *)`, `write(/etc/**)`, `fetch(domain:example.org)`, `mcp__*`.
+"""
 
 import json
 import re
@@ -33,7 +36,7 @@ _NAMED = re.compile(r"([a-z_][a-z0-9_]*)=(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Call:
-    """A call as rules look at it: the tool's name, and the arguments that it gets."""
+    """A call as rules see it: the tool's name and the arguments."""
 
     name: str
     args: Mapping[str, Any]
@@ -46,21 +49,34 @@ class Call:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the arguments are an object; if not, the tool refuses the call."""
+        """Whether the arguments are an object.
+
+        If not, the tool refuses the call.
+        """
         return RAW_ARGUMENTS not in self.args
 
     def of(self, names: tuple[str, ...]) -> Any:
-        """The first of these arguments that there is."""
+        """Return the first of these arguments that is there.
+
+        None if none is.
+        """
         return next((self.args[name] for name in names if name in self.args), None)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: the name of a tool, with `*` and `?`, and a pattern of its arguments, if it is not about all calls.
+    """A rule: a tool's name and a pattern of its arguments.
 
-    A pattern means what the tool's arguments are: of a command line, commands; of `read`, `write` and their like,
-    paths, also for every other tool that reads or changes files; `domain:` a host and those below it; and
-    `argument=` the text of any argument. For other tools it is held against the arguments as JSON.
+    The name may have `*` and `?`. A rule without a pattern is about all calls.
+
+    What a pattern means depends on the arguments of the tool:
+
+    - for a command line it is a command;
+    - for `read`, `write` and every other tool that reads or changes files it is a path;
+    - `domain:` names a host, and stands for the hosts below it too;
+    - `argument=` is about the text of any argument.
+
+    For other tools the pattern is held against the arguments as JSON.
     """
 
     text: str
@@ -70,7 +86,10 @@ class Rule:
 
     @classmethod
     def of(cls, text: str) -> "Rule":
-        """The rule that a text stands for; raises ValueError for what is none."""
+        """Return the rule that a text stands for.
+
+        Raises ValueError if it is not a rule.
+        """
         found = _WRITTEN.fullmatch(text)
         if found is None or (found["pattern"] is not None and not found["pattern"].strip()):
             raise ValueError(f"{text!r} is no rule; write it as tool, tool(pattern) or tool(argument=pattern)")
@@ -84,12 +103,18 @@ class Rule:
     # the tool
 
     def names(self, name: str) -> bool:
-        """Whether it is about the tool of this name, or about tools of its name, whoever they belong to."""
+        """Return whether it is about the tool of this name.
+
+        A rule's name stands for the whole name of a tool, or for its name without what it belongs to.
+        """
         bare = name.rsplit("__", 1)[-1]
         return any(fnmatchcase(each.casefold(), self.name.casefold()) for each in (name, bare))
 
     def concerns(self, call: Call) -> bool:
-        """Whether a rule that denies is about the call's tool, or about another that does the same."""
+        """Return whether a rule that denies is about the call's tool.
+
+        It is also about another tool that does the same.
+        """
         if self.names(call.name):
             return True
         if self.pattern is None:
@@ -104,7 +129,10 @@ class Rule:
     # whether a rule that denies, or asks, holds
 
     def may_hold(self, call: Call) -> str | None:
-        """Why the rule holds of the call, or may hold, as that cannot be told; None where it surely does not."""
+        """Return why the rule holds of the call, or may hold.
+
+        It may hold if this cannot be told. None if it surely does not.
+        """
         if not self.concerns(call):
             return None
         if self.pattern is None:
@@ -147,11 +175,14 @@ class Rule:
     # whether a rule that allows holds
 
     def surely_holds(self, call: Call) -> bool:
-        """Whether the rule surely covers the call: of a command line, every part of it."""
+        """Return whether the rule surely covers the call.
+
+        For a command line that is every part of it.
+        """
         return self.covers_tool(call.name) and (self.pattern is None or self._surely(call, self.pattern))
 
     def covers_tool(self, name: str) -> bool:
-        """Whether the rule is about the tool of this very name."""
+        """Return whether the rule is about the tool of exactly this name."""
         return fnmatchcase(name, self.name)
 
     def _surely(self, call: Call, pattern: str) -> bool:
@@ -170,7 +201,10 @@ class Rule:
 
 
 def covers_line(rules: list[Rule], call: Call) -> bool:
-    """Whether the rules that allow, taken together, cover each command of a call's command line."""
+    """Return whether rules that allow together cover a whole command line.
+
+    That is each command of the call's line.
+    """
     given = call.of(_COMMANDS)
     patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
     if not isinstance(given, str) or not patterns or not call.is_readable:
@@ -187,12 +221,15 @@ def covers_line(rules: list[Rule], call: Call) -> bool:
 
 
 def is_command(call: Call) -> bool:
-    """Whether the call is one of a command line."""
+    """Return whether the call is one of a command line."""
     return call.of(_COMMANDS) is not None
 
 
 def _line(call: Call, given: str) -> Line:
-    """What the command line runs, with what the other arguments do to it."""
+    """Return what the command line runs.
+
+    What the other arguments do to it is included.
+    """
     line = line_of(given, is_fed=bool(call.args.get("input")), trusted=call.trusted)
     env = call.args.get("env") or {}
     if not isinstance(env, Mapping):
@@ -210,9 +247,9 @@ def _text(value: Any, pattern: str) -> str | None:
 
 
 def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
-    """The paths that a call names, each from where it starts; None where they cannot be told.
+    """Return the paths that a call names, each from where it starts.
 
-    Of a patch all, or those that it moves away.
+    None if they cannot be told. For a patch these are all its paths, or those that it moves away.
     """
     cwd = call.args.get("cwd")
     if call.bare == "apply_patch":
@@ -246,7 +283,10 @@ def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
 
 
 def _hosts(args: Mapping[str, Any]) -> list[str | None]:
-    """The hosts of all URLs among the arguments, None for one that cannot be told."""
+    """Return the hosts of all URLs among the arguments.
+
+    None stands for one that cannot be told.
+    """
     given = [
         (name, each)
         for name, value in args.items()
@@ -282,7 +322,10 @@ def _are_below(hosts: list[str | None], domain: str) -> bool:
 
 
 def _url(value: Any, pattern: str) -> str | None:
-    """Whether a URL fits, as it is written or as it is fetched."""
+    """Return why a URL fits, as written or as fetched.
+
+    None if it does not.
+    """
     found = _text(value, pattern)
     if found is None and isinstance(value, str):
         with suppress(ValueError):

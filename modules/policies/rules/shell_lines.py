@@ -1,4 +1,7 @@
-"""The simple commands of a shell command line, those in pipes, loops, subshells and substitutions among them."""
+"""The simple commands of a shell command line.
+
+Those in pipes, loops, subshells and substitutions are among them.
+"""
 
 import re
 from collections.abc import Sequence
@@ -22,8 +25,17 @@ _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u180e\u2000-\u200f\u20
 
 @dataclass(slots=True)
 class Simple:
-    """One simple command: what it sets, its words, where its output goes, the variables that it calculates with,
-    whether its stdin is given to it, the text of that where it stands in the line, and how often it is redirected."""
+    """One simple command.
+
+    Attributes:
+        sets: the variables that it sets, with their values.
+        words: its words.
+        writes: where its output goes.
+        counted: the variables that it calculates with.
+        is_fed: whether its stdin is given to it.
+        stdin: the text of its stdin, if it stands in the line.
+        inputs: how often its stdin is redirected.
+    """
 
     sets: list[tuple[str, Word]] = field(default_factory=list)
     words: list[Word] = field(default_factory=list)
@@ -35,9 +47,9 @@ class Simple:
 
 
 def read_line(source: str, *, is_fed: bool = False, depth: int = 0) -> list[Simple]:
-    """The simple commands of a command line, in the order in which they stand; raises Doubt.
+    """Return the simple commands of a command line, in their order.
 
-    `is_fed` says that something is given to the whole line as its stdin.
+    Raises Doubt. `is_fed` says that something is given to the whole line as its stdin.
     """
     if len(source) > MOST_CHARACTERS or depth > _DEEPEST:
         raise Doubt("it is too long, or nested too deeply")
@@ -62,7 +74,7 @@ class _Reader(ShellText):
         self._counted: set[str] = set()
 
     def close(self) -> None:
-        """Keeps what no command has taken."""
+        """Keep what no command has taken."""
         if self._counted:
             self.found.append(Simple(counted=self._counted))
 
@@ -79,7 +91,7 @@ class _Reader(ShellText):
         return word
 
     def _substituted(self, at: int) -> int:
-        """Reads the commands of a `$(...)` from `at` on; gives where it ends."""
+        """Read a `$(...)` from `at` on; return where it ends."""
         inner = _Reader(self.source, self.depth + 1)
         inner.at, inner.fed = at, self.fed
         inner.commands((")",))
@@ -94,7 +106,10 @@ class _Reader(ShellText):
     # grammar
 
     def commands(self, ends: Sequence[str]) -> None:
-        """Reads a list of commands, up to one of these words or operators, or to the end of the line."""
+        """Read a list of commands.
+
+        It ends at one of these words or operators, or at the end of the line.
+        """
         self.depth += 1
         if self.depth > _DEEPEST:
             raise Doubt("it is nested too deeply")
@@ -267,7 +282,7 @@ class _Reader(ShellText):
             self.skip()
 
     def _redirect(self, one: Simple) -> bool:
-        """Reads a redirection, if there is one here."""
+        """Read a redirection; return whether there was one here."""
         number = _NUMBER.match(self.source, self.at)
         begin = self.at
         if number is not None:

@@ -1,4 +1,7 @@
-"""The text of a shell command line as its grammar sees it: blanks, comments, here-documents, operators, plain words."""
+"""The text of a shell command line as its grammar sees it.
+
+It has blanks, comments, here-documents, operators and plain words.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,8 +15,8 @@ _PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`]*")
 class ShellText:
     """A text and the place up to which it was read.
 
-    `heredocs` are the here-documents that begin with the next line: each with its last line, whether tabs before that
-    do not count, whether it is taken as it is, and who is given its text.
+    `heredocs` are the here-documents that begin with the next line. Each has its last line, whether tabs before that do
+    not count, whether its text is taken as it is, and the function that is given the text.
     """
 
     def __init__(self, source: str) -> None:
@@ -22,7 +25,7 @@ class ShellText:
         self.heredocs: list[tuple[str, bool, bool, Callable[[str], None]]] = []
 
     def skip(self, *, newlines: bool = False) -> None:
-        """Goes past blanks, comments and joined lines."""
+        """Go past blanks, comments and joined lines."""
         while self.at < len(self.source):
             char = self.source[self.at]
             if char in SPACE:
@@ -38,7 +41,10 @@ class ShellText:
                 return
 
     def newline(self) -> None:
-        """Goes past the end of a line, and past the here-documents that begin there."""
+        """Go past the end of a line.
+
+        The here-documents that begin there are passed too.
+        """
         self.at += 1
         for delimiter, dashed, quoted, given in self.heredocs:
             given(self._heredoc(delimiter, dashed, quoted))
@@ -61,7 +67,7 @@ class ShellText:
         return text
 
     def operator(self) -> str:
-        """The operator here; an empty text where there is none."""
+        """Return the operator here; an empty text if there is none."""
         if self.source[self.at : self.at + 2] in ("<(", ">("):
             return ""
         for operator in _OPERATORS:
@@ -71,7 +77,10 @@ class ShellText:
         return char if char and char in ";&|<>()\n" else ""
 
     def peek(self) -> str:
-        """The plain word here, without going past it; an empty text where there is none."""
+        """Return the plain word here, without going past it.
+
+        An empty text if there is none.
+        """
         end = _PLAIN.match(self.source, self.at)
         assert end is not None
         following = self.source[end.end() : end.end() + 1]

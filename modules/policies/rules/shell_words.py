@@ -1,7 +1,7 @@
-"""The words of a shell command line, read as bash reads them, as far as that can be told without running anything.
+"""The words of a shell command line, read as bash reads them.
 
-What this does not know for sure it refuses with `Doubt`: a rule that denies must not rest on a guess. A library for
-editors would guess, as it must make something of every text.
+Only what can be told without running anything is read; the rest is refused with `Doubt`, as a rule that denies must not
+rest on a guess. A library for editors would guess, as it must make something of every text.
 """
 
 import re
@@ -24,15 +24,18 @@ _ARITHMETIC = re.compile(r"\(\([\w\s+\-*/%<>=!&|?:]*\)\)", re.ASCII)
 
 
 class Doubt(Exception):
-    """What a command line does cannot be told for sure; the text says why."""
+    """What a command line does cannot be told for sure.
+
+    The text says why.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
     """One word of a command.
 
-    `text` is what it stands for, None where only the running shell knows; `prefix` is what it surely begins with.
-    `many` says that it may become several words, or none.
+    `text` is what it stands for; None if only the running shell knows. `prefix` is what it surely begins with. `many`
+    says that it may become several words, or none.
     """
 
     text: str | None
@@ -42,15 +45,18 @@ class Word:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it stands for itself: no quotes, nothing escaped. Only such a word can be a reserved one."""
+        """Whether it stands for itself, without quotes or escapes.
+
+        Only such a word can be a reserved one.
+        """
         return self.text is not None and self.raw == self.text
 
 
 class WordReader:
-    """Reads one word that begins at `at`; `commands` reads what stands in a `$(...)` up to its end.
+    """Reads one word that begins at `at`.
 
-    `counted` are the variables that it calculates with: bash takes their values for expressions, and runs what is
-    substituted in those.
+    `commands` reads what stands in a `$(...)`, up to its end. `counted` are the variables that the word calculates
+    with: bash takes their values for expressions, and runs what is substituted in those.
     """
 
     def __init__(self, source: str, at: int, commands: Callable[[int], int], inner: Callable[[str], None]) -> None:
@@ -64,7 +70,7 @@ class WordReader:
         self._many = False
 
     def read(self) -> tuple[Word, int]:
-        """The word, and where it ends."""
+        """Return the word, and where it ends."""
         begin = self.at
         while self.at < len(self.source) and self.source[self.at] not in ENDS:
             self._piece(self.source[self.at])
@@ -108,12 +114,12 @@ class WordReader:
             self.at += 1
 
     def _is_alone(self) -> bool:
-        """Whether the character here is a word of its own."""
+        """Return whether the character here is a word of its own."""
         following = self.source[self.at + 1 : self.at + 2]
         return not self._text and self._prefix is None and (not following or following in ENDS)
 
     def _unknown(self, *, many: bool) -> None:
-        """From here on only the shell knows."""
+        """Note that from here on only the shell knows the word."""
         if self._prefix is None:
             self._prefix = "".join(self._text)
         self._many = self._many or many
@@ -189,7 +195,7 @@ class WordReader:
         self.at = end + 1
 
     def _ansi(self) -> None:
-        """`$'...'`, with its escapes."""
+        """Read a `$'...'` with its escapes."""
         self.at += 1
         while (char := self.source[self.at : self.at + 1]) != "'":
             if not char:

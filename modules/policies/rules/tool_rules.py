@@ -1,4 +1,7 @@
-"""Rules about tools: what is denied, what is asked for, what is allowed; in this order."""
+"""Rules about tools: what is denied, asked for and allowed.
+
+They are asked in this order.
+"""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +21,10 @@ RuleAction = Literal["allow", "ask", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the rules say of a call, why, and the rule that says so; no rule where it is `otherwise`."""
+    """What the rules say of a call, and why.
+
+    `rule` is the rule that says so; None if `otherwise` decided.
+    """
 
     action: RuleAction
     why: str
@@ -26,20 +32,22 @@ class Verdict:
 
 
 class ToolRules(BaseModel):
-    """Which tools may be called, with which arguments; see `Rule` for how a rule is written.
+    """Which tools may be called, and with which arguments.
+
+    `Rule` says how a rule is written:
 
         ToolRules(deny=["bash(git push *)", "write(/etc/**)"], ask=["fetch"], allow=["read", "bash(ls *)"])
 
-    A rule that denies goes before one that asks, and that before one that allows. Of a command line every part counts:
-    one part that is denied denies it, and it is allowed if each part is. Where it cannot be told what a line runs,
+    A rule that denies goes before one that asks, and that before one that allows. In a command line every part counts:
+    one denied part denies the line, and the line is allowed if each part is. If it cannot be told what a line runs,
     rules that deny or ask hold, and rules that allow do not.
 
     Attributes:
         deny: what is not done; a tool that is denied whatever its arguments is not offered to the model.
-        ask: what a person has to approve of.
+        ask: what a person has to approve.
         allow: what is done without asking.
         otherwise: what happens to a call that no rule is about.
-        trusted: programs, as they are written in command lines, that are to be judged by their names alone, such as
+        trusted: programs that are judged by their names alone, as they are written in command lines, such as
             `./gradlew`.
     """
 
@@ -64,11 +72,14 @@ class ToolRules(BaseModel):
         return {name: [Rule.of(text) for text in getattr(self, name)] for name in ("deny", "ask", "allow")}
 
     def denies_whole(self, name: str) -> bool:
-        """Whether a tool is denied whatever its arguments, by the name that models see."""
+        """Return whether a tool is denied whatever its arguments.
+
+        `name` is the name that models see.
+        """
         return any(rule.pattern is None and rule.names(name) for rule in self._read["deny"])
 
     def verdict(self, call: ToolCall) -> Verdict:
-        """What the rules say of a call."""
+        """Return what the rules say of a call."""
         made = Call(call.name, action_for(call).args, self.trusted)
         for action in ("deny", "ask"):
             for rule in self._read[action]:
@@ -83,7 +94,10 @@ class ToolRules(BaseModel):
         return Verdict(self.otherwise, "no rule is about this call")
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
-        """Why another form of a call is denied, or asked about, by a rule that does not hold of the call itself."""
+        """Return why another form of a call is denied, or asked about.
+
+        Only rules that do not hold of the call itself are looked at. None if none of them is about the other form.
+        """
         made, besides = (Call(each.name, action_for(each).args, self.trusted) for each in (call, other))
         for rule in (*self._read["deny"], *self._read["ask"]):
             if rule.pattern is not None and rule.may_hold(made) is None and (why := rule.may_hold(besides)) is not None:
@@ -92,11 +106,17 @@ class ToolRules(BaseModel):
 
 
 async def verdict_of(rules: ToolRules, call: ToolCall) -> Verdict:
-    """What the rules say of a call, found in a thread, as it may look at files."""
+    """Return what the rules say of a call.
+
+    It is found in a thread, as it may look at files.
+    """
     return await to_thread.run_sync(rules.verdict, call)
 
 
 def call_text(call: ToolCall) -> str:
-    """A call by its name and its exact arguments, however these are ordered."""
+    """Return a call's name and exact arguments as a text.
+
+    The order of the arguments does not matter.
+    """
     args = json.dumps(plain(action_for(call).args), ensure_ascii=False, sort_keys=True)
     return f"{call.name}({args})"

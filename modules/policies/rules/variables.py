@@ -1,4 +1,7 @@
-"""Variables: those that are known to do no harm, and those that may make a program run something else."""
+"""Variables of a command line: harmless ones, and those that steer programs.
+
+A variable that steers may make a program run something else.
+"""
 
 import re
 
@@ -17,14 +20,16 @@ HARMLESS = words_of(
     GIT_LFS_SKIP_SMUDGE RAILS_LOG_TO_STDOUT
     """
 )
-"""Variables that change how a program shows or counts things, and neither what it loads nor where from."""
+"""Variables that change how a program shows or counts things.
+
+They change neither what it loads nor from where."""
 
 _DATA = re.compile(
     r"(?:[A-Z0-9]+_)*(?:URL|URI|HOST|HOSTNAME|PORT|USER|USERNAME|PASSWORD|KEY|TOKEN|SECRET|NAME|ID|REGION|ENV|VERSION|"
     r"DIR|MODE|LEVEL|DEBUG|TIMEOUT|DATABASE|DB|PROFILE|ADDR|ADDRESS|BUCKET|TAG|DSN|EMAIL|PREFIX|DESTDIR|MESSAGE|MSG|"
     r"SETTINGS_MODULE|REGISTRY|REPO|REPOSITORY|ORG|OWNER|NAMESPACE|ARCH|PLATFORM|OS|APP|IMAGE|PROJECT|DATA|FILE|FILES|LIST|DATE|TIME|TITLE|OUTPUT|BRANCH|TARGET)"
 )
-"""Names that programs of a project give to what they are told."""
+"""Names that a project's programs give to the settings they are told."""
 
 _STEERING = re.compile(
     r"(PATH|IFS|ENV|HOME|SHELL|PS[0-4]|PWD|OLDPWD|CDPATH|FPATH|BROWSER|VISUAL|TMPDIR|.*(EDITOR|PAGER|SHELL|COMMAND|CMD|"
@@ -39,7 +44,7 @@ _STEERING = re.compile(
     re.IGNORECASE,
 )
 _LOCAL = re.compile(r"(?!npm_|ld_|dyld_)[a-z_][a-z0-9_]*(?<!_proxy)")
-"""Names that scripts give to what is theirs."""
+"""Names that scripts give to their own variables."""
 
 _WORD = re.compile(r"[A-Za-z0-9_.+:@,%-]*", re.ASCII)
 _COMPILERS = re.compile(r"(?:gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-[0-9.]+)?")
@@ -53,14 +58,18 @@ NUMBERS = frozenset(["RANDOM", "SRANDOM", "SECONDS", "LINENO", "UID", "EUID", "P
 
 
 def is_harmless(name: str) -> bool:
-    """Whether a variable of this name is known to do no harm, whatever its value."""
+    """Return whether a variable of this name is known to be harmless.
+
+    It is harmless whatever its value.
+    """
     return name in HARMLESS or (_LOCAL.fullmatch(name) is not None and name != "_")
 
 
 def steers(name: str, value: str | None) -> bool:
-    """Whether a variable may make a program run something else; a value of None is not known.
+    """Return whether a variable may make a program run something else.
 
-    A name that is not known is no harm with a number, or a word that is no program.
+    A `value` of None is not known. A variable whose name is not known is harmless if its value is a number, or a word
+    that is no program.
     """
     if is_harmless(name):
         return False

@@ -2,5 +2,5 @@
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text."""
     return frozenset(text.split())

@@ -1,4 +1,7 @@
-"""Files that one part of a command line makes and another runs, and those that any program runs."""
+"""Files that a command line writes and that something then runs.
+
+One part of the line may run what another wrote; some files are run by any program.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -7,7 +10,9 @@ from .known.files import OUTPUTS
 
 TRUSTED_FOLDERS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
 TOOL_FOLDERS = re.compile(r"(\./)?(\.?venv|env|node_modules/\.|vendor|\.tox/[\w.-]+)/?(bin|Scripts)/([\w.-]+)")
-"""Folders of a project in which its tools are installed; a program there is judged by its name."""
+"""Folders of a project with its installed tools.
+
+A program there is judged by its name."""
 
 RUN_BY_OTHERS = re.compile(
     r"(?:.*/)?(?:\.git|\.husky|\.ssh|\.config|\.cargo|\.docker|\.kube|cron[\w.]*|profile\.d|systemd)/.*|/etc/.*|"
@@ -22,7 +27,9 @@ RUN_BY_OTHERS = re.compile(
 INSTALLED = re.compile(
     r"(?:.*/)?(?:node_modules|site-packages|dist-packages|\.[\w-]+)/.*|/+(?:usr|lib\w*|s?bin|opt|snap|proc|dev)/.*"
 )
-"""Where programs are installed: what a script there does, nobody knows."""
+"""Folders in which programs are installed.
+
+Nobody knows what a script there does."""
 
 SAFE_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "-"})
 _OUTPUTS = re.compile(OUTPUTS, re.ASCII)
@@ -30,21 +37,27 @@ _OUTPUTS = re.compile(OUTPUTS, re.ASCII)
 
 @dataclass(slots=True)
 class Written:
-    """The files that a command line writes, None for one that cannot be told, and those that it runs."""
+    """The files that a command line writes, and those that it runs.
+
+    None stands for a file that cannot be told.
+    """
 
     files: list[str | None] = field(default_factory=list)
     folder: str | None = None
-    """A folder that the line goes to, in which a file may be one that others run."""
+    """A folder that the line goes to; other programs may run files in it."""
     is_elsewhere: bool = False
-    """Whether the line goes to a folder in which programs are installed."""
+    """Whether the line goes to a folder with installed programs."""
     _run: list[tuple[str, str]] = field(default_factory=list)
 
     def run(self, name: str, endings: str = "") -> None:
-        """Notes that this is run: a file, or a program that runs files of the project, with these endings or any."""
+        """Note that a file or a program is run.
+
+        Such a program runs files of the project, with these endings or with any.
+        """
         self._run.append((name, endings))
 
     def doubts(self) -> list[str]:
-        """What may be made by one part of the line and run by another."""
+        """Return what one part may write and another part then run."""
         found = [
             f"it may write what {name} then runs"
             for name, endings in self._run

@@ -1,8 +1,8 @@
-"""What is known of programs: tables of their sub-commands, and of those of their options that do no harm.
+"""What is known of programs: their sub-commands and harmless options.
 
-Each file is the table of one family, in the form that `options` reads. Whoever adds a program asks of each option:
-can its value, or what the value names, make the program start another, or run code? If so, or if nobody knows, it is
-left out, and is doubted.
+Each file is the table of one family, in the form that `options` reads. If you add a program, ask of each option: can
+its value, or what the value names, make the program start another program, or run code? If so, or if nobody knows,
+leave the option out, and it is doubted.
 """
 
 import re
@@ -21,7 +21,10 @@ _VERSIONED = re.compile(r"(.*?)-?[0-9.]+")
 
 
 def spec_of(name: str) -> Spec | None:
-    """What is known of a program of this name; None where nothing is."""
+    """Return what is known of a program of this name.
+
+    Returns None if nothing is.
+    """
     low = name.casefold()
     found = PROGRAMS.get(low)
     if found is None and (versioned := _VERSIONED.fullmatch(low)) and versioned[1] in ("pip", "gcc", "g++", "clang"):
@@ -30,5 +33,5 @@ def spec_of(name: str) -> Spec | None:
 
 
 def is_python(name: str) -> bool:
-    """Whether a program of this name is Python."""
+    """Return whether a program of this name is Python."""
     return _PYTHONS.fullmatch(name.casefold()) is not None

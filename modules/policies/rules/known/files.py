@@ -1,4 +1,7 @@
-"""Programs that look at files, texts and the machine, and those that make, move and change files."""
+"""Programs for files and texts, and programs that show the machine.
+
+They look at files, or make, move and change them.
+"""
 
 TABLE = """
 # They only look at their arguments, whatever these are.

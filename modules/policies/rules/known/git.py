@@ -1,4 +1,7 @@
-"""git: its sub-commands, and their options that neither start a program nor say where one is."""
+"""git: its sub-commands, and their options that are harmless.
+
+These neither start a program nor say where one is.
+"""
 
 TABLE = """
 git: -C= -P -c=<git> --no-pager --git-dir= --work-tree= --namespace= --bare --no-optional-locks --literal-pathspecs

@@ -1,4 +1,7 @@
-"""Package managers, and what they bring: of systems, of Python, of JavaScript, of other languages."""
+"""Package managers, and the programs that they install.
+
+They are those of systems, of Python, of JavaScript, and of other languages.
+"""
 
 TABLE = """
 @apt-get-update: -y -q -qq -f -m -d -s -u --yes --assume-yes --quiet --no-install-recommends --install-recommends
