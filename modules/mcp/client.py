@@ -336,7 +336,10 @@ class MCPClient:
 
 
 def _loaded() -> None:
-    """Import what needs the package `mcp`, which takes seconds, so not in the event loop."""
+    """Import what needs the package `mcp`, outside of the event loop.
+
+    The import takes seconds.
+    """
     with needs_mcp():
         from . import oauth, tool_call, transports  # noqa: F401
 

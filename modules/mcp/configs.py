@@ -45,7 +45,9 @@ class OAuthConfig:
 
 @dataclass(repr=False)
 class StdioServerConfig:
-    """A server that runs as a child process and talks over its standard input and output.
+    """A server that runs as a child process.
+
+    It talks over its standard input and output.
 
     It gets only HOME, PATH and the like of this process's environment; put everything else into `env`.
     """

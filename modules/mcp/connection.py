@@ -1,4 +1,4 @@
-"""One connection to a server, owned by one task from its opening to its end.
+"""One connection to a server, owned by one task throughout.
 
 The task opens the transport, shakes hands, lists the tools, and then waits for the end: the connection is closed, the
 server is gone, or the transport fails. Calls come from any task of the event loop. Each call is a task beneath the

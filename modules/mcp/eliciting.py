@@ -1,4 +1,4 @@
-"""A server's question to a person, in the forms of `ask` and of the protocol."""
+"""A server's question to a person, for `ask` and for the protocol."""
 
 from collections.abc import Mapping
 from typing import Any

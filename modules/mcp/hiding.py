@@ -1,4 +1,7 @@
-"""Hide the secrets in how a server is reached, for logs, errors and the terminal."""
+"""Hide the secrets in how a server is reached.
+
+Logs, errors and the terminal show them hidden.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

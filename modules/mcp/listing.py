@@ -1,4 +1,7 @@
-"""The tools that a server lists, page by page, and the names that models know them by."""
+"""The tools that a server lists, page by page.
+
+Models know them by other names, which are made here.
+"""
 
 import json
 import logging

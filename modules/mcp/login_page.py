@@ -1,4 +1,7 @@
-"""The local page to which a browser returns after a login (RFC 8252, section 7.3)."""
+"""The local page to which a browser returns after a login.
+
+See RFC 8252, section 7.3.
+"""
 
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer

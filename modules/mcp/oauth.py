@@ -1,4 +1,7 @@
-"""Log in at a server: with a browser if a person takes part, otherwise with stored tokens."""
+"""Log in at a server.
+
+With a browser if a person takes part, otherwise with stored tokens.
+"""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""A server's result as the outcome of a tool, and the other way round."""
+"""A server's result as a tool's outcome, and the other way round."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The standard error of a server's process: the last lines, and a log of all."""
+"""The standard error of a server's process.
+
+Its last lines are kept in memory, and a log has all of it.
+"""
 
 import logging
 import os

@@ -1,4 +1,7 @@
-"""A standard input that a signal can end, as nothing else wakes a thread that reads it."""
+"""A standard input that a signal can end.
+
+Nothing else wakes a thread that reads it.
+"""
 
 import os
 import signal

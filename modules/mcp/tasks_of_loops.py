@@ -1,4 +1,7 @@
-"""Start a task that belongs to the event loop, not to the starter's task group or run."""
+"""Start a task that belongs to the event loop.
+
+It does not belong to the starter's task group or run.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine

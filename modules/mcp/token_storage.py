@@ -1,4 +1,7 @@
-"""Tokens on disk: one JSON file for all servers, private to its owner, changed under a lock."""
+"""Tokens on disk, in one JSON file for all servers.
+
+The file is private to its owner and changed under a lock.
+"""
 
 import json
 import logging

@@ -1,4 +1,6 @@
-"""One call of a server's tool, sent at most once, with the server's questions.
+"""One call of a server's tool, sent at most once.
+
+The server may ask questions before it answers.
 
 Sending is an effect inside the tool, and so is sending the answers. A run that waits for a person can therefore end,
 and be resumed by another process: the tool runs again, reuses the recorded outcome (that the call was sent, and what

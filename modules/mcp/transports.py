@@ -1,4 +1,7 @@
-"""How messages travel: to a child process, over streamable HTTP, or over SSE."""
+"""How messages travel to a server and back.
+
+They go to a child process, over streamable HTTP, or over SSE.
+"""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping

@@ -1,4 +1,4 @@
-"""A skill: its name, when to use it, what it teaches, and how a model sees it."""
+"""A skill: its name, its use, what it teaches, and its text for models."""
 
 import os
 import re

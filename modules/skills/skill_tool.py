@@ -1,4 +1,7 @@
-"""The tool `skill`: its description lists the skills, a call returns one of them."""
+"""The tool `skill`, which returns a skill.
+
+Its description lists the skills.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
