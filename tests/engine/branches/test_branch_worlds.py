@@ -12,6 +12,7 @@ import anyio
 import pytest
 from places import HELPERS
 from pydantic import SecretStr
+from timing import cancelled_when
 from toys.tree import Taking, children, choices, sound
 
 from refold import (
@@ -272,9 +273,11 @@ def test_no_secret_is_written_in_any_trace_of_the_family(strategy: Any, tmp_path
 def test_a_cancelled_exploration_closes_all_books_and_goes_on_when_resumed(strategy: Any, backend: str) -> None:
     slow = True
     ran: list[str] = []
+    reached: list[str] = []
 
     async def work(name: str) -> str:
         if slow and name == "c":
+            reached.append(name)
             await anyio.sleep(30)
         ran.append(name)
         return name
@@ -288,7 +291,7 @@ def test_a_cancelled_exploration_closes_all_books_and_goes_on_when_resumed(strat
     results: list[RunResult] = []
 
     async def cancelled() -> None:
-        with anyio.move_on_after(0.2):
+        async with cancelled_when(lambda: reached):
             try:
                 await engine.arun("t")
             except BaseException as raised:

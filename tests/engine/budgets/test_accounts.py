@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import SOON, StandingClock
 
 from refold import (
     Action,
@@ -164,7 +165,8 @@ def test_whoever_no_longer_waits_for_a_child_does_not_block_the_run() -> None:
         blocked.append(run.waits.is_blocked)
 
     async def thinks(request: Any) -> str:
-        await anyio.sleep(0.3)
+        while len(blocked) < 2:
+            await anyio.sleep(0.001)
         return "yes"
 
     result = Engine(Boss(begins, waits, looks), on_wait=thinks).run("t")
@@ -206,9 +208,12 @@ def lambda_tool() -> None:
 def test_calls_that_cannot_be_closed_fail_the_run_as_a_write_does(tmp_path: Path) -> None:
     async def work() -> None:
         next(tmp_path.glob("*.trace.jsonl")).unlink()
+        removed.append(True)
         await anyio.sleep(60)
 
-    engine = Engine(Acts(work), traces=tmp_path, budget=RuntimeBudget(max_runtime_seconds=0.3))
+    removed: list[bool] = []
+    clock = StandingClock(lambda: removed)
+    engine = Engine(Acts(work), traces=tmp_path, budget=RuntimeBudget(max_runtime_seconds=SOON), clock=clock)
     result = engine.run("t")
     assert (result.status, result.error and result.error.type) == (RunStatus.failed, "TraceWriteError")
 

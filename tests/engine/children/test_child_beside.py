@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import SOON, StandingClock
 from toys.workers import Log, Worker, children_of, last_word, plain
 
 from refold import (
@@ -49,12 +50,12 @@ class Gated(Worker):
 
 
 class Chief(AgentModule[Log]):
-    """Follows its task, a line a step: `start words`, `look`, `wait`, `open`, `moment`, `fail`; then it is done."""
+    """Follows its task, a line a step: `start words`, `look`, `wait`, `open`, `gate`, `nothing`, `fail`."""
 
     def __init__(self, worker: AgentModule[Any] | None = None, *, knows: bool = True) -> None:
         self.worker = worker or Worker()
         self.knows = knows
-        names = ("start", "look", "wait", "open", "moment")
+        names = ("start", "look", "wait", "open", "gate", "nothing")
         self.tools = {name: getattr(self, name) for name in names}
 
     async def start(self, line: str) -> str:
@@ -73,9 +74,15 @@ class Chief(AgentModule[Log]):
         self.worker.open()
         return "opened"
 
-    async def moment(self, line: str) -> str:
-        await anyio.sleep(float(line))
-        return "a moment"
+    async def gate(self, line: str) -> str:
+        """Waits until the worker stands before its gate."""
+        assert isinstance(self.worker, Gated)
+        while not self.worker.reached:
+            await anyio.sleep(0.001)
+        return "a worker is there"
+
+    async def nothing(self, line: str) -> str:
+        return "nothing done"
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
         return self.worker if self.knows and name == "helper" else None
@@ -152,7 +159,7 @@ def test_a_run_that_fails_cancels_them_and_takes_them_up_again(backend: str, tmp
     async def main() -> None:
         gated = Gated()
         engine = Engine(Chief(gated), traces=tmp_path)
-        result = await engine.arun("start note:a gate:b note:c\nmoment 0.05\nfail")
+        result = await engine.arun("start note:a gate:b note:c\ngate\nfail")
         assert result.status is RunStatus.failed
         (child,) = children_of(result.trace)
         assert child.status == "cancelled"
@@ -162,7 +169,7 @@ def test_a_run_that_fails_cancels_them_and_takes_them_up_again(backend: str, tmp
         class Mended(Chief):
             def decide(self, state: Log) -> Decision:
                 failing = state.current_step == 2
-                return Decision.act(Action("moment", {"line": "0"})) if failing else super().decide(state)
+                return Decision.act(Action("nothing", {"line": ""})) if failing else super().decide(state)
 
         mended = Engine(Mended(gated), traces=tmp_path)
         waiting = await mended.aresume(result.trace)
@@ -185,10 +192,10 @@ def test_what_is_taken_up_again_keeps_the_budget_that_it_was_given(tmp_path: Pat
     class Mended(Frugal):
         def decide(self, state: Log) -> Decision:
             failing = state.current_step == 2
-            return Decision.act(Action("moment", {"line": "0"})) if failing else super().decide(state)
+            return Decision.act(Action("nothing", {"line": ""})) if failing else super().decide(state)
 
     gated = Gated()
-    plan = "start note:a gate:b note:c note:d note:e\nmoment 0.05\nfail"
+    plan = "start note:a gate:b note:c note:d note:e\ngate\nfail"
     failed = Engine(Frugal(gated), traces=tmp_path).run(plan)
     assert failed.status is RunStatus.failed
     assert gated.reached == ["b"]
@@ -196,12 +203,14 @@ def test_what_is_taken_up_again_keeps_the_budget_that_it_was_given(tmp_path: Pat
     (fate,) = engine.resume(failed.trace).waiting
     done = engine.resume(failed.trace, {"ran": "through b"}, request=fate.id)
     (child,) = children_of(done.trace)
-    (undisturbed,) = children_of(Engine(Frugal()).run("start note:a note:b note:c note:d note:e\nmoment 0").trace)
+    (undisturbed,) = children_of(Engine(Frugal()).run("start note:a note:b note:c note:d note:e\nnothing").trace)
     assert (child.end["stop_reason"], len(child.steps)) == (undisturbed.end["stop_reason"], 3)
 
 
 def test_the_deadline_ends_them_too(tmp_path: Path) -> None:
-    engine = Engine(Chief(Gated()), traces=tmp_path, budget=RuntimeBudget(max_runtime_seconds=0.3))
+    gated = Gated()
+    budget, clock = RuntimeBudget(max_runtime_seconds=SOON), StandingClock(lambda: gated.reached)
+    engine = Engine(Chief(gated), traces=tmp_path, budget=budget, clock=clock)
     result = engine.run("start note:a gate:b")
     assert result.stop_reason is StopReason.budget_time
     (child,) = children_of(result.trace)
@@ -220,7 +229,7 @@ def test_they_spend_from_the_runs_tokens_together_with_it() -> None:
 @pytest.mark.parametrize("kept", ["memory", "disk"])
 def test_what_they_ask_is_asked_where_they_are_waited_for(awaited: bool, kept: str, tmp_path: Path) -> None:
     engine = Engine(Chief(), traces=tmp_path if kept == "disk" else None)
-    plan = "start note:a ask:b ask:c\nmoment 0.05\nlook" + ("\nwait" if awaited else "")
+    plan = "start note:a ask:b ask:c\nwait 600\nlook" + ("\nwait" if awaited else "")
     result = engine.run(plan)
     assert result.state.said[2] == "waiting"
     assert result.status is RunStatus.waiting
@@ -244,7 +253,7 @@ def test_a_handler_answers_them_while_the_run_goes_on() -> None:
 
 
 def test_a_child_that_nobody_knows_any_more_is_left_and_told(tmp_path: Path) -> None:
-    result = Engine(Chief(), traces=tmp_path).run("start note:a ask:b\nmoment 0.05\nwait")
+    result = Engine(Chief(), traces=tmp_path).run("start note:a ask:b\nwait 600\nwait")
     assert result.status is RunStatus.waiting
     forgetful = Engine(Chief(knows=False), traces=tmp_path)
     again = forgetful.resume(result.trace, "B")
@@ -266,7 +275,7 @@ def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
 
 
 def test_who_waits_a_moment_is_told_that_it_waits() -> None:
-    result = Engine(Chief()).run("start ask:b\nmoment 0.05\nwait 600\nmoment 0\nwait")
+    result = Engine(Chief()).run("start ask:b\nnothing\nwait 600\nnothing\nwait")
     assert result.state.said[2] == "waiting None None"
     (request,) = result.waiting
     assert Engine(Chief()).resume(result.trace, "B", request=request.id).state.said[4] == "completed B ['B']"
@@ -285,7 +294,7 @@ def test_two_waits_for_one_child_are_both_answered() -> None:
     assert result.state.said[1:] == ["completed thought of a B ['B']"] * 2
 
 
-@pytest.mark.parametrize("plan", ["start note:a ask:b\nmoment 0\nwait", "start note:a ask:b note:c\nmoment 0"])
+@pytest.mark.parametrize("plan", ["start note:a ask:b\nnothing\nwait", "start note:a ask:b note:c\nnothing"])
 def test_the_resume_contract_holds(plan: str) -> None:
     check_resume(Chief(), plan, {"b": "B"}, boundaries=12)
 
@@ -298,5 +307,5 @@ def test_misuse_is_told() -> None:
             await start_child("a module", "a task")  # type: ignore[arg-type]
 
     anyio.run(main)
-    result = Engine(Chief()).run("moment 0\nlook")
-    assert result.state.said[1].startswith("error this run has begun no child 'a moment'")
+    result = Engine(Chief()).run("nothing\nlook")
+    assert result.state.said[1].startswith("error this run has begun no child 'nothing done'")

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
+from timing import SOON, StandingClock, cancelled_when
 from toys.workers import Boss, Log, Worker, children_of
 
 from refold import (
@@ -102,6 +103,7 @@ class Sleeper(Worker):
     """Can sleep, and start a process."""
 
     async def sleep(self, text: str) -> str:
+        self.asleep = True
         await anyio.sleep(float(text))
         return "slept"
 
@@ -113,13 +115,17 @@ class Sleeper(Worker):
         return "waited"
 
     def __init__(self) -> None:
+        self.asleep = False
         self.tools = {**Worker.tools, "sleep": self.sleep, "process": self.process}
 
 
 @loops
 def test_the_deadline_of_the_run_holds_for_its_children(backend: str, tmp_path: Path) -> None:
     async def main() -> Any:
-        engine = Engine(Boss(Sleeper()), budget=RuntimeBudget(max_runtime_seconds=0.4), traces=tmp_path)
+        sleeper = Sleeper()
+        clock = StandingClock(lambda: sleeper.asleep and (tmp_path / "pid").exists())
+        budget = RuntimeBudget(max_runtime_seconds=SOON)
+        engine = Engine(Boss(sleeper), budget=budget, traces=tmp_path, clock=clock)
         return await engine.arun(f"note:a process:{tmp_path / 'pid'}\nnote:b sleep:600")
 
     result = anyio.run(main, backend=backend)
@@ -150,7 +156,9 @@ def assert_closed(trace: Trace) -> None:
 
 
 def test_a_run_with_more_time_goes_on_with_the_children_it_had(tmp_path: Path) -> None:
-    engine = Engine(Boss(Sleeper()), budget=RuntimeBudget(max_runtime_seconds=0.3), traces=tmp_path)
+    sleeper = Sleeper()
+    clock = StandingClock(lambda: sleeper.asleep)
+    engine = Engine(Boss(sleeper), budget=RuntimeBudget(max_runtime_seconds=SOON), traces=tmp_path, clock=clock)
     first = engine.run("note:a sleep:1.0 note:b")
     assert first.stop_reason is StopReason.budget_time
     waiting = engine.resume(first.trace, budget=RuntimeBudget(max_runtime_seconds=60))
@@ -163,8 +171,9 @@ def test_a_run_with_more_time_goes_on_with_the_children_it_had(tmp_path: Path) -
 
 
 def test_a_childs_own_time_ends_it_and_not_the_run() -> None:
-    boss = Boss(Sleeper(), budget=RuntimeBudget(max_runtime_seconds=0.2))
-    result = Engine(boss).run("note:a sleep:600\nnote:b")
+    sleeper = Sleeper()
+    boss = Boss(sleeper, budget=RuntimeBudget(max_runtime_seconds=SOON))
+    result = Engine(boss, clock=StandingClock(lambda: sleeper.asleep and boss.seen)).run("note:a sleep:600\nnote:b")
     assert result.status is RunStatus.completed
     assert [child.stop_reason for child in sorted(boss.seen, key=lambda child: child.steps)] == [
         StopReason.budget_time,
@@ -206,7 +215,7 @@ def test_a_cancelled_run_is_resumed_with_its_children(tmp_path: Path) -> None:
     engine = Engine(Boss(slow), traces=tmp_path)
 
     async def main() -> Any:
-        with anyio.move_on_after(0.3):
+        async with cancelled_when(lambda: slow.asleep):
             await engine.arun("note:a sleep:600 note:b")
 
     anyio.run(main)
@@ -220,8 +229,9 @@ class Impatient(AgentModule[Log]):
     """A tool that gives its child a moment only."""
 
     async def hand(self, line: str) -> str:
-        with anyio.move_on_after(0.2):
-            await run_child(Sleeper(), line)
+        sleeper = Sleeper()
+        async with cancelled_when(lambda: sleeper.asleep):
+            await run_child(sleeper, line)
         return await perform(told, "left")
 
     def __init__(self) -> None:

@@ -120,7 +120,7 @@ def runs(tree: Tree) -> int:
     return 1 + sum(runs(below) for part in tree if not isinstance(part, str) for below in part)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(tree=trees)
 def test_handled_at_once_or_answered_one_by_one_a_tree_of_runs_ends_alike(tree: Tree) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -9,6 +9,7 @@ from toys.workers import Boss, Log, Worker, children_of, plain
 
 from refold import AgentModule, Decision, Engine, RunStatus, WaitRequest, ask
 from refold.errors import WaitAnsweredError
+from refold.testing import FakeClock
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 folders = pytest.mark.parametrize("kept", ["memory", "disk"])
@@ -102,9 +103,9 @@ class Patient(AgentModule[Log]):
 
     def decide(self, state: Log) -> Decision:
         if state.current_step == 0:
-            return Decision.wait(prompt="well?", seconds=0.15)
+            return Decision.wait(prompt="well?", seconds=100)
         if state.current_step == 1:
-            return Decision.wait("a moment", seconds=0.01)
+            return Decision.wait("a moment", seconds=0)
         return Decision.final(f"heard {state.said}")
 
     def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
@@ -114,11 +115,12 @@ class Patient(AgentModule[Log]):
 @loops
 def test_wait_decisions_and_their_time_hold_in_children(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
-        engine = Engine(Boss(Patient()), traces=tmp_path)
+        clock = FakeClock()
+        engine = Engine(Boss(Patient()), traces=tmp_path, clock=clock)
         result = await engine.arun("go")
         (request,) = result.waiting
         assert request.deadline is not None
-        await anyio.sleep(0.2)
+        clock.advance(200)
         result = await engine.aresume(result.trace)
         assert result.state.said == ["completed: heard ['None', 'None']"]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import cancelled_when
 
 from refold import (
     Action,
@@ -232,7 +233,7 @@ def test_a_cancelled_scope_writes_the_end_and_the_cancellation_goes_on(backend: 
     seen: list[Any] = []
 
     async def main() -> bool:
-        with anyio.move_on_after(0.1) as scope:
+        async with cancelled_when(lambda: seen and seen[-1].kind == "intent") as scope:
             await Engine(Sleeps(), observers=[seen.append]).arun("t")
         return scope.cancelled_caught
 
@@ -243,16 +244,17 @@ def test_a_cancelled_scope_writes_the_end_and_the_cancellation_goes_on(backend: 
 
 def test_the_result_stands_on_the_cancellation() -> None:
     caught: list[RunResult] = []
+    seen: list[Any] = []
 
     async def one() -> None:
         try:
-            await Engine(Sleeps()).arun("t")
+            await Engine(Sleeps(), observers=[seen.append]).arun("t")
         except BaseException as error:
             caught.append(error.result)  # type: ignore[attr-defined]
             raise
 
     async def main() -> None:
-        with anyio.move_on_after(0.1):
+        async with cancelled_when(lambda: seen and seen[-1].kind == "intent"):
             await one()
 
     anyio.run(main)

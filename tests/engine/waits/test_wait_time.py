@@ -1,7 +1,6 @@
 """Waits and time: deadlines in this process and in another, late answers, and what counts against a budget."""
 
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -280,15 +279,17 @@ def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits(backen
 
 @BACKENDS
 def test_the_clock_of_the_budget_stands_still_in_a_wait_and_runs_on_after_it(backend: str) -> None:
+    clock = FakeClock()
+
     async def answers(request: WaitRequest) -> str:
-        await anyio.sleep(0.5)
+        clock.advance(1000)
         return "late, and in time"
 
     async def works() -> None:
-        await anyio.sleep_forever()
+        clock.advance(1000)
 
     module = scripted([Decision.wait(prompt="?"), Decision.act(Action("works"))], tools={"works": works})
-    engine = Engine(module, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=0.3))
+    engine = Engine(module, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=900), clock=clock)
     result = anyio.run(engine.arun, "t", backend=backend)
     assert (result.stop_reason, result.state.answers) == (StopReason.budget_time, ["late, and in time"])
 
@@ -340,6 +341,4 @@ def test_stop_criteria_see_the_state_before_and_after_a_wait_and_no_step_in_betw
 def test_a_suspended_run_leaves_no_timer_behind() -> None:
     decision, tools = asking(3600)
     engine = Engine(scripted([decision, Decision.wait(prompt="?", seconds=3600)], tools=tools))
-    began = time.monotonic()
     assert engine.run("t").status is RunStatus.waiting
-    assert time.monotonic() - began < 60

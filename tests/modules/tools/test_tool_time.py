@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema
@@ -133,7 +134,8 @@ def test_a_search_ends_with_its_process(folder: Path, number: int) -> None:
     )
     assert child.stdout is not None
     assert child.stdout.readline() == b"begun\n"
-    time.sleep(0.3)
+    while not psutil.Process(child.pid).children():  # what searches, apart
+        time.sleep(0.005)
     child.send_signal(number)
     assert child.wait(20) == (1 if number == signal.SIGINT else -number) or child.returncode == -signal.SIGINT
     child.stdout.close()

@@ -11,6 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing import cancelled_when
 from toys.chat_agent import Chatting
 
 from refold import Decision, Engine, RunResult, RunStatus, RuntimeBudget, StopReason, Trace
@@ -264,9 +265,11 @@ def test_it_gives_up_when_tries_or_time_are_used_up_or_the_error_does_not_pass()
 def test_the_wait_of_a_run_that_is_cancelled_ends_with_it() -> None:
     module = Chatting(ScriptedGenerator([TransientGeneratorError("busy")] * 3), backoff=Backoff(base_factor=60))
 
+    seen: list[Any] = []
+
     async def run() -> bool:
-        with anyio.move_on_after(0.2) as scope:
-            await Engine(module).arun("go")
+        async with cancelled_when(lambda: any(record.kind == "event" for record in seen)) as scope:
+            await Engine(module, observers=[seen.append]).arun("go")
         return scope.cancelled_caught
 
     assert anyio.run(run)

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 from pydantic import ValidationError
+from timing import cancelled_when
 
 import refold.modules.agent as public
 from refold import RuntimeBudget, Trace, now
@@ -90,11 +91,13 @@ async def test_b3_a_stop_hook_keeps_the_last_generation() -> None:
 
 
 async def test_b4_a_cancelled_run_cancels_its_tools_and_says_so(tmp_path: Path) -> None:
+    began: list[str] = []
     ended: list[str] = []
 
     @tool
     async def slow() -> str:
         """Sleeps."""
+        began.append("slow")
         try:
             await anyio.sleep(30)
         finally:
@@ -111,7 +114,7 @@ async def test_b4_a_cancelled_run_cancels_its_tools_and_says_so(tmp_path: Path) 
         return agent
 
     async def by_scope(agent: Agent) -> None:
-        with anyio.move_on_after(0.2):
+        async with cancelled_when(lambda: began):
             await agent.run("go")
 
     async def by_leaving(agent: Agent) -> None:

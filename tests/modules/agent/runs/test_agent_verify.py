@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import SOON, StandingClock, cancelled_when
 
 from refold import RuntimeBudget, Trace, effect
 from refold.modules.agent import Agent, FunctionGenerator, Message, ScriptedGenerator, ToolCall, Trajectory, tool
@@ -59,24 +60,28 @@ async def test_a_tool_that_takes_too_long_is_an_error_that_the_model_reads() -> 
     await verified(agent, agent.trajectory)
 
 
-@pytest.mark.parametrize("engine", [{}, {"budget": {"max_runtime_seconds": 0.3}}])
-async def test_a_cancelled_run_verifies_and_goes_on(engine: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["cancellation", "deadline"])
+async def test_a_cancelled_run_verifies_and_goes_on(by: str, tmp_path: Path) -> None:
     blocked = True
+    asleep: list[bool] = []
 
     @tool
     @effect(idempotent=True)
     async def slow() -> str:
         """Sleeps, at first."""
         if blocked:
+            asleep.append(True)
             await anyio.sleep(30)
         return "awake"
 
     answers: list[Any] = [[call("note")], [call("slow"), call("note", "c2")], "done"]
-    options = {"traces": tmp_path, **engine}
+    options: dict[str, Any] = {"traces": tmp_path}
+    if by == "deadline":
+        options |= {"budget": {"max_runtime_seconds": SOON}, "clock": StandingClock(lambda: asleep)}
     agent = Agent(name="t", model=ScriptedGenerator(answers), tools=[slow, note], engine=options)
-    with anyio.move_on_after(30 if engine else 0.3):
+    async with cancelled_when(lambda: asleep and by == "cancellation"):
         await agent.run("go")
-    assert reason_of(agent.trajectory) == ("error" if engine else "cancelled")
+    assert reason_of(agent.trajectory) == ("error" if by == "deadline" else "cancelled")
     trace = await verified(agent, agent.trajectory)
     blocked = False
     resumed = await agent.resume(trace, budget=RuntimeBudget(max_steps=10, max_runtime_seconds=60))

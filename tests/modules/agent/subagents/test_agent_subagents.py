@@ -8,6 +8,7 @@ from uuid import UUID
 
 import anyio
 import pytest
+from timing import SOON, StandingClock
 
 from refold import Engine, RuntimeBudget, Task, Trace, ask, effect
 from refold.modules.agent import (
@@ -435,12 +436,15 @@ async def test_a_fork_takes_over_what_sub_agents_reported(tmp_path: Path) -> Non
 
 
 async def test_a_sub_agent_has_no_more_than_the_time_of_its_parent() -> None:
+    asked: list[bool] = []
+
     async def slow() -> str:
+        asked.append(True)
         await anyio.sleep(600)
         return "too late"
 
-    budget = RuntimeBudget(max_runtime_seconds=0.4)
-    agent = made([spawns("alpha"), "done"], lambda task, turn: slow(), engine={"budget": budget})
+    options = {"budget": RuntimeBudget(max_runtime_seconds=SOON), "clock": StandingClock(lambda: asked)}
+    agent = made([spawns("alpha"), "done"], lambda task, turn: slow(), engine=options)
     trajectory = await agent.run("go")
     assert trajectory.trace is not None
     assert trajectory.trace.stop_reason == "budget_time"

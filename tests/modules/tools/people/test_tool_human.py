@@ -1,6 +1,5 @@
 """Asking people: waits of the engine, answered by a handler, a callback, or on resume; approvals hold for one call."""
 
-import time
 from collections.abc import Iterator, Mapping
 from contextvars import copy_context
 from pathlib import Path
@@ -25,6 +24,7 @@ from refold.modules.tools import (
     set_human_prompt_handler,
     set_user_input_callback,
 )
+from refold.testing import FakeClock
 
 done: list[str] = []
 
@@ -131,12 +131,14 @@ def test_a_handler_that_raises_or_does_not_fit_leaves_the_question_to_others() -
 
 
 def test_the_time_that_a_person_takes_is_not_the_runs() -> None:
+    clock = FakeClock()
+
     def slow(prompt: HumanPrompt) -> HumanInputResponse:
-        time.sleep(0.6)
+        clock.advance(1000)
         return HumanInputResponse(text="at last")
 
     set_human_prompt_handler(slow)
-    engine = Engine(Asker(("ask_user", {"question": "?"})), budget=RuntimeBudget(max_runtime_seconds=0.5))
+    engine = Engine(Asker(("ask_user", {"question": "?"})), budget=RuntimeBudget(max_runtime_seconds=900), clock=clock)
     assert answers(engine, engine.run("x")) == ["at last"]
 
 

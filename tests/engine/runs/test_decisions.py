@@ -1,0 +1,30 @@
+"""Decisions are checked where they are made."""
+
+from typing import Any
+
+import pytest
+
+from refold import (
+    Action,
+    Decision,
+)
+from refold.errors import DecisionError
+
+
+@pytest.mark.parametrize("make", [lambda: Decision.act([]), lambda: Decision.final(""), lambda: Decision.branch([])])
+def test_decision_factories_validate(make: Any) -> None:
+    with pytest.raises(DecisionError):
+        make()
+
+
+@pytest.mark.parametrize("answer", [42, None, ["x"], {"a": 1}])
+def test_a_final_answer_that_is_not_text_is_refused_where_it_is_made(answer: Any) -> None:
+    with pytest.raises(DecisionError, match="text"):
+        Decision.final(answer)
+
+
+def test_an_unknown_mode_and_repeated_ids_are_refused() -> None:
+    with pytest.raises(DecisionError, match="not a mode"):
+        Decision("dance")  # type: ignore[arg-type]
+    with pytest.raises(DecisionError, match="ids must differ"):
+        Decision.act([Action("a", {}, id="1"), Action("a", {}, id="1")])

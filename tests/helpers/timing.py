@@ -1,0 +1,48 @@
+"""Deadlines and cancellations that come once something has happened, however long that takes on a busy machine."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+
+class StandingClock:
+    """A clock for an engine's `clock=` that stands still until `ready()` holds, and is then a second later.
+
+    With a budget of `SOON` seconds, the deadline passes once `ready()` holds, and not before.
+    """
+
+    def __init__(self, ready: Callable[[], object]) -> None:
+        self._ready = ready
+        self._elapsed = 0.0
+
+    def time(self) -> float:
+        """Return the seconds since the epoch."""
+        return 1_700_000_000.0 + self.monotonic()
+
+    def monotonic(self) -> float:
+        """Return the seconds since the clock was made."""
+        if not self._elapsed and self._ready():
+            self._elapsed = 1.0
+        return self._elapsed
+
+
+SOON = 0.05
+"""The seconds after which the engine looks at its clock again."""
+
+
+@asynccontextmanager
+async def cancelled_when(ready: Callable[[], object]) -> AsyncIterator[anyio.CancelScope]:
+    """A scope that is cancelled once `ready()` holds."""
+    watching = anyio.CancelScope()
+
+    async def watch() -> None:
+        with watching:
+            while not ready():
+                await anyio.sleep(0.001)
+            group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        yield group.cancel_scope
+        watching.cancel()
