@@ -71,7 +71,7 @@ async def test_files_on_the_host(ws: Path) -> None:
         assert env.path(ws / "data") == ws.resolve() / "data"
 
 
-async def test_qitos_files_outside_with_a_common_prefix(ws: Path) -> None:
+async def test_files_outside_with_a_common_prefix_are_out_of_reach(ws: Path) -> None:
     (ws / "out").symlink_to(ws.parent / "ws-secret")
     (ws / "hole").symlink_to(ws.parent / "new-secret")
     (ws / "loop").symlink_to("loop")
@@ -275,7 +275,7 @@ def broken(config: Mapping[str, Any], workspace: Path) -> Environment:
     raise RuntimeError("no docker")
 
 
-def test_qitos_ran_on_without_an_environment(ws: Path) -> None:
+def test_nothing_goes_on_without_the_environment_it_asked_for(ws: Path) -> None:
     unknown = mismatch(EnvSpec(type="scrach"), ws)
     assert unknown.code == "ENV_TYPE_UNKNOWN"
     assert "did you mean 'scratch'?" in str(unknown)
@@ -298,7 +298,7 @@ def test_config_is_checked(ws: Path) -> None:
     assert mismatch(EnvSpec(type="scratch", config={"source": ".", "workspace": "."}), ws).code == "ENV_CONFIG_INVALID"
 
 
-async def test_qitos_never_read_required_tools_and_capabilities(ws: Path) -> None:
+async def test_required_tools_and_capabilities_are_checked(ws: Path) -> None:
     wrong = mismatch(EnvSpec(type="host", capabilities=["exec", "fork", "gpu"]), ws)
     assert [(issue.code, issue.field) for issue in wrong.issues] == [
         ("ENV_CAPABILITY_MISSING", "env_spec.capabilities[1]"),
@@ -354,7 +354,7 @@ FOLDER = TaskResource(kind="dir", path="data", mount_to="copy")
 
 
 @pytest.mark.parametrize("type_", ["host", "scratch"])
-async def test_qitos_mounted_nothing(ws: Path, temporary: Path, type_: str) -> None:
+async def test_resources_are_mounted(ws: Path, temporary: Path, type_: str) -> None:
     absent = TaskResource(kind="file", path="no", mount_to="x", required=False)
     async with open_environment(mounting(FILE, FOLDER, absent, type_=type_), ws) as env:
         assert env is not None

@@ -36,14 +36,14 @@ async def verdict(criterion: str, evaluators: dict[str, Evaluator] | None = None
     return result
 
 
-async def test_qitos_stamped_every_criterion_with_the_runs_success() -> None:
+async def test_each_criterion_has_a_result_of_its_own() -> None:
     result = await evaluate_task(view("final_result equals: 24", "final_result equals: 25", "be nice"))
     assert [each.passed for each in result.criteria] == [True, False, None]
     assert not result.success
     assert result.reason == "the run completed; 1 of 3 criteria passed, 1 failed, 1 was not evaluated"
 
 
-async def test_qitos_took_i_failed_sorry_for_a_success() -> None:
+async def test_i_failed_sorry_is_no_success() -> None:
     result = await evaluate_task(view("final_result contains: 24", final_result="I failed, sorry"))
     assert (result.success, result.criteria[0].passed) == (False, False)
 

@@ -48,7 +48,7 @@ def test_an_empty_objective_is_refused(blank: str) -> None:
 
 @pytest.mark.parametrize("field", ["max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd"])
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), True, "5"])
-def test_qitos_accepted_a_budget_of_zero_or_less(field: str, bad: Any) -> None:
+def test_a_budget_of_zero_or_less_is_refused(field: str, bad: Any) -> None:
     with pytest.raises(ValidationError):
         TaskBudget.model_validate({field: bad})
 
@@ -63,7 +63,7 @@ def test_the_budget_errors_are_in_plain_words_with_codes() -> None:
     ]
 
 
-def test_qitos_dropped_unknown_fields_silently() -> None:
+def test_unknown_fields_are_refused() -> None:
     doc = {"objectve": "x", "objective": "x", "budget": {"max_step": 1}, "resources": [{"kind": "file", "pth": "a"}]}
     found = problems(doc)
     assert "did you mean 'objective'?" in found["objectve"]
@@ -72,7 +72,7 @@ def test_qitos_dropped_unknown_fields_silently() -> None:
     assert "env_spec" in problems({"objective": "x", "env_spec": "host"})
 
 
-def test_qitos_dropped_resources_that_are_no_mappings() -> None:
+def test_resources_that_are_no_mappings_are_refused() -> None:
     assert problems({"objective": "x", "resources": ["a.csv"]}) == {"resources[0]": "must be a mapping (got 'a.csv')"}
 
 
@@ -97,7 +97,7 @@ class Colour(enum.IntEnum):
         ({"odd key": [set()]}, "inputs['odd key'][0]"),
     ],
 )
-def test_qitos_run_raised_on_inputs_that_are_no_json(value: dict[str, Any], place: str) -> None:
+def test_inputs_that_are_no_json_are_refused_with_their_place(value: dict[str, Any], place: str) -> None:
     assert list(problems({"objective": "x", "inputs": value})) == [place]
     with pytest.raises(ValidationError, match=r"inputs"):
         Task(objective="x", inputs=value)

@@ -76,7 +76,7 @@ def test_all_problems_are_told_at_once(ws: Path) -> None:
     ]
 
 
-def test_qitos_accepted_absolute_paths_and_dotdot(ws: Path) -> None:
+def test_absolute_paths_and_dotdot_are_refused(ws: Path) -> None:
     for path in (
         "/etc/passwd",
         "../../..",
@@ -87,7 +87,7 @@ def test_qitos_accepted_absolute_paths_and_dotdot(ws: Path) -> None:
         assert only(ws, file(path, required=False)) == "TASK_RESOURCE_OUTSIDE_WORKSPACE", path
 
 
-def test_qitos_was_fooled_by_a_common_prefix(ws: Path) -> None:
+def test_a_folder_with_a_common_prefix_is_outside(ws: Path) -> None:
     assert only(ws, file(f"{ws}-secret/key")) == "TASK_RESOURCE_OUTSIDE_WORKSPACE"
 
 
@@ -106,7 +106,7 @@ def test_a_workspace_that_is_a_link_is_followed(ws: Path) -> None:
     assert not codes(link, file("data/in.csv"), file(str(ws / "data" / "in.csv")))
 
 
-def test_qitos_let_a_dir_be_a_file(ws: Path) -> None:
+def test_a_dir_that_is_a_file_is_told(ws: Path) -> None:
     assert only(ws, TaskResource(kind="dir", path="data/in.csv")) == "TASK_RESOURCE_KIND_MISMATCH"
 
 
@@ -116,7 +116,7 @@ def test_a_pipe_is_neither_file_nor_artifact(ws: Path) -> None:
     assert only(ws, TaskResource(kind="artifact", path="pipe")) == "TASK_RESOURCE_KIND_MISMATCH"
 
 
-def test_qitos_failed_an_optional_resource_whose_parent_is_missing(ws: Path) -> None:
+def test_an_optional_resource_may_lack_its_parent_too(ws: Path) -> None:
     assert only(ws, file("no/such/folder/in.csv", required=False)) is None
     assert only(ws, file("data/in.csv/below", required=False)) is None
 
@@ -161,7 +161,7 @@ def open_to_all() -> Iterator[Path]:
         folder.chmod(0o755)
 
 
-def test_qitos_failed_read_only_inputs(open_to_all: Path) -> None:
+def test_inputs_may_be_read_only(open_to_all: Path) -> None:
     for name, mode in (("read-only", 0o444), ("secret", 0o000)):
         (open_to_all / name).write_text("x")
         (open_to_all / name).chmod(mode)
@@ -184,7 +184,7 @@ def test_a_workspace_that_may_not_be_reached_is_an_issue(open_to_all: Path) -> N
         workspace.chmod(0o755)
 
 
-def test_qitos_checked_nothing_without_a_workspace_argument(ws: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_workspace_argument_all_is_checked(ws: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ws)
     assert codes(None, file("data/in.csv"), file("no")) == [("TASK_RESOURCE_MISSING", "resources[1].path")]
     monkeypatch.chdir(ws.parent)
@@ -212,7 +212,7 @@ def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
         "http://[::1/",
     ],
 )
-def test_qitos_never_looked_at_urls(url: str) -> None:
+def test_urls_are_looked_at(url: str) -> None:
     assert url_problem(url)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from timing import SOON, StandingClock
-from toys.tree import Taking, children, choices, sound
+from toys.tree import Taking, assert_family_holds, children, choices
 
 from refold import (
     Action,
@@ -117,7 +117,7 @@ def run(module: Any, strategy: Any, budget: RuntimeBudget, **options: Any) -> Ru
     spent.clear()
     engine = Engine(module, branch=strategy, budget=budget, **options)
     result = engine.run("talk")
-    sound(engine, result)
+    assert_family_holds(engine, result)
     return result
 
 
@@ -279,7 +279,7 @@ def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str
     options: dict[str, Any] = {"budget": RuntimeBudget(max_runtime_seconds=SOON), "clock": StandingClock(ready)}
     engine = Engine(module, branch=BestOfN(later_is_better, steps=1), traces=tmp_path, **options)
     result = anyio.run(lambda: engine.arun("t"), backend=backend)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert (result.state.said, choices(result.trace)[0]["cut"]) == (["1"], "budget_time")
     assert (result.status, result.stop_reason) == ("stopped", "budget_time")
     reasons = [child.stop_reason for child in children(result.trace)]
@@ -400,7 +400,7 @@ def test_the_account_is_one_over_a_cancellation_and_a_resume(after: int, tmp_pat
     result = engine.resume(path)
     while result.waiting:
         result = engine.resume(path, {"retry": True}, request=result.waiting[0].id)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.stop_reason in ("budget_tokens", "final")
     assert sum(spent) == 1000
     assert result.usage.tokens == 1000
@@ -476,7 +476,7 @@ def test_a_raised_budget_goes_on_with_the_children_that_it_had_cut_off(tmp_path:
     retries: dict[str, Any] = {request.id: {"retry": True} for request in result.waiting}
     assert len(retries) == 2
     result = engine.resume(result.trace, retries)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert (result.state.said, result.state.max_steps, result.usage.tokens, sum(spent)) == (["1"], 7, 600, 600)
     adds_up(result)
     assert {child.final_state["max_steps"] for child in children(result.trace)} == {7}

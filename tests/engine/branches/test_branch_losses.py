@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from toys.menu import SEARCHES, Eats, Fragile, Menu, eat, everywhere, last_letter
-from toys.tree import children, choices, explore, sound
+from toys.tree import assert_family_holds, children, choices, explore
 
 from refold import (
     BestOfN,
@@ -79,4 +79,4 @@ def test_a_failed_exploration_is_tried_again_when_it_is_resumed(tmp_path: Path) 
     broken = False
     result = engine.resume(first.trace)
     assert result.state.eaten == ["b"]
-    sound(engine, result)
+    assert_family_holds(engine, result)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from toys.menu import dish, eat
-from toys.tree import Taking, children, explore, sound
+from toys.tree import Taking, assert_family_holds, children, explore
 
 from refold import (
     AgentModule,
@@ -103,7 +103,7 @@ def test_children_that_had_ended_are_taken_up_as_they_were(dated: bool, tmp_path
     path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records[:chosen]))
     written = {child.path: child.data for child in children(result.trace)}
     again = engine.resume(path)
-    sound(engine, again)
+    assert_family_holds(engine, again)
     assert again.state == result.state
     assert {child.path: child.data for child in children(again.trace)} == written
     (_, before), (_, after) = seen

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from toys.menu import Eats, Menu, eat, judged, last_letter
-from toys.tree import BUDGET, Place, Taking, Tree, children, choices, explore, sound, value
+from toys.tree import BUDGET, Place, Taking, Tree, assert_family_holds, children, choices, explore, value
 
 from refold import (
     BeamSearch,
@@ -45,7 +45,7 @@ def test_replaying_and_verifying_a_branched_run_explores_nothing_anew(tmp_path: 
     engine = Engine(module, branch=BeamSearch(2, 3, score), traces=tmp_path, budget=BUDGET)
     result = engine.run("t")
     before = dict(ran)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert engine.resume(result.trace).trace.data == result.trace.data
     assert [step.state["eaten"] for step in result.trace.steps] == [["c"]]
     assert verify(module, result.trace) == []
@@ -107,7 +107,7 @@ def test_a_branch_child_is_forked_and_not_resumed(tmp_path: Path) -> None:
         assert fork.error is None
         assert fork.status == "completed"
         assert fork.state.way[: len(child.state(at)["way"])] == child.state(at)["way"]
-        sound(engine, fork)
+        assert_family_holds(engine, fork)
         again = engine.fork(child, at=at, edit=edit)
         assert again.state == fork.state
 
@@ -116,7 +116,7 @@ def test_children_work_on_tasks_with_ids_inputs_and_constraints() -> None:
     task = Task(id="dinner", objective="eat", constraints={"meat": False}, metadata={"table": 4})
     engine = Engine(Eats(Decision.branch([eat("a"), eat("b")])), branch=BestOfN(last_letter))
     result = engine.run(task)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.metadata == {"table": 4, "constraints": {"meat": False}}
     assert {child.header["task"]["id"] for child in children(result.trace)} == {"dinner"}
     assert all(child.run_id.startswith("dinner-") for child in children(result.trace))
@@ -159,7 +159,7 @@ def test_a_child_that_was_not_begun_or_lost_its_file_is_run(tmp_path: Path) -> N
     second.unlink()
     third.write_bytes(third.read_bytes()[:20])
     result = engine.resume(path)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.eaten == ["c"]
     assert first.read_bytes() == kept
 
@@ -180,7 +180,7 @@ def test_a_run_is_resumed_under_another_strategy(tmp_path: Path) -> None:
         path.write_bytes(b"".join(records[: opened + 1]))
         engine = Engine(module, branch=strategy, traces=tmp_path)
         result = engine.resume(path)
-        sound(engine, result)
+        assert_family_holds(engine, result)
         assert result.state.eaten == eaten
 
 
@@ -209,7 +209,7 @@ def test_a_child_that_cannot_be_written_fails_the_run_and_is_no_lost_candidate(
     assert choices(result.trace) == []
     full = False
     result = engine.resume(result.trace)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.eaten == ["b"]
 
 
@@ -240,7 +240,7 @@ def test_one_engine_explores_for_many_runs_at_once(tmp_path: Path) -> None:
     for salt, result in found.items():
         alone = engine.run(Task(id=f"alone{salt}", objective="go", inputs={"salt": salt}))
         assert result.state.way == alone.state.way
-        sound(engine, result)
+        assert_family_holds(engine, result)
 
 
 async def judged_place(state: Place) -> float:
@@ -286,11 +286,11 @@ def test_children_of_a_run_whose_trace_has_lost_its_end_are_taken_up(tmp_path: P
     for cut in (decided, decided + 1):
         path.write_bytes(b"".join(records[:cut]))
         again = engine("a", "b").resume(path)
-        sound(engine("a", "b"), again)
+        assert_family_holds(engine("a", "b"), again)
         assert (again.state, sorted(ran), again.usage.tokens) == (result.state, ["a", "b", "x"], 30)
     path.write_bytes(b"".join(records[:decided]))
     other = engine("a", "c").resume(path)
-    sound(engine("a", "c"), other)
+    assert_family_holds(engine("a", "c"), other)
     assert (other.state.eaten, sorted(ran)) == (["x", "c"], ["a", "b", "c", "x"])
     (aside,) = tmp_path.rglob("*.trace.jsonl.1")
     assert b'"name":"b"' in aside.read_bytes()

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from places import HELPERS
-from toys.tree import children, choices, sound
+from toys.tree import assert_family_holds, children, choices
 
 from refold import (
     UNANSWERED,
@@ -135,7 +135,7 @@ def test_a_handler_is_inherited_by_children(strategy: Any, backend: str) -> None
 
     engine = Engine(Asks(THREE), branch=strategy, on_wait=answers)
     result = started(engine, backend)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == ["well, it depends"]
     assert sorted(str(request.prompt) for request in asked) == ["a?", "b"]
     assert result.waiting == []
@@ -150,7 +150,7 @@ def test_without_a_handler_the_run_shows_what_its_children_ask(
 ) -> None:
     engine = Engine(Asks(THREE), branch=strategy, traces=tmp_path if folder else None)
     result = started(engine, backend)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     seen = 0
     while result.status == RunStatus.waiting:
         assert result.steps == 0
@@ -163,7 +163,7 @@ def test_without_a_handler_the_run_shows_what_its_children_ask(
         request = result.waiting[-1]
         seen += 1
         result = resumed(engine, result, answer_of(request), backend, request=request.id)
-        sound(engine, result)
+        assert_family_holds(engine, result)
     assert seen == 2
     assert result.state.notes == ["well, it depends"]
     assert sorted(ran) == ["before a", "c"]
@@ -198,7 +198,7 @@ def test_children_of_children_wait_too(backend: str) -> None:
         result = started(engine, backend)
         assert sorted(str(request.prompt) for request in result.waiting) == ["a?", "b"]
         result = resumed(engine, result, {r.id: answer_of(r) for r in result.waiting}, backend)
-        sound(engine, result)
+        assert_family_holds(engine, result)
         assert result.state.notes == ["well, it depends"]
         assert sorted(ran) == ["before a", "c"]
 
@@ -210,7 +210,7 @@ def test_asking_in_a_thread_of_a_child() -> None:
     result = started(engine)
     assert [request.prompt for request in result.waiting] == ["a?"]
     result = resumed(engine, result, "a long answer")
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == ["a long answer"]
 
 
@@ -222,7 +222,7 @@ def test_children_that_have_no_room_wait_for_those_that_wait(max_children: int) 
     assert len(result.waiting) == max_children
     while result.waiting:
         result = resumed(engine, result, answer_of(result.waiting[0]), request=result.waiting[0].id)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == ["well, it depends"]
 
 
@@ -260,7 +260,7 @@ def test_time_that_children_wait_costs_nothing() -> None:
     module = Asks(Decision.branch([waits("b"), waits("b")]))
     engine = Engine(module, branch=BestOfN(longest, steps=1), on_wait=slowly, budget=budget, clock=clock)
     result = started(engine)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == ["well, it depends"]
     assert result.stop_reason == "final"
 
@@ -269,7 +269,7 @@ def test_a_timed_wait_of_a_child_ends_by_itself() -> None:
     module = Asks(Decision.branch([Decision.wait(seconds=0.02), Decision.wait(seconds=0.01)]))
     engine = Engine(module, branch=BestOfN(longest, steps=1))
     result = started(engine)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.status == "completed"
     assert result.state.notes == [None]
 
@@ -285,7 +285,7 @@ def test_a_timed_wait_of_a_child_ends_in_another_attempt_after_its_time() -> Non
     with pytest.raises(WaitAnsweredError, match="has passed"):
         resumed(engine, result, "too late")
     result = resumed(engine, result)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == [None]
     assert [r["expired"] for r in children(result.trace)[0].records if r.kind == "input"]
 
@@ -298,7 +298,7 @@ def test_a_judge_may_ask_a_person() -> None:
     result = started(engine)
     assert [request.prompt for request in result.waiting] == ["how good is c?", "how good is d?"]
     result = resumed(engine, result, dict(zip([r.id for r in result.waiting], [1, 2.5], strict=True)))
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == ["d"]
     assert choices(result.trace)[0]["scores"] == {"0": 1.0, "1": 2.5}
     assert sorted(ran) == ["c", "d"]
@@ -317,7 +317,7 @@ def test_a_strategy_may_ask_a_person_which_to_take() -> None:
     result = started(engine)
     assert [(request.prompt, request.schema) for request in result.waiting] == [("which?", {"enum": ["c", "d"]})]
     result = resumed(engine, result, "d")
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == ["d"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from places import HELPERS
 from pydantic import SecretStr
 from timing import cancelled_when
-from toys.tree import Taking, children, choices, sound
+from toys.tree import Taking, assert_family_holds, children, choices
 
 from refold import (
     Action,
@@ -122,7 +122,7 @@ WRITES = Does(
 def test_each_child_works_in_a_fork_and_the_chosen_ones_files_are_adopted(strategy: Any, tmp_path: Path) -> None:
     engine = Engine(WRITES, branch=strategy)
     result = engine.run(in_environment("scratch", tmp_path / "source", keep=True))
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.error is None
     assert result.state.notes == [
         "first=1 after start",
@@ -140,7 +140,7 @@ def test_files_follow_the_tree_of_a_search(tmp_path: Path) -> None:
     for strategy in (BeamSearch(8, 8, last), BestOfN(last), MonteCarloTreeSearch(last)):
         engine = Engine(module, branch=strategy)
         result = engine.run(in_environment("scratch", tmp_path / "source"))
-        sound(engine, result)
+        assert_family_holds(engine, result)
         assert result.state.notes == ["b=b after start", "d=d after b start", "g=g after b d start"]
 
 
@@ -183,7 +183,7 @@ def test_a_shared_environment_is_shared_where_that_is_allowed(tmp_path: Path) ->
     for kind in ("host", "scratch"):
         engine = Engine(WRITES, branch=BestOfN(last, steps=1), shared_env=True, max_children=1)
         result = engine.run(in_environment(kind, tmp_path / kind))
-        sound(engine, result)
+        assert_family_holds(engine, result)
         assert result.state.notes[1:] == ["c=2 after a first start", "end=4 after a b c first start"]
 
 
@@ -256,7 +256,7 @@ def test_no_secret_is_written_in_any_trace_of_the_family(strategy: Any, tmp_path
     )
     engine = Engine(module, branch=strategy, traces=tmp_path, redact={"PIN": SECRET})
     result = engine.run("t")
-    sound(engine, result)
+    assert_family_holds(engine, result)
     told = "logged in with <redacted:PIN> and <redacted:password>"
     assert result.state.notes == [f"b{told}", "<redacted:PIN> <redacted:password>"]
     written = files_below(tmp_path)
@@ -308,7 +308,7 @@ def test_a_cancelled_exploration_closes_all_books_and_goes_on_when_resumed(strat
             assert record.kind != "intent" or any(r.get("intent") == record.seq for r in trace.records)
     slow = False
     result = engine.resume(first.trace)
-    sound(engine, result)
+    assert_family_holds(engine, result)
     assert result.state.notes == ["c"]
     assert sorted(ran) == ["a", "b", "c"]
 

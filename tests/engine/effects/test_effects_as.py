@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from toys.shop import Hook, Item, Shop, Till, lawful
+from toys.shop import Hook, Item, Shop, Till, verified
 
 from refold import Engine, StateSchema, Trace, bind, effect, new_id, perform, perform_sync
 from refold.engine import in_run, perform_as
@@ -33,7 +33,7 @@ from refold.errors import EffectError, EngineUsageError, ModuleDefinitionError, 
 
 def run(work: Any, steps: int = 1) -> Any:
     engine = Engine(Hook(work, steps=steps), seed=1)
-    return lawful(engine, engine.run("t"))
+    return verified(engine, engine.run("t"))
 
 
 def test_an_effect_has_a_name_and_a_request_apart_from_how_it_is_done() -> None:

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toys.shop import Hook, Shop, Till, assert_lawful, lawful
+from toys.shop import Hook, Shop, Till, assert_verified, verified
 
 from refold import (
     Engine,
@@ -48,7 +48,7 @@ async def resumed_everywhere(engine: Engine, till: Till, result: RunResult) -> N
         again = await engine.aresume(cut)
         while again.waiting:
             again = await engine.aresume(again.trace, {each.id: {"retry": True} for each in again.waiting})
-        await assert_lawful(engine, again)
+        await assert_verified(engine, again)
         assert till.done <= all_ended - ended
         assert again.steps == result.steps
 
@@ -98,7 +98,7 @@ def test_what_is_shared_in_the_state_makes_no_difference(asks: bool, script: lis
         result = await engine.arun("t")
         while result.waiting:
             result = await Engine(module, seed=1).aresume(Trace.from_bytes(result.trace.data), True)
-        await assert_lawful(engine, result)
+        await assert_verified(engine, result)
         assert till.done == 3 * len(script)
         till.reset()
         for at in range(result.steps):
@@ -295,7 +295,7 @@ def test_a_call_that_the_code_cut_off_verifies() -> None:
         return won
 
     engine = Engine(Hook(work, steps=2), seed=1)
-    lawful(engine, engine.run("t"))
+    verified(engine, engine.run("t"))
 
 
 def test_verify_tells_of_the_effects_alone_that_are_no_longer_asked_for() -> None:
@@ -335,7 +335,7 @@ def test_what_users_write_is_never_taken_for_a_record() -> None:
     result = engine.run("t")
     while result.waiting:
         result = engine.resume(result.trace, LOOKS_LIKE_ONE)
-    lawful(engine, result)
+    verified(engine, result)
     assert not any("background" in record.data for record in result.trace.records if record.kind == "commit")
     assert called_children(result.trace) == {}
     assert list(begun_children(result.trace, "refold.child", "refold.start_child")) == []

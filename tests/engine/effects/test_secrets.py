@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from toys.shop import Hook, Shop, Till, lawful
+from toys.shop import Hook, Shop, Till, verified
 
 from refold import Decision, Engine, Task, Trace, ask, emit, perform
 from refold.engine.effects.redaction import MIN_LENGTH, Redactor
@@ -73,7 +73,7 @@ def test_what_an_attempt_knows_to_be_secret_makes_no_difference(before: str, aft
     done = told(Engine(module, seed=1, redact=REDACTS[after]), result)
     assert till.done == 10
     for redact in (REDACTS[before], REDACTS[after], False):
-        lawful(Engine(module, redact=redact), done)
+        verified(Engine(module, redact=redact), done)
     assert sum(1 for record in done.trace.records if record.kind == "event" and record["name"] == "paid") == 2
     for secret, name in ((SECRETS[0], "first"), (SECRETS[3], "both")):
         if before != "none" and not (before == "first" and name == "both"):
@@ -96,7 +96,7 @@ def test_what_an_attempt_has_learnt_is_known_to_the_next_one() -> None:
 
     module = Hook(work, steps=3)
     result = told(Engine(module, seed=1), Engine(module, seed=1).run("t"))
-    lawful(Engine(module), result)
+    verified(Engine(module), result)
     assert till.done == 5
     assert SECRETS[0].encode() not in result.trace.data
 

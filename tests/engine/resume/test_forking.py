@@ -125,7 +125,7 @@ def walked(folder: Path | None, module: Walker | None = None, **options: Any) ->
     return engine, result
 
 
-def lawful(engine: Engine, result: RunResult) -> RunResult:
+def verified(engine: Engine, result: RunResult) -> RunResult:
     """The laws of every run hold for a fork, and its header leads to its first state."""
     assert result.error is None, result.error
     trace = result.trace
@@ -154,7 +154,7 @@ def test_a_fork_goes_on_from_any_state_and_does_nothing_before_it_again(folder: 
     k = STEPS + 1 if at is None else at % (STEPS + 2)
     module = Walker()
     engine = Engine(module, traces=folder)
-    fork = lawful(engine, engine.fork(source.trace, at))
+    fork = verified(engine, engine.fork(source.trace, at))
     assert source.trace.data == before
     link = linked(fork.trace, source.trace, k)
     assert link.keys() == {"run", "step", "hash", "path"}
@@ -212,7 +212,7 @@ def add_a_note(draft: Walk) -> None:
 
 def test_an_edit_changes_the_draft_as_reduce_does(folder: Path | None) -> None:
     engine, source = walked(folder)
-    fork = lawful(engine, engine.fork(source.trace, 2, add_a_note))
+    fork = verified(engine, engine.fork(source.trace, 2, add_a_note))
     link = linked(fork.trace, source.trace, 2)
     assert link["edit"] == [
         {"op": "replace", "path": "/notes/0/text", "value": "other"},
@@ -226,7 +226,7 @@ def test_an_edit_changes_the_draft_as_reduce_does(folder: Path | None) -> None:
 
 def test_an_edit_may_return_another_state(folder: Path | None) -> None:
     engine, source = walked(folder)
-    fork = lawful(engine, engine.fork(source.trace, 3, lambda state: state.model_copy(update={"upto": 4})))
+    fork = verified(engine, engine.fork(source.trace, 3, lambda state: state.model_copy(update={"upto": 4})))
     assert linked(fork.trace, source.trace, 3)["edit"] == [{"op": "replace", "path": "/upto", "value": 4}]
     assert fork.final_result == "4 notes"
 
@@ -245,7 +245,7 @@ def test_values_are_set_by_their_paths_in_order(folder: Path | None) -> None:
         "/day": datetime(2026, 1, 1),
         "/metadata/why": ["because", {"not": None}],
     }
-    fork = lawful(engine, engine.fork(source.trace, 2, edit))
+    fork = verified(engine, engine.fork(source.trace, 2, edit))
     first = fork.trace.state(0, Walk)
     assert [(note.text, note.weight) for note in first.notes] == [
         ("whole", 1.0),
@@ -334,9 +334,9 @@ def test_an_edit_that_cannot_be_is_refused_and_nothing_is_written(
 
 def test_a_completed_run_goes_on_where_its_result_is_taken_back(folder: Path | None) -> None:
     engine, source = walked(folder)
-    same = lawful(engine, engine.fork(source.trace))
+    same = verified(engine, engine.fork(source.trace))
     assert (same.stop_reason, same.steps) == (StopReason.final, 0)
-    more = lawful(engine, engine.fork(source.trace, -1, {"/final_result": None, "/upto": STEPS + 2}))
+    more = verified(engine, engine.fork(source.trace, -1, {"/final_result": None, "/upto": STEPS + 2}))
     assert (more.stop_reason, more.steps, more.final_result) == (StopReason.final, 3, f"{STEPS + 2} notes")
 
 
@@ -348,7 +348,7 @@ def test_a_secret_in_an_edit_is_written_nowhere(folder: Path | None) -> None:
         {"/metadata/x": {"a": "hunter2hunter2"}, "/metadata/x/a": "gone"},
         lambda draft: draft.metadata.update(pin="is hunter2hunter2"),
     ):
-        fork = lawful(guarded, guarded.fork(source.trace, 2, edit))
+        fork = verified(guarded, guarded.fork(source.trace, 2, edit))
         assert b"hunter2" not in fork.trace.data
         assert fork.state.metadata in ({"pin": "is <redacted:PIN>"}, {"x": {"a": "gone"}})
         linked(fork.trace, source.trace, 2)
@@ -378,7 +378,7 @@ def test_a_failed_run_is_forked(folder: Path | None) -> None:
     failed = Engine(Faulty("fail"), traces=folder, seed=7).run("walk")
     assert failed.status == RunStatus.failed
     engine, source = walked(folder)
-    fork = lawful(engine, engine.fork(failed.trace))
+    fork = verified(engine, engine.fork(failed.trace))
     linked(fork.trace, failed.trace, 2)
     assert (fork.status, fork.state) == (RunStatus.completed, source.state)
 
@@ -386,12 +386,12 @@ def test_a_failed_run_is_forked(folder: Path | None) -> None:
 def test_a_waiting_run_is_forked_and_the_fork_asks_for_itself(folder: Path | None) -> None:
     engine = Engine(Faulty("wait"), traces=folder, seed=7)
     waiting = engine.run("walk")
-    fork = lawful(engine, engine.fork(waiting.trace))
+    fork = verified(engine, engine.fork(waiting.trace))
     assert (fork.status, fork.waiting[0].prompt) == (RunStatus.waiting, "Go on?")
     assert fork.waiting[0].id != waiting.waiting[0].id
     assert engine.resume(waiting.trace).waiting == waiting.waiting
     for each in (waiting, fork):
-        lawful(engine, engine.resume(each.trace, "yes"))
+        verified(engine, engine.resume(each.trace, "yes"))
 
 
 def test_a_cancelled_run_is_forked(folder: Path | None) -> None:
@@ -409,7 +409,7 @@ def test_a_cancelled_run_is_forked(folder: Path | None) -> None:
     trace = Trace.from_bytes(b"".join(seen))
     assert trace.status == "cancelled"
     engine, source = walked(folder)
-    assert lawful(engine, engine.fork(trace)).state == source.state
+    assert verified(engine, engine.fork(trace)).state == source.state
 
 
 def test_every_cut_of_a_trace_can_be_forked_at_every_state(folder: Path | None) -> None:
@@ -443,7 +443,7 @@ def test_a_run_is_forked_while_it_runs(tmp_path: Path) -> None:
             return await super().decide(state)
 
     engine, source = walked(folder, Forking())
-    lawful(engine, source)
+    verified(engine, source)
     (fork,) = forks
     assert fork.state == source.state
     assert fork.live_from is not None
@@ -463,7 +463,7 @@ def test_a_fork_is_forked_and_so_on(folder: Path | None) -> None:
     engine, source = walked(folder)
     trace = source.trace
     for k in range(STEPS):
-        fork = lawful(engine, engine.fork(trace, 1))
+        fork = verified(engine, engine.fork(trace, 1))
         linked(fork.trace, trace, 1)
         assert fork.state == source.state
         assert fork.steps == STEPS - k
@@ -485,12 +485,12 @@ class Branching(Walker):
 def test_a_child_run_is_forked(folder: Path | None) -> None:
     engine = Engine(Branching(), traces=folder, seed=7, branch=BestOfN(lambda state: -len(state.notes[-1].text), 2))
     source = engine.run("walk")
-    lawful(engine, source)
+    verified(engine, source)
     (branch,) = family(source.trace).run.branches
     for candidate in branch.candidates:
         assert candidate.run is not None
         child = source.trace.relative(candidate.run.run_id)
-        fork = lawful(engine, engine.fork(child, 1))
+        fork = verified(engine, engine.fork(child, 1))
         linked(fork.trace, child, 1)
         assert fork.trace.header["parent"]["path"] == child.header["parent"]["path"] != ""
         assert "candidate" not in fork.trace.header["parent"]
@@ -529,16 +529,16 @@ def test_steps_go_on_and_tokens_are_counted_anew(folder: Path | None) -> None:
     fork = engine.fork(source.trace, 3)
     assert fork.trace.header["budget"] == source.trace.header["budget"]
     assert fork.usage.tokens == 15 * 3 + 2
-    small = lawful(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_steps=4, max_tokens=1000)))
+    small = verified(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_steps=4, max_tokens=1000)))
     assert (small.stop_reason, small.steps, small.state.current_step) == (StopReason.budget_steps, 1, 4)
     assert linked(small.trace, source.trace, 3)["edit"] == [{"op": "replace", "path": "/max_steps", "value": 4}]
     (warning,) = [r["data"] for r in small.trace.records if r.kind == "event"]
     assert warning == {"what": "steps", "used": 4, "limit": 4}
-    poor = lawful(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_tokens=20)))
+    poor = verified(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_tokens=20)))
     assert (poor.stop_reason, poor.steps, poor.usage.tokens) == (StopReason.budget_tokens, 1, 31)
-    less = lawful(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_steps=2)))
+    less = verified(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_steps=2)))
     assert (less.stop_reason, less.steps, less.state.max_steps) == (StopReason.budget_steps, 0, 3)
-    more = lawful(engine, engine.resume(small.trace, budget=RuntimeBudget(max_steps=30)))
+    more = verified(engine, engine.resume(small.trace, budget=RuntimeBudget(max_steps=30)))
     assert (more.status, more.steps, more.state.max_steps) == (RunStatus.completed, 3, 30)
     assert more.trace.header["parent"] == small.trace.header["parent"]
 
@@ -547,9 +547,9 @@ def test_the_budget_in_force_is_the_source_s_last(folder: Path | None) -> None:
     engine, source = walked(folder, budget=RuntimeBudget(max_steps=2))
     grown = engine.resume(source.trace, budget=RuntimeBudget(max_steps=30))
     assert grown.status == RunStatus.completed
-    fork = lawful(engine, engine.fork(grown.trace, 1))
+    fork = verified(engine, engine.fork(grown.trace, 1))
     assert (fork.state.max_steps, fork.status) == (30, RunStatus.completed)
-    at_resume = lawful(engine, engine.fork(grown.trace, 2))
+    at_resume = verified(engine, engine.fork(grown.trace, 2))
     assert grown.trace.state_record(2).kind == "resume"
     linked(at_resume.trace, grown.trace, 2)
 
@@ -592,7 +592,7 @@ def test_many_forks_at_once_on_either_loop(folder: Path | None, backend: str, re
     anyio.run(main, backend=backend)
     assert len({fork.run_id for fork in forks}) == 2 * STEPS
     for fork in forks:
-        lawful(engine, fork)
+        verified(engine, fork)
         assert {**fork.state.to_dict(), "metadata": {}} == source.state.to_dict()
 
 
@@ -616,7 +616,7 @@ def test_a_fork_is_killed_anywhere_and_resumed(folder: Path | None) -> None:
         result = engine.resume(cut)
         while result.waiting:
             result = engine.resume(result.trace, {each.id: {"retry": True} for each in result.waiting})
-        assert lawful(engine, result).state == fork.state
+        assert verified(engine, result).state == fork.state
 
 
 def test_a_fork_that_was_killed_before_its_first_state_begins_with_it_though_its_source_has_gone_on(
@@ -630,7 +630,7 @@ def test_a_fork_that_was_killed_before_its_first_state_begins_with_it_though_its
     path.write_bytes(fork.trace.records[0].raw + b"\n")
     gone_on = engine.resume(source.trace, budget=RuntimeBudget(max_steps=30))
     assert gone_on.trace.state_record(2).kind == "resume", "state 2 is another one now"
-    again = lawful(engine, engine.resume(path))
+    again = verified(engine, engine.resume(path))
     assert (again.state, again.trace.state(0)) == (fork.state, fork.trace.state(0))
 
 
@@ -648,11 +648,11 @@ def test_a_fork_that_was_killed_before_its_first_state_begins_with_it(
     assert ("file" in fork.trace.header["parent"]) is elsewhere
     path.write_bytes(began + b'{"kind":"snapsh')
     module = Walker()
-    again = lawful(engine, Engine(module, traces=home).resume(path))
+    again = verified(engine, Engine(module, traces=home).resume(path))
     assert (again.state, again.trace.state(0)) == (fork.state, fork.trace.state(0))
     assert "init" not in module.calls
     path.write_bytes(began)
-    more = lawful(engine, Engine(module).resume(path, budget=RuntimeBudget(max_steps=40)))
+    more = verified(engine, Engine(module).resume(path, budget=RuntimeBudget(max_steps=40)))
     assert more.state.max_steps == 40
     assert source.trace.path is not None
     whole = source.trace.data

@@ -131,7 +131,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
     return tmp_path / "runs" if request.param == "disk" else None
 
 
-def lawful(engine: Engine, result: RunResult) -> RunResult:
+def verified(engine: Engine, result: RunResult) -> RunResult:
     assert result.error is None, result.error
     result.trace.check()
     assert engine.verify(result.trace) == []
@@ -151,7 +151,7 @@ def test_a_run_of_an_older_schema_is_resumed_with_its_answer(folder: Path | None
     waiting = Engine(Adder(), traces=folder).run("t")
     module = newer()
     engine = Engine(module, traces=folder)
-    done = lawful(engine, engine.resume(waiting.trace, "yes"))
+    done = verified(engine, engine.resume(waiting.trace, "yes"))
     version = newer.state_class.model_fields["schema_version"].default
     assert (done.state.lines, done.state.schema_version) == (LINES, version)
     assert module.calls == ["add 4"]
@@ -174,7 +174,7 @@ def test_versions_follow_each_other_in_one_trace(folder: Path | None) -> None:
         result = engine.resume(result.trace, budget=RuntimeBudget(max_steps=steps))
         if result.waiting:
             result = engine.resume(result.trace, "yes")
-        lawful(engine, result)
+        verified(engine, result)
     assert result.state.lines == LINES
     assert [r["schema_version"] for r in resumes(result.trace)] == [2, 2, 3]
     assert sorted({result.trace.state(k)["schema_version"] for k in range(7)}) == [1, 2, 3]
@@ -188,12 +188,12 @@ def test_a_run_of_an_older_schema_is_forked(folder: Path | None, at: int, newer:
     module = newer()
     module.asks_at = -1
     engine = Engine(module, traces=folder)
-    fork = lawful(engine, engine.fork(source, at, edit))
+    fork = verified(engine, engine.fork(source, at, edit))
     version = module.state_class.model_fields["schema_version"].default
     assert fork.trace.header["schema_version"] == version == fork.trace.state(0)["schema_version"]
     assert apply_patch(source.state(at), fork.trace.header["parent"]["edit"]) == fork.trace.state(0)
     assert fork.state.lines[at] == ("new" if edit is not None else f"entry {at}")
-    taken = lawful(engine, engine.fork(source, at, edit, reuse_effects=True))
+    taken = verified(engine, engine.fork(source, at, edit, reuse_effects=True))
     assert taken.state == fork.state
 
 
@@ -230,7 +230,7 @@ def test_where_no_migration_leads_nothing_is_written(tmp_path: Path) -> None:
             engine.fork(trace)
         assert len(list(tmp_path.iterdir())) == 2
     assert source.path.read_bytes() == before
-    assert lawful(Engine(Adder()), Engine(Adder()).resume(source, "yes")).state.entries == LINES
+    assert verified(Engine(Adder()), Engine(Adder()).resume(source, "yes")).state.entries == LINES
 
 
 def test_a_branch_is_explored_across_versions(folder: Path | None) -> None:
@@ -252,7 +252,7 @@ def test_a_branch_is_explored_across_versions(folder: Path | None) -> None:
     engine = Engine(BranchesTwo(), traces=folder, branch=strategy)
     done = engine.resume(waiting.trace, "a long answer")
     assert [request.prompt for request in done.waiting] == ["Go on?"]
-    assert lawful(engine, done).state.lines == ["entry 0", "a long answer", "entry 2"]
+    assert verified(engine, done).state.lines == ["entry 0", "a long answer", "entry 2"]
 
 
 # code that does something else
@@ -316,7 +316,7 @@ def test_fork_leaves_the_run_and_goes_on_beside_it(folder: Path | None, phase: s
     before = waiting.trace.data
     module = Changed(at, phase)
     engine = Engine(module)  # no folder: a file's fork is beside it
-    fork = lawful(engine, engine.resume(waiting.trace, "yes", on_divergence="fork"))
+    fork = verified(engine, engine.resume(waiting.trace, "yes", on_divergence="fork"))
     link = fork.trace.header["parent"]
     assert (link["run"], link["step"]) == (waiting.run_id, at)
     assert (fork.trace.path.parent if fork.trace.path else None) == folder
@@ -339,7 +339,7 @@ def test_fork_leaves_the_run_and_goes_on_beside_it(folder: Path | None, phase: s
             expected[-1] += "!"
         assert fork.state.entries == expected
     if fork.waiting:
-        done = lawful(engine, engine.resume(fork.trace, "no"))
+        done = verified(engine, engine.resume(fork.trace, "no"))
         assert done.status == RunStatus.completed
 
 
@@ -473,7 +473,7 @@ def test_answers_in_tools_go_along_and_what_the_tools_had_done_is_not_done_again
     assert one.live_from is not None
     assert one.live_from["args"] == {"prompt": "Buy bread?"}
     module.calls.clear()
-    both = lawful(engine, engine.resume(waiting.trace, answers, on_divergence="fork"))
+    both = verified(engine, engine.resume(waiting.trace, answers, on_divergence="fork"))
     assert both.live_from is None
     assert both.state.notes == [["paid!"], ["bread: yes 0!", "wine: yes 1!"]]
     assert module.calls == ["buy bread", "buy wine"], "entered again; no payment is made twice"

@@ -84,7 +84,7 @@ def always(value: Any) -> Callable[[WaitRequest], Any]:
     return lambda request: value
 
 
-def lawful(engine: Engine, result: RunResult) -> RunResult:
+def verified(engine: Engine, result: RunResult) -> RunResult:
     assert result.error is None
     result.trace.check()
     assert engine.verify(result.trace) == []
@@ -97,13 +97,13 @@ def test_what_fits_arrives_typed_from_ask_and_as_json_from_a_decision(
 ) -> None:
     seen: list[Any] = []
     engine = Engine(asking(kind, seen))
-    second = lawful(engine, engine.resume(engine.run("t").trace, good))
+    second = verified(engine, engine.resume(engine.run("t").trace, good))
     assert seen[-1] == typed
     assert type(seen[-1]) is type(typed)
-    last = lawful(engine, engine.resume(second.trace, good))
+    last = verified(engine, engine.resume(second.trace, good))
     assert last.state.answers == [good]
     at_once = Engine(asking(kind, seen), on_wait=always(good))
-    assert lawful(at_once, at_once.run("t")).state == last.state
+    assert verified(at_once, at_once.run("t")).state == last.state
     assert seen[-1] == typed
 
 
@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused_and_the_run_keeps_waiting(
     assert result.status is RunStatus.completed
     for value in bad:
         unsure = Engine(asking(kind, seen), on_wait=always(value))
-        assert lawful(unsure, unsure.run("t")).status is RunStatus.waiting
+        assert verified(unsure, unsure.run("t")).status is RunStatus.waiting
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_what_does_not_fit_is_refused_and_the_run_keeps_waiting(
 )
 def test_answers_may_be_given_as_what_they_stand_for(kind: Any, value: Any, form: Any) -> None:
     engine = Engine(scripted([Decision.wait(prompt="?", schema=kind)]))
-    assert lawful(engine, engine.resume(engine.run("t").trace, value)).state.answers == [form]
+    assert verified(engine, engine.resume(engine.run("t").trace, value)).state.answers == [form]
     at_once = Engine(scripted([Decision.wait(prompt="?", schema=kind)]), on_wait=always(value))
-    assert lawful(at_once, at_once.run("t")).state.answers == [form]
+    assert verified(at_once, at_once.run("t")).state.answers == [form]
 
 
 @pytest.mark.parametrize("value", [math.nan, {1, 2}, b"bytes", object(), "\ud800", {1: "a"}])
@@ -184,8 +184,8 @@ def asks_for_even_sync() -> Any:
 def test_an_answer_that_only_the_type_refuses_is_asked_for_again_with_what_was_wrong(tool: Any) -> None:
     engine = Engine(scripted([Decision.act(Action("asks"))], tools={"asks": tool}))
     first = engine.run("t")
-    second = lawful(engine, engine.resume(first.trace, 3))
-    third = lawful(engine, engine.resume(second.trace, 5))
+    second = verified(engine, engine.resume(first.trace, 3))
+    third = verified(engine, engine.resume(second.trace, 5))
     asked = [result.waiting[0] for result in (first, second, third)]
     assert len({request.id for request in asked}) == 3
     assert [request.details.get("refused") for request in asked] == [None, *["Value error, odd"] * 2]
@@ -193,7 +193,7 @@ def test_an_answer_that_only_the_type_refuses_is_asked_for_again_with_what_was_w
         engine.resume(third.trace, "four")
     with pytest.raises(WaitAnsweredError):
         engine.resume(third.trace, 4, request=asked[0].id)
-    last = lawful(engine, engine.resume(third.trace, 4))
+    last = verified(engine, engine.resume(third.trace, 4))
     assert last.state.seen[0][0]["output"] == 4
 
 
@@ -205,7 +205,7 @@ def test_a_handler_whose_answer_only_the_type_refuses_leaves_the_request_open() 
     first = engine.run("t")
     (event,) = [record for record in first.trace.records if record.kind == "event"]
     assert (event["name"], event["data"]["problem"]) == ("answer_refused", "Value error, odd")
-    last = lawful(engine, engine.resume(first.trace))
+    last = verified(engine, engine.resume(first.trace))
     assert last.state.seen[0][0]["output"] == 4
 
 
@@ -218,7 +218,7 @@ def test_a_schema_is_checked_when_it_is_given() -> None:
 @given(JSON_VALUES)
 def test_any_json_value_arrives_as_it_was_given_and_comes_back_from_the_trace(value: Any) -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]))
-    result = lawful(engine, engine.resume(engine.run("t").trace, {"value": value}))
+    result = verified(engine, engine.resume(engine.run("t").trace, {"value": value}))
     assert orjson.dumps(result.trace.final_state["answers"]) == orjson.dumps([{"value": value}])
 
 
@@ -255,12 +255,12 @@ def test_secrets_are_replaced_in_answers_and_questions_alike() -> None:
         return {"said": SECRET}
 
     engine = Engine(module(), redact={"PASS": SECRET}, on_wait=answers)
-    at_once = lawful(engine, engine.run("t"))
+    at_once = verified(engine, engine.run("t"))
     engine = Engine(module(), redact={"PASS": SECRET})
     result = engine.run("t")
     while result.waiting:
         asked += result.waiting
-        result = lawful(engine, engine.resume(result.trace, {"said": SECRET}))
+        result = verified(engine, engine.resume(result.trace, {"said": SECRET}))
     for each in (at_once, result):
         assert SECRET.encode() not in each.trace.data
         assert each.state.answers == [{"said": "<redacted:PASS>"}]
@@ -294,6 +294,6 @@ def test_a_choice_that_is_a_secret_can_be_made() -> None:
     engine = Engine(module, redact={"PASS": SECRET})
     first = engine.run("t")
     assert first.waiting[0].schema == {"enum": ["<redacted:PASS>", "other"]}
-    assert lawful(engine, engine.resume(first.trace, SECRET)).state.answers == ["<redacted:PASS>"]
+    assert verified(engine, engine.resume(first.trace, SECRET)).state.answers == ["<redacted:PASS>"]
     at_once = Engine(module, redact={"PASS": SECRET}, on_wait=always(SECRET))
-    assert lawful(at_once, at_once.run("t")).state.answers == ["<redacted:PASS>"]
+    assert verified(at_once, at_once.run("t")).state.answers == ["<redacted:PASS>"]

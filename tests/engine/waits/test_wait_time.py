@@ -45,7 +45,7 @@ def seen(result: RunResult) -> list[Any]:
     return [each.get("output") for each in result.state.seen[0]]
 
 
-def lawful(engine: Engine, result: RunResult) -> RunResult:
+def verified(engine: Engine, result: RunResult) -> RunResult:
     assert result.error is None
     result.trace.check()
     assert engine.verify(result.trace) == []
@@ -58,7 +58,7 @@ def lawful(engine: Engine, result: RunResult) -> RunResult:
 @BACKENDS
 def test_a_wait_for_nobody_passes_in_this_process(backend: str) -> None:
     engine = Engine(scripted([Decision.wait("let it cool", seconds=0.01), Decision.wait(seconds=0)]))
-    result = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+    result = verified(engine, anyio.run(engine.arun, "t", backend=backend))
     assert (result.status, result.state.answers) == (RunStatus.completed, [None, None])
     expired = [record["expired"] for record in result.trace.records if record.kind == "input"]
     assert expired == [[r["requests"][0]["id"]] for r in result.trace.records if r.kind == "wait"]
@@ -80,7 +80,7 @@ def test_a_handler_that_takes_too_long_is_not_waited_for(backend: str) -> None:
         for handler in (slow, slow_too):
             decision, tools = asking(0.02)
             engine = Engine(scripted([decision, Decision.wait(prompt="?", seconds=0.02)], tools=tools), on_wait=handler)
-            result = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+            result = verified(engine, anyio.run(engine.arun, "t", backend=backend))
             assert (seen(result), result.state.answers) == ([None, None], [None])
     finally:
         gate.set()
@@ -91,7 +91,7 @@ def test_an_answer_in_time_is_taken_and_the_timer_forgotten(backend: str) -> Non
     decision, tools = asking(60)
     module = scripted([decision, Decision.wait(prompt="?", seconds=60)], tools=tools)
     engine = Engine(module, on_wait=lambda request: 7)
-    result = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+    result = verified(engine, anyio.run(engine.arun, "t", backend=backend))
     assert (seen(result), result.state.answers) == ([7, 7], [7])
 
 
@@ -100,7 +100,7 @@ def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run(backend: 
     clock = FakeClock()
     decision, tools = asking(3600)
     engine = Engine(scripted([decision], tools=tools), clock=clock)
-    first = lawful(engine, anyio.run(engine.arun, "t", backend=backend))
+    first = verified(engine, anyio.run(engine.arun, "t", backend=backend))
     assert [request.deadline for request in first.waiting] == [clock.time() + 3600] * 2
     clock.advance(3599)
     again = anyio.run(engine.aresume, first.trace, backend=backend)
@@ -108,7 +108,7 @@ def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run(backend: 
     clock.advance(1)
     with pytest.raises(WaitAnsweredError, match=r"the time to answer '.*' has passed; resume without a value"):
         engine.resume(first.trace, 7, request=first.waiting[0].id)
-    last = lawful(engine, anyio.run(engine.aresume, first.trace, backend=backend))
+    last = verified(engine, anyio.run(engine.aresume, first.trace, backend=backend))
     assert (last.status, seen(last)) == (RunStatus.completed, [None, None])
 
 
@@ -123,10 +123,10 @@ def test_the_deadline_is_that_of_the_first_asking_however_often_the_run_is_resum
     first = engine.run("t")
     began = clock.time()
     clock.advance(50)
-    second = lawful(engine, engine.resume(first.trace, "A", request=first.waiting[0].id))
+    second = verified(engine, engine.resume(first.trace, "A", request=first.waiting[0].id))
     assert [(request.prompt, request.deadline) for request in second.waiting] == [("b", began + 200)]
     clock.advance(150)
-    last = lawful(engine, engine.resume(second.trace))
+    last = verified(engine, engine.resume(second.trace))
     assert seen(last) == ["A", None]
 
 
@@ -140,9 +140,9 @@ def test_one_of_two_deadlines_passes_and_the_run_waits_on_for_the_other() -> Non
     engine = Engine(scripted([Decision.act([Action("a"), Action("b")])], tools=tools), clock=clock)
     first = engine.run("t")
     clock.advance(150)
-    second = lawful(engine, engine.resume(first.trace))
+    second = verified(engine, engine.resume(first.trace))
     assert [request.prompt for request in second.waiting] == ["b"]
-    last = lawful(engine, engine.resume(second.trace, "B"))
+    last = verified(engine, engine.resume(second.trace, "B"))
     assert seen(last) == [None, "B"]
 
 
@@ -153,7 +153,7 @@ def test_a_wait_decision_goes_on_at_once_where_its_time_has_passed() -> None:
     clock.advance(11)
     told: list[WaitRequest] = []
     late = Engine(engine.module, clock=clock, on_wait=told.append)
-    last = lawful(late, late.resume(first.trace))
+    last = verified(late, late.resume(first.trace))
     assert (last.status, last.state.answers, told) == (RunStatus.completed, [None], [])
 
 
@@ -168,7 +168,7 @@ def test_any_mix_of_reason_prompt_schema_and_seconds(
     decision = Decision.wait(rationale, prompt=prompt, schema=schema, seconds=seconds)
     assert Decision.from_dict(decision.to_dict()) == decision
     at_once = Engine(scripted([decision]), clock=clock, on_wait=lambda request: 3)
-    assert lawful(at_once, at_once.run("t")).state.answers == [3]
+    assert verified(at_once, at_once.run("t")).state.answers == [3]
     if seconds is not None and prompt is None and schema is None:
         return  # it asks nothing: its time is slept through
     engine = Engine(scripted([decision]), clock=clock)
@@ -180,7 +180,7 @@ def test_any_mix_of_reason_prompt_schema_and_seconds(
     if schema is not None:
         with pytest.raises(WaitAnsweredError):
             engine.resume(first.trace, "three")
-    assert lawful(engine, engine.resume(first.trace, 3)).state.answers == [3]
+    assert verified(engine, engine.resume(first.trace, 3)).state.answers == [3]
 
 
 # budgets and meters
@@ -208,7 +208,7 @@ def test_time_spent_waiting_for_the_handler_does_not_count() -> None:
     decisions = [Decision.wait(prompt="?"), *(Decision.act(Action(name)) for name in tools), Decision.wait(prompt="?")]
     budget = RuntimeBudget(max_runtime_seconds=5)
     engine = Engine(scripted(decisions, tools=tools), clock=clock, stop=[meter], on_wait=answers, budget=budget)
-    result = lawful(engine, engine.run("t"))
+    result = verified(engine, engine.run("t"))
     assert (result.status, result.usage.seconds) == (RunStatus.completed, 0.0)
     assert meter.elapsed == [0.0] * 5
     waited = sum(record["waited"] for record in result.trace.records if record.kind == "input")
@@ -232,7 +232,7 @@ def test_time_spent_suspended_does_not_count_nor_what_the_handler_took_to_leave_
     clock.advance(10_000)
     second = engine.resume(first.trace)
     clock.advance(10_000)
-    last = lawful(engine, engine.resume(second.trace, "x"))
+    last = verified(engine, engine.resume(second.trace, "x"))
     assert (last.status, last.usage.seconds) == (RunStatus.completed, 2.0)
     assert meter.elapsed[-1] == 2.0
 
@@ -305,7 +305,7 @@ def test_an_effects_own_timeout_is_kept() -> None:
         await anyio.sleep_forever()
 
     engine = Engine(scripted([Decision.act(Action("asks"))], tools={"asks": asks}), on_wait=never)
-    result = lawful(engine, engine.run("t"))
+    result = verified(engine, engine.run("t"))
     assert result.state.seen[0][0]["error_type"] == "TimeoutError"
 
 
@@ -334,7 +334,7 @@ def test_stop_criteria_see_the_state_before_and_after_a_wait_and_no_step_in_betw
     for answer in ("more", "enough"):
         assert result.status is RunStatus.waiting
         result = engine.resume(result.trace, answer)
-    assert lawful(engine, result).stop_reason is StopReason.agent_condition
+    assert verified(engine, result).stop_reason is StopReason.agent_condition
     assert enough.steps == [0, 0, 1, 1, 2], "once more each time it is taken up"
 
 

@@ -54,7 +54,7 @@ def loop(request: pytest.FixtureRequest) -> Loop:
     return Loop(request.param)
 
 
-def lawful(engine: Engine, result: RunResult) -> RunResult:
+def verified(engine: Engine, result: RunResult) -> RunResult:
     """The laws that hold whatever was waited for."""
     assert result.error is None
     result.trace.check()
@@ -117,7 +117,7 @@ def acting(tools: Mapping[str, Callable[..., Any]], *, parallel: bool = True) ->
 
 def test_a_run_without_a_handler_is_suspended_and_goes_on_with_the_answer(loop: Loop) -> None:
     engine = Engine(scripted([Decision.wait("to be sure", prompt="Go on?", schema={"type": "boolean"})]))
-    first = lawful(engine, loop.run(engine))
+    first = verified(engine, loop.run(engine))
     assert (first.status, first.stop_reason, first.final_result) == (RunStatus.waiting, StopReason.waiting, None)
     assert (first.steps, first.task_result.success, first.trace.status) == (0, False, "waiting")
     (request,) = first.waiting
@@ -127,7 +127,7 @@ def test_a_run_without_a_handler_is_suspended_and_goes_on_with_the_answer(loop: 
         None,
         "wait",
     )
-    last = lawful(engine, loop.resume(engine, first.trace, True))
+    last = verified(engine, loop.resume(engine, first.trace, True))
     assert (last.status, last.state.answers, last.steps) == (RunStatus.completed, [True], 2)
     assert inputs(last.trace) == [{request.id: True}]
 
@@ -143,7 +143,7 @@ def test_without_an_answer_it_waits_on_and_nothing_is_written(loop: Loop) -> Non
 
 def test_none_is_an_answer(loop: Loop) -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]))
-    last = lawful(engine, loop.resume(engine, loop.run(engine).trace, None))
+    last = verified(engine, loop.resume(engine, loop.run(engine).trace, None))
     assert (last.status, last.state.answers) == (RunStatus.completed, [None])
 
 
@@ -153,7 +153,7 @@ def test_a_wait_may_have_no_more_than_a_reason_or_nothing_at_all() -> None:
     assert prompts(first) == ["I am at a loss"]
     second = engine.resume(first.trace, "go west")
     assert prompts(second) == [None]
-    last = lawful(engine, engine.resume(second.trace, "and then south"))
+    last = verified(engine, engine.resume(second.trace, "and then south"))
     assert last.state.answers == ["go west", "and then south"]
 
 
@@ -164,7 +164,7 @@ def test_the_same_question_in_another_step_is_another_request() -> None:
     assert first.waiting[0].id != second.waiting[0].id
     with pytest.raises(WaitAnsweredError, match="no request"):
         engine.resume(second.trace, 1, request=first.waiting[0].id)
-    assert lawful(engine, engine.resume(second.trace, 2)).state.answers == [1, 2]
+    assert verified(engine, engine.resume(second.trace, 2)).state.answers == [1, 2]
 
 
 def test_two_runs_of_one_task_have_different_requests() -> None:
@@ -199,7 +199,7 @@ class Answers:
 )
 def test_with_a_handler_the_run_goes_on_at_once(loop: Loop, handler: Callable[..., Any], answer: Any) -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=handler)
-    result = lawful(engine, loop.run(engine))
+    result = verified(engine, loop.run(engine))
     assert (result.status, result.state.answers) == (RunStatus.completed, [answer])
     (waiting,) = [record for record in result.trace.records if record.kind == "wait"]
     assert inputs(result.trace) == [{waiting["requests"][0]["id"]: answer}]
@@ -217,7 +217,7 @@ def test_a_sync_handler_keeps_neither_the_loop_nor_other_tools_waiting(loop: Loo
         return "worked"
 
     engine = Engine(acting({"asks": asks, "works": works}), on_wait=lambda request: went_on.wait(30))
-    assert lawful(engine, loop.run(engine)).state.notes[0] == [True, "worked"]
+    assert verified(engine, loop.run(engine)).state.notes[0] == [True, "worked"]
 
 
 def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
@@ -232,7 +232,7 @@ def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
 
     for each in (handler, sync_handler):
         engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=each)
-        result = lawful(engine, loop.run(engine))
+        result = verified(engine, loop.run(engine))
         assert result.state.answers == ["FREE"]
         assert result.trace.steps[0].effects == ()
         assert result.trace.steps[0].events == []
@@ -240,16 +240,16 @@ def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
 
 def test_what_the_handler_leaves_open_can_be_answered_later(loop: Loop) -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: UNANSWERED)
-    first = lawful(engine, loop.run(engine))
+    first = verified(engine, loop.run(engine))
     assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
-    assert lawful(engine, loop.resume(engine, first.trace, "later")).state.answers == ["later"]
+    assert verified(engine, loop.resume(engine, first.trace, "later")).state.answers == ["later"]
 
 
 def test_a_resumed_run_asks_the_handler_again(loop: Loop) -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]))
     first = loop.run(engine)
     told = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: "told")
-    result = lawful(told, loop.resume(told, first.trace))
+    result = verified(told, loop.resume(told, first.trace))
     assert result.state.answers == ["told"]
     assert sum(record.kind == "wait" for record in result.trace.records) == 1, "it is one and the same request"
 
@@ -269,13 +269,13 @@ def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(
 
     for module in (scripted([Decision.wait(prompt="?")]), Deciding(decide)):
         engine: Engine[Any] = Engine(module, on_wait=handler)
-        first = lawful(engine, loop.run(engine))
+        first = verified(engine, loop.run(engine))
         assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
         (event,) = [record for record in first.trace.records if record.kind == "event"]
         assert event["name"] == "on_wait_failed"
         assert event["data"] == {"request": first.waiting[0].id, "problem": "ConnectionError: the chat is down"}
         assert "the chat is down" in caplog.text
-        assert lawful(engine, loop.resume(engine, first.trace, "by hand")).status is RunStatus.completed
+        assert verified(engine, loop.resume(engine, first.trace, "by hand")).status is RunStatus.completed
         caplog.clear()
 
 
@@ -284,12 +284,12 @@ def test_an_answer_of_the_handler_that_does_not_fit_leaves_the_request_open(
 ) -> None:
     engine = Engine(scripted([Decision.wait(prompt="How many?", schema=int)]), on_wait=lambda request: "three")
     with caplog.at_level(logging.WARNING, "refold"):
-        first = lawful(engine, loop.run(engine))
+        first = verified(engine, loop.run(engine))
     assert first.status is RunStatus.waiting
     (event,) = [record for record in first.trace.records if record.kind == "event"]
     assert (event["name"], event["data"]["problem"]) == ("answer_refused", "'three' is not of type 'integer'")
     assert "'How many?'" in caplog.text
-    assert lawful(engine, loop.resume(engine, first.trace, 3)).state.answers == [3]
+    assert verified(engine, loop.resume(engine, first.trace, 3)).state.answers == [3]
 
 
 def test_a_handler_that_is_no_function_is_refused_at_once() -> None:
@@ -370,14 +370,14 @@ def test_asked_in_every_hook_and_in_tools_and_in_effects(loop: Loop, asker: Call
     result = loop.run(engine)
     asked = []
     while result.waiting:
-        lawful(engine, result)
+        verified(engine, result)
         (request,) = result.waiting
         asked.append(request.prompt)
         result = loop.resume(engine, result.trace, f"for {request.prompt}")
     assert asked == ["init?", "decide?", "act?", "tool?"]
-    assert lawful(engine, result).state.notes == [f"for {prompt}" for prompt in asked]
+    assert verified(engine, result).state.notes == [f"for {prompt}" for prompt in asked]
     at_once = Engine(Everywhere(asker), on_wait=lambda request: f"for {request.prompt}")
-    assert lawful(at_once, loop.run(at_once)).state.notes == result.state.notes
+    assert verified(at_once, loop.run(at_once)).state.notes == result.state.notes
 
 
 def test_a_request_says_where_it_was_asked_and_shows_the_details() -> None:
@@ -442,7 +442,7 @@ def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, .
         return ask_sync(*arguments)
 
     engine = Engine(acting({"asks": asks, "sync_asks": sync_asks}))
-    result = lawful(engine, engine.run("t"))
+    result = verified(engine, engine.run("t"))
     for note in result.state.notes[0]:
         assert note.startswith("DecisionError: ")
         assert match in note
@@ -461,12 +461,12 @@ def test_an_answer_is_for_what_was_shown_and_for_nothing_else() -> None:
     for question, amount in (("Pay!", 5), ("Pay?", 6)):
         trace = Trace.from_bytes(first.trace.data)
         changed = Engine(module(question, amount))
-        second = lawful(changed, changed.resume(trace, True))
+        second = verified(changed, changed.resume(trace, True))
         assert (second.status, prompts(second)) == (RunStatus.waiting, [question])
         assert second.waiting[0].id != first.waiting[0].id
         with pytest.raises(WaitAnsweredError, match="no request"):
             changed.resume(second.trace, True, request=first.waiting[0].id)
-        assert lawful(changed, changed.resume(second.trace, "now yes")).state.notes[0] == ["now yes"]
+        assert verified(changed, changed.resume(second.trace, "now yes")).state.notes[0] == ["now yes"]
 
 
 # several at once
@@ -475,13 +475,13 @@ def test_an_answer_is_for_what_was_shown_and_for_nothing_else() -> None:
 def test_several_are_open_at_once_and_answered_one_by_one_in_any_order(loop: Loop) -> None:
     tools = {name: partial(asks_for, name) for name in ("a", "b", "c")}
     engine = Engine(acting(tools))
-    result = lawful(engine, loop.run(engine))
+    result = verified(engine, loop.run(engine))
     assert sorted(map(str, prompts(result))) == ["a", "b", "c"]
     with pytest.raises(WaitAnsweredError, match="waits for 3 answers; say which"):
         loop.resume(engine, result.trace, "which?")
     ids = {request.prompt: request.id for request in result.waiting}
     for prompt, left in (("b", ["a", "c"]), ("c", ["a"]), ("a", [])):
-        result = lawful(engine, loop.resume(engine, result.trace, prompt.upper(), request=ids[prompt]))
+        result = verified(engine, loop.resume(engine, result.trace, prompt.upper(), request=ids[prompt]))
         assert sorted(map(str, prompts(result))) == left
     assert (result.status, result.state.notes[0]) == (RunStatus.completed, ["A", "B", "C"])
 
@@ -491,11 +491,11 @@ def test_several_are_answered_by_a_mapping_all_or_some(loop: Loop) -> None:
     engine = Engine(acting(tools))
     first = loop.run(engine)
     ids = {request.prompt: request.id for request in first.waiting}
-    second = lawful(engine, loop.resume(engine, first.trace, {ids["a"]: 1, ids["c"]: 3}))
+    second = verified(engine, loop.resume(engine, first.trace, {ids["a"]: 1, ids["c"]: 3}))
     assert prompts(second) == ["b"]
     with pytest.raises(WaitAnsweredError, match="no request"):
         loop.resume(engine, second.trace, 1, request=ids["a"])
-    last = lawful(engine, loop.resume(engine, second.trace, {ids["b"]: 2}))
+    last = verified(engine, loop.resume(engine, second.trace, {ids["b"]: 2}))
     assert last.state.notes[0] == [1, 2, 3]
 
 
@@ -518,7 +518,7 @@ def test_the_same_question_twice_at_once_is_two_requests() -> None:
     assert prompts(first) == ["?", "?"]
     one, other = first.waiting
     assert one.id != other.id
-    assert lawful(engine, engine.resume(first.trace, {other.id: 2, one.id: 1})).state.notes[0] == [1, 2]
+    assert verified(engine, engine.resume(first.trace, {other.id: 2, one.id: 1})).state.notes[0] == [1, 2]
 
 
 def test_an_object_that_looks_like_no_request_answers_the_one_that_is_open() -> None:
@@ -539,12 +539,12 @@ def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool(loop: Loop) -> None:
         return [found["first"], found["left"], found["right"], await ask("last")]
 
     engine = Engine(acting({"tool": tool}))
-    result = lawful(engine, loop.run(engine))
+    result = verified(engine, loop.run(engine))
     seen = []
     while result.waiting:
         seen.append(sorted(map(str, prompts(result))))
         request = result.waiting[-1]
-        result = lawful(engine, loop.resume(engine, result.trace, str(request.prompt).upper(), request=request.id))
+        result = verified(engine, loop.resume(engine, result.trace, str(request.prompt).upper(), request=request.id))
     assert seen[0] == ["first"]
     assert seen[1] == ["left", "right"]
     assert len(seen[2]) == 1
@@ -573,7 +573,7 @@ def test_who_asks_may_bring_somebody_to_ask_first(loop: Loop, asker: Callable[..
     each = async_tool if asker is ask else tool
     tools = {"mine": partial(each, "mine"), "other": partial(each, "other")}
     engine = Engine(acting(tools, parallel=False), on_wait=second)
-    assert lawful(engine, loop.run(engine)).state.notes[0] == ["from the first", "from the second"]
+    assert verified(engine, loop.run(engine)).state.notes[0] == ["from the first", "from the second"]
     assert said == ["first: mine", "first: other", "second: other"]
 
 
@@ -600,11 +600,11 @@ def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_jo
 
     module = acting({"x": partial(tool, "x"), "y": partial(tool, "y"), "other": other})
     engine = Engine(module)
-    first = lawful(engine, loop.run(engine))
+    first = verified(engine, loop.run(engine))
     assert [request.kind for request in first.waiting] == ["ask", "ask"], "no fate is unknown"
     x, y = sorted(first.waiting, key=lambda request: str(request.prompt))
-    second = lawful(engine, loop.resume(engine, first.trace, "yes", request=y.id))
-    last = lawful(engine, loop.resume(engine, second.trace, "no", request=x.id))
+    second = verified(engine, loop.resume(engine, first.trace, "yes", request=y.id))
+    last = verified(engine, loop.resume(engine, second.trace, "no", request=x.id))
     assert last.state.notes[0] == ["before x, no, after x", "before y, yes, after y", "other"]
     effects = [what for what in done if not what.startswith("enter")]
     assert sorted(effects) == ["after x", "after y", "before x", "before y", "other"], "each effect ran once"
@@ -627,9 +627,9 @@ def test_what_ended_beside_an_open_ask_is_not_done_again() -> None:
         {"counts": counts, "asks_for": asks_for},
     )
     engine = Engine(module)
-    first = lawful(engine, engine.run("t"))
+    first = verified(engine, engine.run("t"))
     assert sorted(ran) == [0, 1, 2], "the run is suspended only once nothing but the ask is left"
-    last = lawful(engine, engine.resume(first.trace, "!"))
+    last = verified(engine, engine.resume(first.trace, "!"))
     assert last.state.notes[0] == [0, 1, 2, "!"]
     assert sorted(ran) == [0, 1, 2]
 
@@ -648,7 +648,7 @@ def test_decide_is_entered_again_too_and_its_recorded_decision_is_used_once_it_i
     second = engine.resume(first.trace, "how old are you?")
     assert prompts(second) == ["how old are you?"]
     assert entered == [0, 0]
-    last = lawful(engine, engine.resume(second.trace, 99, on_divergence="fail"))
+    last = verified(engine, engine.resume(second.trace, 99, on_divergence="fail"))
     assert last.state.notes[0] == 99
 
 
@@ -658,7 +658,7 @@ def test_actions_that_go_one_after_the_other_ask_one_after_the_other() -> None:
     assert prompts(first) == ["a"]
     second = engine.resume(first.trace, 1)
     assert prompts(second) == ["b"]
-    assert lawful(engine, engine.resume(second.trace, 2)).state.notes[0] == [1, 2]
+    assert verified(engine, engine.resume(second.trace, 2)).state.notes[0] == [1, 2]
 
 
 def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong(loop: Loop) -> None:
@@ -681,9 +681,9 @@ def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong(loop: Loo
     for tools in ({"tool": tool}, {"performs_it": performs_it}):
         engine = Engine(acting(tools))
         over.clear()
-        first = lawful(engine, loop.run(engine))
+        first = verified(engine, loop.run(engine))
         assert over.wait(30)
-        assert lawful(engine, loop.resume(engine, first.trace, 7)).state.notes[0] == [7]
+        assert verified(engine, loop.resume(engine, first.trace, 7)).state.notes[0] == [7]
     assert went_on == []
 
 
@@ -695,9 +695,9 @@ def test_a_task_that_catches_its_cancellation_brings_nothing_into_a_suspended_ru
             return "I went on"
 
     engine = Engine(acting({"stubborn": stubborn}))
-    first = lawful(engine, loop.run(engine))
+    first = verified(engine, loop.run(engine))
     assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
-    assert lawful(engine, loop.resume(engine, first.trace, "fine")).state.notes[0] == ["fine"]
+    assert verified(engine, loop.resume(engine, first.trace, "fine")).state.notes[0] == ["fine"]
 
 
 @pytest.mark.parametrize(
@@ -737,8 +737,8 @@ def test_what_became_of_a_call_that_was_cancelled_beside_an_ask_can_be_told(
     result = loop.resume(engine, trace)
     unknown, *_ = result.waiting
     assert unknown.kind == "unknown_effect"
-    result = lawful(engine, loop.resume(engine, result.trace, {unknown.id: fate}))
-    result = lawful(engine, loop.resume(engine, result.trace, "answered"))
+    result = verified(engine, loop.resume(engine, result.trace, {unknown.id: fate}))
+    result = verified(engine, loop.resume(engine, result.trace, "answered"))
     assert result.state.notes[0] == [note, "answered"]
 
 
@@ -794,8 +794,8 @@ def test_large_answers_and_such_that_look_like_references_arrive() -> None:
     engine = Engine(acting({"asks": partial(asks_for, "?")}))
     wait = Engine(scripted([Decision.wait(prompt="?")]))
     for value in ("x" * 200_000, {"$blob": "0" * 32, "bytes": 5}, {"$state": "/notes"}):
-        assert lawful(engine, engine.resume(engine.run("t").trace, value)).state.notes[0] == [value]
-        assert lawful(wait, wait.resume(wait.run("t").trace, value)).state.answers == [value]
+        assert verified(engine, engine.resume(engine.run("t").trace, value)).state.notes[0] == [value]
+        assert verified(wait, wait.resume(wait.run("t").trace, value)).state.answers == [value]
 
 
 def test_many_runs_wait_side_by_side() -> None:
@@ -825,5 +825,5 @@ def test_a_bigger_budget_and_the_answer_may_come_together() -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")] * 3), budget=RuntimeBudget(max_steps=2))
     result = engine.resume(engine.run("t").trace, 0)
     result = engine.resume(result.trace, 1, budget=RuntimeBudget(max_steps=9))
-    result = lawful(engine, engine.resume(result.trace, 2))
+    result = verified(engine, engine.resume(result.trace, 2))
     assert (result.status, result.state.answers) == (RunStatus.completed, [0, 1, 2])

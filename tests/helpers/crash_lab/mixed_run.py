@@ -149,7 +149,7 @@ async def score(state: World) -> float:
     return float(await perform(judge, state.folder, len(str(state.entries).replace(state.folder, ""))))
 
 
-def told(folder: Path) -> dict[str, str]:
+def results_by_key(folder: Path) -> dict[str, str]:
     """What the world knows, by key."""
     path = folder / "world.txt"
     lines = path.read_text().splitlines() if path.exists() else []
@@ -160,7 +160,7 @@ def answer(folder: Path, request: WaitRequest) -> Any:
     """The truth about a call of unknown fate; to a question always the same."""
     if request.kind != "unknown_effect":
         return f"yes to {request.prompt}"
-    known = told(folder).get(request.details["key"])
+    known = results_by_key(folder).get(request.details["key"])
     return {"retry": True} if known is None else {"ran": known}
 
 

@@ -82,12 +82,12 @@ class Till:
             return self.done
 
 
-async def assert_lawful(engine: Engine, result: RunResult) -> None:
+async def assert_verified(engine: Engine, result: RunResult) -> None:
     assert result.error is None, result.error.traceback
     result.trace.check()
     assert await engine.averify(result.trace) == []
 
 
-def lawful(engine: Engine, result: RunResult) -> RunResult:
-    anyio.run(assert_lawful, engine, result)
+def verified(engine: Engine, result: RunResult) -> RunResult:
+    anyio.run(assert_verified, engine, result)
     return result

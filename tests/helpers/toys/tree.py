@@ -97,11 +97,11 @@ def explore(strategy: Any, module: AgentModule[Any] | None = None, inputs: Any =
     options = {"budget": BUDGET, "seed": 7, **options}
     engine = Engine(module or Tree(), branch=strategy, **options)
     result = engine.run(Task(objective="go", inputs=inputs or {}))
-    sound(engine, result)
+    assert_family_holds(engine, result)
     return result
 
 
-def sound(engine: Engine, result: RunResult) -> None:
+def assert_family_holds(engine: Engine, result: RunResult) -> None:
     """The trace and each child's is whole, verifies, and ends in the state that it says."""
     for trace in (result.trace, *children(result.trace)):
         trace.check()

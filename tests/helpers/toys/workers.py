@@ -99,6 +99,6 @@ def family_of(trace: Trace) -> list[Trace]:
     return [trace, *(each for child in children_of(trace) for each in family_of(child))]
 
 
-def plain(result: Any) -> dict[str, Any]:
+def without_ids(result: Any) -> dict[str, Any]:
     """What a run came to, without ids."""
     return {"status": str(result.status), "final": result.final_result, "said": list(result.state.said)}

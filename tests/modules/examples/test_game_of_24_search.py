@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from places import EXAMPLES
 from toys.game_of_24_hands import DEEP, HANDS, SOLVABLE, can_make_24, fractions
-from toys.tree import children, sound
+from toys.tree import assert_family_holds, children
 
 from refold import BestFirst, BestOfN, Engine, MonteCarloTreeSearch, RunResult, SelectFirst, Task
 from refold.modules.game_of_24_search import BEAM, BEST_FIRST, GameOf24Search, Table, promise
@@ -51,7 +51,7 @@ STRATEGIES = [BEST_FIRST, BEAM, MonteCarloTreeSearch(promise, 60), BestOfN(promi
 def test_each_strategy_plays_and_its_family_verifies(hand: tuple[int, ...], strategy: Any, tmp_path: Path) -> None:
     result = played(hand, strategy, traces=tmp_path)
     assert result.task_result.success, result.final_result
-    sound(Engine(GameOf24Search(), branch=strategy, traces=tmp_path), result)
+    assert_family_holds(Engine(GameOf24Search(), branch=strategy, traces=tmp_path), result)
 
 
 def test_without_a_search_it_plays_the_first_move_each_time() -> None:
