@@ -19,7 +19,7 @@ from ..effects.budget import Account, EndedFromAbove
 from ..endings import RunStatus, StopReason
 from ..loop.decision import Decision
 from ..replay.reuse import Reuse
-from ..result import RunFailure, RunResult, WaitRequest
+from ..result import UNANSWERED, RunFailure, RunResult, WaitRequest
 from ..run.finish import finish
 from ..run.header import header_of
 from ..run.live_run import STATES, LiveRun
@@ -150,7 +150,7 @@ class ChildRuns:
             self._path(birth.run_id) or run.writer.trace().relative(birth.run_id),
             run.account.budget,
             engine.durability,
-            answers or ...,
+            answers or UNANSWERED,
             None,
             self._on_divergence,
             engine.clock,

@@ -36,7 +36,7 @@ from ..endings import RunStatus, StopReason
 from ..loop.stop_criteria import StopCriteria
 from ..module import AgentModule
 from ..replay.unknown_effects import Answers
-from ..result import RunResult, WaitRequest
+from ..result import UNANSWERED, RunResult, WaitRequest
 from ..run.header import header_of
 from ..run.live_run import LiveRun
 from ..run.resume import prepare_resume, result_of, used_so_far
@@ -164,7 +164,7 @@ class InnerRun:
         trace = self.run.writer.trace().relative(self.run_id)
         redactor, module, now = self.run.redactor, self.engine.module, self.engine.clock.time()
         try:
-            Answers(trace, lambda kind, members: None, redactor, module, now).take(answers or ..., None)
+            Answers(trace, lambda kind, members: None, redactor, module, now).take(answers or UNANSWERED, None)
         except WaitAnsweredError as error:
             return str(error)
         return None
@@ -248,7 +248,7 @@ class InnerRun:
             self.path or run.writer.trace().relative(self.run_id),
             self.budget,
             engine.durability,
-            answers or ...,
+            answers or UNANSWERED,
             None,
             run.on_divergence,
             engine.clock,

@@ -14,7 +14,6 @@ writes the `resume` record, once, before any other record of the new attempt.
 
 `Resumption.enter` then puts a new LiveRun and Runner where the trace ends: step number, usage, requests, and, for an
 unfinished step, the recorded decision, the chosen candidate and the journal of its calls. The step's hooks run again
-from ..result import UNANSWERED
 from their beginning, with recorded outcomes, until they make a request that has none.
 """
 
