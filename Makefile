@@ -48,6 +48,7 @@ check: $(VENV)/refold-dev  ## lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tests/typing/editor.py
 	$(BIN)/lint-imports
 
 bench: $(VENV)/refold-dev  ## measure the ratios that the project promises

@@ -10,6 +10,7 @@ from ...tasks import Task
 from .events import AgentEvent, AgentStep
 from .generators.protocol import Generator
 from .hooks.hook import Hook
+from .options import AgentOptions
 from .trajectory.trajectory import Trajectory
 
 
@@ -21,7 +22,7 @@ class RunsGoals(Protocol):
     instructions: str | None
     concurrency: int
     tools: list[Any]
-    engine: dict[str, Any] | None
+    engine: AgentOptions | None
     trajectory: Trajectory
 
     @property

@@ -72,7 +72,7 @@ def test_every_name_of_the_pages_on_porting_stands_where_they_say() -> None:
 
 def test_the_decorator_is_what_one_imports_whatever_was_imported_before() -> None:
     code = (
-        "import refold.modules.agent.tools.tool, refold.modules.agent.hooks.hook, refold.engine.replay.verify\n"
+        "import refold.modules.agent.tools.tool_class, refold.modules.agent.hooks.hook, refold.engine.replay.verify\n"
         "from refold import replay, verify\n"
         "from refold.modules.agent import hook, tool\n"
         "from refold.modules.agent.tools import tool as same\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 from places import ROOT
 
 HERE = Path(__file__).parent
-ACCEPTED = ["accepted.py", "accepted_agent.py"]
-REJECTED = ["rejected.py", "rejected_agent.py"]
+ACCEPTED = ["accepted.py", "accepted_agent.py", "accepted_editor.py"]
+REJECTED = ["rejected.py", "rejected_agent.py", "rejected_editor.py"]
 
 
 def test_what_users_write_is_accepted_and_mistakes_are_refused_where_they_are_made() -> None:

@@ -22,7 +22,7 @@ from .names import WireNameError
 from .offload import offload_tool_output
 from .outcome import ToolOutcome
 from .schema import ToolDefinitionError
-from .tool import Tool, ToolSource
+from .tool_class import Tool, ToolSource
 from .toolset import Toolset, discover_tools_on_obj
 
 __all__ = [

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from .method import ToolMethod
 from .names import WireNameError
 from .schema import ToolDefinitionError
-from .tool import Tool
+from .tool_class import Tool
 from .toolset import Toolset, discover_tools_on_obj
 
 

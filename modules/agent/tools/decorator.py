@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import overload
 
 from .from_function import names_around
-from .tool import Catch, P, R, Tool
+from .tool_class import Catch, P, R, Tool
 
 
 @overload

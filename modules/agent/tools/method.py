@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from .docstrings import description_of
 from .from_function import name_of, names_around, refuse_generators
 from .schema import Parameters, parameters_of
-from .tool import Catch, P, R, Tool
+from .tool_class import Catch, P, R, Tool
 
 ALL = "all"
 """The variant of methods that name none."""

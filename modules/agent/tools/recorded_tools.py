@@ -15,7 +15,7 @@ from .outcome import ToolOutcome
 from .output import outcome_of
 
 if TYPE_CHECKING:
-    from .tool import Tool
+    from .tool_class import Tool
 
 _NOT_JSON = (ToolOutcome, ToolSignal, ErrorModel, Message, *CONTENT_TYPES)
 """What a tool may return to say more than a person would type; for such a tool, any text or JSON value is a result."""

@@ -10,7 +10,7 @@ from pydantic_core import PydanticUndefined
 from .context import Config
 from .method import ToolMethod
 from .reentrant_context import Entry, make_reentrant
-from .tool import Tool
+from .tool_class import Tool
 
 
 class Toolset(BaseModel):

@@ -4,6 +4,7 @@ They are asked in this order.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -53,9 +54,9 @@ class ToolRules(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    deny: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
+    deny: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    allow: Sequence[str] = ()
     otherwise: RuleAction = "allow"
     trusted: tuple[str, ...] = ()
 

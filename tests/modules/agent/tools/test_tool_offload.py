@@ -12,7 +12,7 @@ from refold.modules.agent.cache import cache_folder
 from refold.modules.agent.chat.content import ContentImageUrl, ContentText
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import offload as offload_file
-from refold.modules.agent.tools.tool import Tool
+from refold.modules.agent.tools.tool_class import Tool
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,70 @@
+"""What an editor shows (pyright) of the code in README.md and docs/, and of the files beside this one.
+
+    python tests/typing/editor.py
+
+Errors must stand in the lines marked `# expect`, and nowhere else; the marked lines prove that the check can fail.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAGES = ROOT / "build" / "pages"
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_KNOWN_TO_READERS = "# pyright: reportRedeclaration=false, reportOptionalSubscript=false\n"
+"""A page may show two ways to write one function, and subscripts what its reader knows to be there."""
+
+
+def write_pages() -> list[Path]:
+    """Write the blocks of each page as one module, and return their paths."""
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for old in PAGES.glob("*.py"):
+        old.unlink()
+    written = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        if blocks := _BLOCK.findall(page.read_text(encoding="utf-8")):
+            path = PAGES / f"{page.stem.replace('-', '_').lower()}_page.py"
+            path.write_text(_KNOWN_TO_READERS + "\n".join(blocks), encoding="utf-8")
+            written.append(path)
+    return written
+
+
+def expected(path: Path) -> set[tuple[str, int]]:
+    """Return the places of the marked lines."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {(path.name, number) for number, line in enumerate(lines, 1) if "# expect" in line}
+
+
+def main() -> int:
+    """Run pyright, and print what differs from what is expected; 0 if nothing does."""
+    pages = write_pages()
+    files = [*sorted(HERE.glob("accepted*.py")), *sorted(HERE.glob("rejected*.py")), *pages]
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    try:
+        report = json.loads(done.stdout)
+    except ValueError:
+        print(f"pyright did not run: {done.stdout}{done.stderr}", file=sys.stderr)
+        return 1
+    if report["summary"]["filesAnalyzed"] < len(files):
+        print(f"pyright looked at {report['summary']['filesAnalyzed']} files of {len(files)}", file=sys.stderr)
+        return 1
+    marked = set().union(*map(expected, files))
+    found: dict[tuple[str, int], str] = {}
+    for each in report["generalDiagnostics"]:
+        if each["severity"] == "error":
+            found[Path(each["file"]).name, each["range"]["start"]["line"] + 1] = each["message"]
+    for name, line in sorted(found.keys() - marked):
+        print(f"{name}:{line}: {found[name, line]}")
+    for name, line in sorted(marked - found.keys()):
+        print(f"{name}:{line}: pyright does not see the mistake that is expected here")
+    print(f"pyright: {len(files)} files, {len(pages)} of them pages; {len(marked)} mistakes expected")
+    return 1 if found.keys() ^ marked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
