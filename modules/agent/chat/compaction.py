@@ -27,7 +27,10 @@ Summarise = Callable[[Message, Message], Awaitable[Generation]]
 async def compacted(
     summarise: Summarise, generator: Generator, messages: Sequence[Message]
 ) -> tuple[dict[str, Any] | None, Compaction | None]:
-    """What is said of the attempt, and the compaction; both None where the conversation cannot be cut."""
+    """Return the facts of the attempt, and the compaction.
+
+    Both are None if the conversation cannot be cut.
+    """
     if len(messages) <= KEEP:
         return None, None
     known = await capabilities_of(generator)
@@ -62,7 +65,10 @@ class _Describing:
 
 
 async def capabilities_of(generator: Generator) -> Capabilities:
-    """What is known of a generator's model, journaled; nothing where it does not tell."""
+    """Return what is known of a generator's model, journaled.
+
+    Empty if the generator does not say.
+    """
     if not isinstance(generator, DescribedGenerator):
         return Capabilities()
     try:

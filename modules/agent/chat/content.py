@@ -13,7 +13,10 @@ _SHOWN = 50
 
 
 def shortened(text: str, limit: int = _SHOWN) -> str:
-    """The text, or its beginning and `...` where it is longer than `limit` characters."""
+    """Return the text, cut to `limit` characters.
+
+    A longer text is its beginning and `...`.
+    """
     return text if len(text) <= limit else f"{text[: max(0, limit - 3)]}..."
 
 
@@ -46,17 +49,22 @@ class ContentImageUrl(StateModel):
 
     @classmethod
     def from_url(cls, url: str, *, detail: Detail = "auto") -> Self:
-        """An image that the provider fetches from `url`."""
+        """Return an image that the provider fetches from `url`."""
         return cls(image_url=cls.ImageUrl(url=url, detail=detail))
 
     @classmethod
     def from_bytes(cls, data: bytes, mimetype: str, *, detail: Detail = "auto") -> Self:
-        """An image from its bytes, such as those of a PNG, and their type, such as `image/png`."""
+        """Return an image from its bytes and their type.
+
+        The type is a text such as `image/png`.
+        """
         return cls.from_url(f"data:{mimetype};base64,{base64.b64encode(data).decode()}", detail=detail)
 
     @classmethod
     def from_file(cls, file: Path | str, *, mimetype: str | None = None, detail: Detail = "auto") -> Self:
-        """An image from a file; its type is told by the file's name unless given.
+        """Return an image from a file.
+
+        The file's name tells its type, unless that is given.
 
         Raises OSError for a file that cannot be read, ValueError where the name does not tell the type.
         """
@@ -67,14 +75,17 @@ class ContentImageUrl(StateModel):
         return cls.from_bytes(path.read_bytes(), mimetype, detail=detail)
 
     def to_bytes(self) -> bytes:
-        """The bytes of a `data:` URL; raises ValueError for an image that is somewhere else."""
+        """Return the bytes of a `data:` URL; raises ValueError for an image that is somewhere else."""
         head, _, encoded = self.image_url.url.partition(",")
         if not head.startswith("data:") or not head.endswith(";base64"):
             raise ValueError(f"the image is not in the message, but at {shortened(self.image_url.url)}")
         return base64.b64decode(encoded)
 
     def save(self, path: Path | str) -> None:
-        """Writes the bytes of a `data:` URL to a file, whose folder is made if need be."""
+        """Write the bytes of a `data:` URL to a file.
+
+        Its folder is made if there is none.
+        """
         _write(path, self.to_bytes())
 
 
@@ -123,11 +134,14 @@ class ContentAudioInput(StateModel):
         return cls.from_bytes(data, format=format, transcript=transcript)
 
     def to_bytes(self) -> bytes:
-        """The audio's bytes."""
+        """Return the audio's bytes."""
         return base64.b64decode(self.input_audio.data)
 
     def save(self, path: Path | str) -> None:
-        """Writes the audio's bytes to a file, whose folder is made if need be."""
+        """Write the audio's bytes to a file.
+
+        Its folder is made if there is none.
+        """
         _write(path, self.to_bytes())
 
 
@@ -142,7 +156,7 @@ _MAGIC = ((b"RIFF", "wav"), (b"ID3", "mp3"), (b"\xff\xfb", "mp3"), (b"OggS", "og
 
 
 def content_part(part: Content | str | Mapping[str, Any]) -> Content:
-    """A part from a part, a text, or a dict as OpenAI writes it.
+    """Return a part, given a part, a text, or OpenAI's dict.
 
     Raises ValueError for a dict of another kind, StateValueError for one whose members do not fit.
     """
@@ -162,7 +176,10 @@ def content_part(part: Content | str | Mapping[str, Any]) -> Content:
 
 
 def openai_part(part: Content) -> dict[str, Any]:
-    """The part as OpenAI writes it: without what it does not hold, and without an audio's transcript."""
+    """Return the part as OpenAI writes it.
+
+    Empty fields and an audio's transcript are left out.
+    """
     document: dict[str, Any] = part.to_dict()
     if document["cache_control"] is None:
         del document["cache_control"]

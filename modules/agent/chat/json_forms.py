@@ -11,19 +11,19 @@ from .usage import Usage
 
 
 def message_to_dict(message: Message) -> dict[str, Any]:
-    """A message's document, without what is as it mostly is."""
+    """Return a message's document, without fields that have the usual values."""
     return {name: value for name, value in message.to_dict().items() if value is not None and value != {}}
 
 
 def message_from(value: Any) -> Message:
-    """A message from a message, its document, or what `Message.fit` takes."""
+    """Return a message from a message, its document, or what `Message.fit` takes."""
     if isinstance(value, Mapping) and "content" not in value and "role" in value:
         return Message.from_dict(dict(value))
     return Message.fit(value)
 
 
 def messages_from(value: Any) -> list[Message]:
-    """Messages from one or several of what `message_from` takes.
+    """Return messages from one or several of what `message_from` takes.
 
     The frozen list of a state is passed through, as a copy at each step would cost what the whole conversation holds.
     """
@@ -35,7 +35,7 @@ def messages_from(value: Any) -> list[Message]:
 
 
 def call_from(value: Any) -> ToolCall:
-    """A tool call from a call or its document; raises ValueError for anything else."""
+    """Return a tool call from a call or its document; raises ValueError for anything else."""
     if isinstance(value, ToolCall | Mapping):
         return ToolCall.from_openai(value)
     raise ValueError(f"a tool call is a ToolCall, or its document; got {type(value).__name__}")
@@ -62,12 +62,15 @@ def usage_to_dict(usage: Usage) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it: what has no JSON form stands as its text, NaN and infinities as `"NaN"` and so on."""
+    """Return a value as JSON holds it.
+
+    What has no JSON form stands as its text, NaN and infinities as `"NaN"` and so on.
+    """
     return _clean(to_jsonable_python(value, fallback=_shown, inf_nan_mode="strings", bytes_mode="base64"))
 
 
 def plain_object(value: Any) -> dict[str, Any]:
-    """A mapping as a JSON object; raises ValueError for anything else."""
+    """Return a mapping as a JSON object; raises ValueError for anything else."""
     if not isinstance(value, Mapping):
         raise ValueError(f"a mapping is wanted, got {type(value).__name__}")
     found: dict[str, Any] = plain(dict(value))
@@ -75,7 +78,10 @@ def plain_object(value: Any) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """The value without lone surrogates, which no file can hold, and without `inf` and `nan` as numbers."""
+    """Return the value without what no file can hold.
+
+    That is lone surrogates, and `inf` and `nan` as numbers.
+    """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

@@ -100,11 +100,14 @@ class Message(StateModel):
         return True
 
     def meta(self, **values: Any) -> Self:
-        """A copy with these values in its metadata."""
+        """Return a copy with these values in its metadata."""
         return self.model_copy(update={"metadata": {**self.metadata, **values}})
 
     def cache(self, cache_control: dict[str, str] | bool = True) -> Self:
-        """A copy whose last part alone bears a mark for prompt caching; with False, no part does."""
+        """Return a copy whose last part alone is marked for prompt caching.
+
+        With False, no part is marked.
+        """
         bare = [part.model_copy(update={"cache_control": None}) for part in _parts(self.body)]
         if cache_control is False:
             return self.model_copy(update={"body": _simplest(bare)})
@@ -112,22 +115,25 @@ class Message(StateModel):
         return self.model_copy(update={"body": _marked(bare, mark) or ""})
 
     def with_content(self, content: str | Sequence[str | Content | Mapping[str, Any]]) -> Self:
-        """A copy that says something else."""
+        """Return a copy with another content."""
         return self.model_copy(update={"body": _body(content)})
 
     def apply(self, **values: str) -> Self:
-        """A copy in whose text `$name` is replaced by the value of that name, where there is one."""
+        """Return a copy with the values in place of `$name` in its text.
+
+        A name without a value stays as it is.
+        """
         return self.with_content(Template(self.content).safe_substitute(**values))
 
     def truncate(self, max_length: int, suffix: str = "\n[truncated]") -> Self:
-        """A copy whose text has at most `max_length` characters, `suffix` included."""
+        """Return a copy whose text has at most `max_length` characters, `suffix` included."""
         text = self.content
         if len(text) <= max_length:
             return self
         return self.with_content(text[: max(0, max_length - len(suffix))] + suffix[:max_length])
 
     def to_openai(self) -> dict[str, Any]:
-        """The message as a chat completions API takes it.
+        """Return the message as a chat completions API takes it.
 
         `content` is a text where text is all there is, and None where an assistant only makes calls.
         """
@@ -146,7 +152,9 @@ class Message(StateModel):
 
     @classmethod
     def from_openai(cls, document: Mapping[str, Any]) -> "Message":
-        """A message from its OpenAI form; `metadata` is taken over, and members that are not known are left out.
+        """Return a message from its OpenAI form.
+
+        `metadata` is taken over, and unknown members are left out.
 
         Raises ValueError for what is no message: a role that is not known, a part of another kind.
         """
@@ -169,7 +177,10 @@ class Message(StateModel):
 
     @classmethod
     def fit(cls, message: "Message | Mapping[str, Any] | Content | str") -> "Message":
-        """A message from a message, a text (which a user says), a content part, or a dict as OpenAI writes it."""
+        """Return a message from what can stand for one.
+
+        That is a message, a text (which a user says), a content part, or a dict as OpenAI writes it.
+        """
         if isinstance(message, Message):
             return message
         if isinstance(message, str):
@@ -180,7 +191,7 @@ class Message(StateModel):
     def fit_as_list(
         cls, messages: "Message | Mapping[str, Any] | Content | str | Iterable[Message | Mapping[str, Any] | str]"
     ) -> list["Message"]:
-        """A list of messages from one, or from several, of what `fit` takes."""
+        """Return a list of messages from one or several values for `fit`."""
         if isinstance(messages, (Message, str, Mapping, *CONTENT_TYPES)):
             return [cls.fit(messages)]
         return [cls.fit(message) for message in messages]
@@ -209,5 +220,5 @@ def _simplest(parts: list[Content]) -> str | list[Content]:
 
 
 def _marked(parts: list[Content], mark: dict[str, str]) -> list[Content]:
-    """The parts, the last of them with a mark for prompt caching."""
+    """Return the parts, the last of them with a mark for prompt caching."""
     return [*parts[:-1], parts[-1].model_copy(update={"cache_control": mark})] if parts else []

@@ -73,10 +73,12 @@ async def summarize_conversation(
     params: GenerateParams | None = None,
     number: int | None = None,
 ) -> Summary:
-    """Has a model summarise a conversation, given as text; `guidance` says what it should look out for.
+    """Let a model summarise a conversation, given as text.
 
-    Where a run is in context it is a journaled effect, like any generation; `number` is its number in the run.
-    Raises GeneratorError.
+    `guidance` says what it should look out for.
+
+    Where a run is in context it is a journaled effect, like any generation; `number` is its number in the run. Raises
+    GeneratorError.
     """
     system = Message("system", f"{PROMPT}\n\n{guidance}".strip())
     asked = Message("user", f"<conversation>\n{conversation}\n</conversation>")
@@ -85,7 +87,10 @@ async def summarize_conversation(
 
 
 def read_summary(generation: Generation) -> Summary:
-    """The bodies of the tags, or the whole reply as the summary where there are none."""
+    """Return the bodies of the tags.
+
+    If there are none, the whole reply is the summary.
+    """
     text = generation.message.content
     summary = _inside("summary", text)
     return Summary(analysis=_inside("analysis", text) or "", summary=summary if summary is not None else text.strip())
@@ -98,11 +103,17 @@ def _inside(tag: str, text: str) -> str | None:
 
 
 def conversation_text(messages: Sequence[Message]) -> str:
-    """The messages as the summariser is shown them, a line or more each; images and audio without their bytes."""
+    """Return the messages as the summariser sees them.
+
+    Each has a line or more; images and audio stand there without their bytes.
+    """
     return "\n".join(map(str, messages))
 
 
 def summary_message(summary: Summary, messages: int, trigger: str = "overflow_recovery") -> Message:
-    """The user's message that stands for so many messages from here on; `trigger` says why they were cut off."""
+    """Return the user's message that replaces the messages cut off.
+
+    `trigger` says why they were cut off.
+    """
     text = f"<conversation-summary messages={messages}>\n{summary.summary}\n</conversation-summary>"
     return Message("user", text, metadata={"compaction": True, "trigger": trigger, "messages_compacted": messages})

@@ -24,19 +24,21 @@ class ToolCall(StateModel):
 
     @classmethod
     def of(cls, id: str, name: str, arguments: Mapping[str, Any] | str | None = None) -> Self:
-        """A call from its parts; arguments that are not text are written as JSON."""
+        """Return a call from its parts; arguments that are not text are written as JSON."""
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments or {}, ensure_ascii=False)
         return cls(id=id, function=FunctionCall(name=name, arguments=arguments))
 
     @classmethod
     def of_recorded(cls, id: str, name: str, arguments: str) -> Self:
-        """The call of a decision, whose texts are known to be JSON text; see `of_exact`."""
+        """Return the call of a decision, whose texts are known to be JSON text; see `of_exact`."""
         return cls.of_exact(id=id, function=FunctionCall.of_exact(name=name, arguments=arguments))
 
     @classmethod
     def from_openai(cls, document: "Mapping[str, Any] | ToolCall") -> "ToolCall":
-        """A call from its OpenAI form; what else the form holds is left out.
+        """Return a call from its OpenAI form.
+
+        Unknown members are left out.
 
         Arguments may stand as an object, as some servers write them. Raises ValueError for another form.
         """
@@ -84,7 +86,7 @@ class ToolDefinition(StateModel):
     function: FunctionDefinition
 
     def to_openai(self) -> dict[str, Any]:
-        """The definition as OpenAI takes it; the schema of an object always has `properties`."""
+        """Return the definition as OpenAI takes it; the schema of an object always has `properties`."""
         function = {name: value for name, value in self.function.to_dict().items() if value is not None}
         parameters = function.get("parameters")
         if parameters is not None and parameters.get("type") == "object":

@@ -33,7 +33,10 @@ class Usage(StateModel):
         )
 
     def count(self, used: "Usage") -> None:
-        """Adds usage to a draft of this, where only what it changes is written."""
+        """Add usage to a draft of this.
+
+        Only the fields that it changes are written.
+        """
         cost = _cost(self, used)
         for name in _COUNTS:
             if more := getattr(used, name):
@@ -50,7 +53,7 @@ class Usage(StateModel):
 
     @classmethod
     def total(cls, usages: "Iterable[Usage]") -> "Usage":
-        """The sum of usages."""
+        """Return the sum of usages."""
         return sum(usages, cls())
 
     @classmethod

@@ -16,7 +16,9 @@ INVALID_ID = "call_without_id"
 
 
 def chat_problems(messages: Sequence[Message]) -> list[str]:
-    """What an API would refuse: calls without a result, results without a call, blank and repeated ids and names.
+    """Return what an API would refuse.
+
+    That is calls without a result, results without a call, and blank or repeated ids and names.
 
     Each text names the message by its place, from 0. A list that ends in an assistant's calls is not a chat yet.
     """
@@ -51,7 +53,9 @@ def _left_open(pending: dict[str, int]) -> list[str]:
 
 
 def sanitize_orphan_tool_messages(messages: Sequence[Message]) -> list[Message]:
-    """A chat that APIs take: results without a call go, calls without a result are given one, blank names a name.
+    """Return a chat that APIs take.
+
+    Results without a call are removed, calls without a result get one, and blank names get a name.
 
     Doing it twice changes nothing more; a valid chat stays as it is, message for message.
     """
@@ -76,7 +80,10 @@ def sanitize_orphan_tool_messages(messages: Sequence[Message]) -> list[Message]:
 
 
 def _calls(message: Message) -> list[ToolCall]:
-    """The message's calls, each with an id and a name; of several with one id the first."""
+    """Return the message's calls, each with an id and a name.
+
+    Of several with one id it is the first.
+    """
     by_id: dict[str, ToolCall] = {}
     for call in message.tool_calls or ():
         id_, name = call.id or INVALID_ID, call.name if call.name.strip() else INVALID_NAME

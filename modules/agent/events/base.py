@@ -60,7 +60,10 @@ class AgentEvent(BaseModel):
         AgentEvent.known[cls.__name__] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as JSON, whole: what `event_to_dict` gives. `as_dict` is for showing it."""
+        """Return the whole event as JSON, as `event_to_dict` does.
+
+        `as_dict` is for showing it.
+        """
         document = self.model_dump(mode="json")
         fields = type(self).model_fields
         kept = {
@@ -73,7 +76,10 @@ class AgentEvent(BaseModel):
         return {"_type": type(self).__name__, **kept}
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as JSON for those who show it: arguments of tools are masked, messages reduced to what was said."""
+        """Return the event as JSON, to be shown.
+
+        Arguments of tools are masked, and messages are reduced to their text.
+        """
         return {
             "type": type(self).__name__.lower(),
             "timestamp": self.timestamp.isoformat(),
@@ -84,11 +90,13 @@ class AgentEvent(BaseModel):
         }
 
     def data(self) -> dict[str, Any]:
-        """What `as_dict` says of the event itself."""
+        """Return what `as_dict` says of the event itself."""
         return {}
 
     def emit(self, span: Sink = None) -> None:
-        """Writes what `as_dict` gives: to the trace of the run in context, or to `span`.
+        """Write what `as_dict` returns.
+
+        It goes to the trace of the run in context, or to `span`.
 
         `span` is a path or an open text file, which gets a line of JSON, or a function that is called with the dict.
         With None and no run in context, nothing happens.
@@ -140,17 +148,17 @@ class AgentStep(AgentEvent):
         return self.usage.cost_usd
 
     def data(self) -> dict[str, Any]:
-        """Its number, what was said, and what went wrong."""
+        """Return its number, what was said, and what went wrong."""
         return {"step": self.step, "content": last_text(self.messages), **told(error=self.error, stop=self.stop)}
 
 
 def last_text(messages: list[Message]) -> str | None:
-    """The text of the last message, or None where there is none."""
+    """Return the text of the last message, or None if there is none."""
     return messages[-1].content if messages else None
 
 
 def told(**values: Any) -> dict[str, Any]:
-    """The values that are not None; errors as text."""
+    """Return the values that are not None; errors as text."""
     return {
         name: error_text(value) if isinstance(value, Exception) else value
         for name, value in values.items()
@@ -159,7 +167,10 @@ def told(**values: Any) -> dict[str, Any]:
 
 
 def shown_call(call: ToolCall, *, arguments: bool = True, hidden: bool = False) -> dict[str, Any]:
-    """A call as it is shown: its secrets masked, or all of its arguments."""
+    """Return a call as it is shown.
+
+    Its secrets are masked, or all of its arguments.
+    """
     shown = {"id": call.id, "name": call.name}
     if arguments:
         shown["arguments"] = MASK if hidden else masked_arguments(call.arguments)

@@ -20,12 +20,15 @@ class EventFormatError(UsageError, ValueError):
 
 
 def event_to_dict(event: AgentEvent) -> dict[str, Any]:
-    """The event as JSON, its class as `_type`; `event_from_dict` gives an equal one back."""
+    """Return the event as JSON, its class as `_type`.
+
+    `event_from_dict` returns an equal event from it.
+    """
     return event.to_dict()
 
 
 def event_from_dict(data: Mapping[str, Any]) -> AgentEvent:
-    """The event of a document that `event_to_dict` gave.
+    """Return the event of a document of `event_to_dict`.
 
     Errors come back by class and text, reactions whole, a generator as the name of its model. A class that is not
     known, such as one of a module that is not imported, gives an AgentEvent with what all events have, and a warning.

@@ -24,12 +24,15 @@ DENIED_MARK = "denied"
 
 
 def is_tool_error(result: ActionResult) -> bool:
-    """Whether a call failed with what nothing has caught: there is no such tool, or the tool lets it through."""
+    """Return whether a call failed with an error that nothing caught.
+
+    There is no such tool, or the tool lets the error through.
+    """
     return not result.ok and result.error_type is not None
 
 
 def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> dict[str, Any]:
-    """What a ToolEnd says of a call."""
+    """Return what a ToolEnd says of a call."""
     return {
         "tool_call": call,
         "result": message.content,
@@ -42,14 +45,17 @@ def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> di
 
 
 def tool_step_facts(call: ToolCall, outcome: ToolOutcome, message: Message, step: int) -> dict[str, Any]:
-    """What a ToolStep says of a call."""
+    """Return what a ToolStep says of a call."""
     facts = {"tool_call": call, "step": step, "messages": [message], "stop": outcome.stop or None}
     used = outcome.usage
     return facts if used is None else {**facts, "usage": used}
 
 
 def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, Any]:
-    """What the events of a generation's end say of it, its message with the metadata that events add."""
+    """Return what the events of a generation's end say of it.
+
+    Its message has the metadata that events add.
+    """
     assert turn.message is not None
     return {
         "step": step,
@@ -81,7 +87,10 @@ def incomplete_of(turn: Turn) -> str | None:
 def message_as_told(
     message: Message, stop_reason: str | None, extra: Mapping[str, Any], name: str, model: str
 ) -> Message:
-    """The assistant's message as events have it: what else the model said is in its metadata."""
+    """Return the assistant's message as events have it.
+
+    Whatever else the model said is in its metadata.
+    """
     metadata: dict[str, Any] = {"agent": name, "model": model, **extra}
     if stop_reason is not None:
         metadata["generation_stop_reason"] = stop_reason
@@ -89,7 +98,10 @@ def message_as_told(
 
 
 def start_params(agent: AgentFacts, limit: int, tools: Sequence[str], goal: Message | None) -> dict[str, Any]:
-    """What the event of a run's start says of the agent's configuration, and of the goal's message."""
+    """Return what the event of a run's start says.
+
+    That is the agent's configuration and the goal's message.
+    """
     params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": limit, "model": agent.model}
     params = {name: value for name, value in params.items() if value is not None}
     if tools:

@@ -26,7 +26,7 @@ class GenerationStart(AgentEvent):
     messages: Messages = Field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
-        """The model and the step."""
+        """Return the model and the step."""
         return {"model": model_of(self.generator), "step": self.step}
 
 
@@ -46,7 +46,7 @@ class GenerationContent(AgentEvent):
     extra: Document = Field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
-        """The answer, its calls with their arguments masked."""
+        """Return the answer, its calls with their arguments masked."""
         return {"step": self.step, "content": self.content, "tool_calls": self._calls(), "extra": self.extra}
 
     def _calls(self) -> list[dict[str, Any]]:
@@ -72,7 +72,10 @@ class GenerationDelta(AgentEvent):
     tool_call: Document = Field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
-        """The piece; of a call its name alone, as secrets cannot be told in pieces."""
+        """Return the piece; of a call only its name.
+
+        In a piece of a call, secrets cannot be recognised.
+        """
         shown = {name: self.tool_call[name] for name in ("index", "id", "name") if name in self.tool_call}
         return {"step": self.step, "text": self.text, "reasoning": self.reasoning, "tool_call": shown}
 
@@ -84,7 +87,7 @@ class _OfGeneration(AgentStep):
     incomplete: Incomplete | None = None
 
     def data(self) -> dict[str, Any]:
-        """The answer and what it used."""
+        """Return the answer and what it used."""
         calls = [call for message in self.messages[-1:] for call in message.tool_calls or ()]
         return {
             "step": self.step,
@@ -125,7 +128,7 @@ class GenerationStep(_OfGeneration):
     generation_failed: bool = False
 
     def data(self) -> dict[str, Any]:
-        """The answer, what it used and cost, and what else was said."""
+        """Return the answer, what it used and cost, and what else was said."""
         usage = shown_usage(self.usage, cost=True)
         return {**super().data(), "usage": usage, "failed": self.generation_failed, "extra": self.extra}
 
@@ -146,7 +149,7 @@ class GenerationError(AgentEvent):
     messages: Messages = Field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
-        """The model, the error and the step."""
+        """Return the model, the error and the step."""
         return {"model": model_of(self.generator), **shown_error(self.error), "step": self.step}
 
 
@@ -170,7 +173,7 @@ class GenerationRetry(AgentEvent):
     error_message: ShortText = ""
 
     def data(self) -> dict[str, Any]:
-        """The attempt, the wait and the error."""
+        """Return the attempt, the wait and the error."""
         names = ("step", "attempt", "max_attempts", "wait_seconds", "error_type", "error_message")
         return {name: getattr(self, name) for name in names}
 
@@ -195,13 +198,13 @@ class CompactionEvent(AgentEvent):
     summary: OptionalMessage = None
 
     def data(self) -> dict[str, Any]:
-        """What was done, and why."""
+        """Return what was done, and why."""
         names = ("trigger", "compaction_status", "reason", "messages_before", "messages_after")
         return {name: getattr(self, name) for name in names}
 
 
 def masked_call(call: dict[str, Any]) -> dict[str, Any]:
-    """The document of a call with its arguments masked."""
+    """Return the document of a call with its arguments masked."""
     arguments = call.get("arguments")
     if arguments is None:
         return call
@@ -209,5 +212,8 @@ def masked_call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def steps_among(events: Iterable[AgentEvent]) -> list[AgentStep]:
-    """The steps among events, each once: what a GenerationEnd says is said by the GenerationStep that follows it."""
+    """Return the steps among events, each once.
+
+    A GenerationEnd is left out, as the GenerationStep after it says the same.
+    """
     return [event for event in events if isinstance(event, AgentStep) and not isinstance(event, GenerationEnd)]

@@ -21,7 +21,7 @@ class AgentStart(AgentEvent):
     params: Document = Field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
-        """Inputs and parameters."""
+        """Return inputs and parameters."""
         return {"inputs": self.inputs, "params": self.params}
 
 
@@ -49,7 +49,7 @@ class AgentEnd(AgentEvent):
         return values
 
     def data(self) -> dict[str, Any]:
-        """The reason and the error."""
+        """Return the reason and the error."""
         incomplete = {} if self.incomplete is None else {"incomplete": self.incomplete}
         return {"stop_reason": self.stop_reason, **shown_error(self.error), **incomplete}
 
@@ -64,7 +64,7 @@ class AgentError(AgentEvent):
     error: Error
 
     def data(self) -> dict[str, Any]:
-        """The error."""
+        """Return the error."""
         return shown_error(self.error)
 
 
@@ -74,7 +74,7 @@ class AgentStalled(AgentEvent):
     status: AgentStatus | None = "stalled"
 
     def data(self) -> dict[str, Any]:
-        """What it means."""
+        """Return what it means."""
         return {"reason": "the model made no tool calls, and no stop condition was met"}
 
 
@@ -92,7 +92,7 @@ class UserInputRequired(AgentEvent):
     options: list[str] | None = None
 
     def data(self) -> dict[str, Any]:
-        """The request."""
+        """Return the request."""
         return {"request_id": self.request_id, "question": self.question, "options": self.options}
 
 
@@ -106,12 +106,15 @@ class Heartbeat(AgentEvent):
     message: str = "Processing..."
 
     def data(self) -> dict[str, Any]:
-        """The message."""
+        """Return the message."""
         return {"message": self.message}
 
 
 def shown_error(error: Exception | str | None) -> dict[str, Any]:
-    """An error as it is shown: its text, with the cause if there is one, and its class."""
+    """Return an error as it is shown: its text and its class.
+
+    The text has the cause, if there is one.
+    """
     if error is None:
         return {"error": None, "error_type": None}
     if isinstance(error, str):

@@ -22,7 +22,10 @@ class Pieces:
         self._outer = outer
 
     def take(self, piece: Delta) -> None:
-        """Takes a piece, and passes it on to whoever listens outside; those of hooks and tools are not the agent's."""
+        """Take a piece, and pass it on to listeners outside.
+
+        Pieces of hooks and tools are not the agent's.
+        """
         if self._outer is not None:
             self._outer(piece)
         if self.stream is None or generation_number() is None:
@@ -38,7 +41,7 @@ class Pieces:
 
 
 def _shown(piece: Delta) -> dict[str, object]:
-    """The fields of a GenerationDelta."""
+    """Return the fields of a GenerationDelta."""
     shown: dict[str, object] = {"text": piece.text, "reasoning": piece.reasoning}
     call = piece.call
     if call is not None:

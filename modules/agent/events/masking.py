@@ -22,7 +22,9 @@ _IN_BROKEN = re.compile(
 
 
 def masked_arguments(arguments: str) -> str:
-    """The text of a call's arguments without the values that its names call secret.
+    """Return the text of a call's arguments without secrets.
+
+    The names of the values say which are secret.
 
     Names such as `password`, `api_key` and `token` have their values replaced by `***`, and so has what follows a flag
     such as `--password`, in a list of arguments or in a command. Text that is no JSON is searched as text.
@@ -36,7 +38,7 @@ def masked_arguments(arguments: str) -> str:
 
 
 def masked(value: Any) -> Any:
-    """A JSON value without the secrets in it; see `masked_arguments`."""
+    """Return a JSON value without the secrets in it; see `masked_arguments`."""
     if isinstance(value, str):
         return _in_text(value)
     if isinstance(value, dict):
@@ -53,12 +55,18 @@ def masked(value: Any) -> Any:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a value of this name is a secret, in any spelling: `api_key`, `apiKey`, `API-KEY`."""
+    """Return whether a value of this name is a secret.
+
+    The spelling does not matter: `api_key`, `apiKey`, `API-KEY`.
+    """
     return _NAME.search(_CAMEL.sub("_", name)) is not None
 
 
 def _is_harmless(name: str, value: Any) -> bool:
-    """Whether there is nothing to hide: no value, or a number of tokens."""
+    """Return whether there is nothing to hide.
+
+    That is no value, or a number of tokens.
+    """
     return value in (None, "", [], {}) or (isinstance(value, int | float) and name.lower().endswith("tokens"))
 
 

@@ -14,7 +14,7 @@ class Metric:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The number as JSON."""
+        """Return the number as JSON."""
         document: dict[str, Any] = {"value": self.value}
         if self.step:
             document["step"] = self.step
@@ -29,7 +29,10 @@ class MetricSeries:
 
     @classmethod
     def of(cls, value: Any) -> "MetricSeries":
-        """A series from a series, a number, or a list of numbers, metrics and documents of them."""
+        """Return a series, given a series, a number, or a list.
+
+        The list holds numbers, metrics, and documents of metrics.
+        """
         if isinstance(value, MetricSeries):
             return value
         made = cls()
@@ -38,7 +41,7 @@ class MetricSeries:
         return made
 
     def append(self, value: "float | Metric", *, step: int = 0, attributes: Mapping[str, Any] | None = None) -> None:
-        """Adds a number."""
+        """Add a number."""
         if isinstance(value, Metric):
             self.points.append(value)
         elif isinstance(value, bool | int | float):
@@ -73,5 +76,5 @@ class MetricSeries:
         return iter(self.points)
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The series as JSON."""
+        """Return the series as JSON."""
         return [point.to_dict() for point in self.points]

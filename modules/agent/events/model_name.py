@@ -30,7 +30,10 @@ class NamedGenerator:
 
 
 def generator_from(value: Any) -> Any:
-    """A generator from a generator, a model's name, or the document of one; raises ValueError for anything else."""
+    """Return a generator, given one, its model's name, or its document.
+
+    Raises ValueError for anything else.
+    """
     if isinstance(value, Mapping):
         value = value.get("model")
     if isinstance(value, str):
@@ -41,5 +44,5 @@ def generator_from(value: Any) -> Any:
 
 
 def model_of(generator: Any) -> str | None:
-    """The name of a generator's model."""
+    """Return the name of a generator's model."""
     return None if generator is None else generator.model

@@ -21,7 +21,7 @@ class ReactStep(AgentStep):
     reaction: OptionalReaction = None
 
     def data(self) -> dict[str, Any]:
-        """The hook and the reaction."""
+        """Return the hook and the reaction."""
         return {"hook_name": self.hook_name, "reaction": self._shown(), "step": self.step}
 
     def _shown(self) -> dict[str, Any] | None:

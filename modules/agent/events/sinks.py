@@ -17,7 +17,7 @@ Sink: TypeAlias = str | PathLike[str] | _Writable | Callable[[dict[str, Any]], A
 
 
 def write_document(document: dict[str, Any], sink: Sink) -> None:
-    """Writes a document to a sink; see `AgentEvent.emit`."""
+    """Write a document to a sink; see `AgentEvent.emit`."""
     if sink is None:
         emit("agent_event", **document)
     elif isinstance(sink, str | PathLike):

@@ -24,7 +24,7 @@ class ToolStart(AgentEvent):
     redact_telemetry: bool = Field(default=False, exclude=True)
 
     def data(self) -> dict[str, Any]:
-        """The call, masked, and the decision."""
+        """Return the call, masked, and the decision."""
         call = shown_call(self.tool_call, hidden=self.redact_telemetry)
         return {"tool_call": call, "policy_decision": self.policy_decision}
 
@@ -53,7 +53,7 @@ class ToolEnd(AgentEvent):
     policy_decision: OptionalDocument = None
 
     def data(self) -> dict[str, Any]:
-        """The call without its arguments, and what came of it."""
+        """Return the call without its arguments, and what came of it."""
         names = ("result", "stop", "output_file", "error", "error_type", "cost_usd", "policy_decision")
         call = shown_call(self.tool_call, arguments=False)
         return {"tool_call": call, **{name: getattr(self, name) for name in names}}
@@ -74,7 +74,7 @@ class ToolError(AgentEvent):
     policy_decision: OptionalDocument = None
 
     def data(self) -> dict[str, Any]:
-        """The call, masked, and the error."""
+        """Return the call, masked, and the error."""
         call = shown_call(self.tool_call)
         return {"tool_call": call, **shown_error(self.error), "policy_decision": self.policy_decision}
 
@@ -90,6 +90,6 @@ class ToolStep(AgentStep):
     tool_call: Call
 
     def data(self) -> dict[str, Any]:
-        """The call, masked, and how it went."""
+        """Return the call, masked, and how it went."""
         error = shown_error(self.error)["error"]
         return {"tool_call": shown_call(self.tool_call), "step": self.step, "stop": self.stop, "error": error}

@@ -76,17 +76,23 @@ class Hook(property):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the hook on an event, to be awaited; called with anything else it calls the function itself."""
+        """Run the hook on an event; await the result.
+
+        With anything that is not an event it calls the function itself.
+        """
         if len(args) == 1 and not kwargs and isinstance(args[0], AgentEvent):
             return self.react(args[0])
         return self.func(*args, **kwargs)
 
     def listens_to(self, event_type: type[AgentEvent]) -> bool:
-        """Whether events of this class are for it."""
+        """Return whether events of this class are for it."""
         return issubclass(event_type, self.event_type)
 
     async def react(self, event: AgentEvent) -> Reaction | None:
-        """What it answers to an event; None where the event is not for it. Raises what the function raises."""
+        """Return its answer to an event.
+
+        None if the event is not for it. Raises what the function raises.
+        """
         if not isinstance(event, self.event_type):
             return None
         for condition in (*([self.condition] if self.condition is not None else []), *self.when):
@@ -140,14 +146,14 @@ class CountingHook(Hook):
         return CountingHook(func, self.event_type, name=self.name, clock=self.clock)
 
     def count(self, event: AgentEvent, memory: Any) -> tuple[Reaction | None, Any]:
-        """What it answers to an event, and what it remembers from then on."""
+        """Return its answer to an event, and what it then remembers."""
         if not isinstance(event, self.event_type):
             return None, memory
         reaction, memory = cast(CountingFunction, self.func)(event, memory)
         return reaction, memory
 
     async def react(self, event: AgentEvent) -> Reaction | None:
-        """What it answers to an event that is the first that it sees."""
+        """Return its answer to the first event that it sees."""
         return self.count(event, None)[0]
 
 
@@ -158,7 +164,10 @@ def hook(
     when: Condition | Callable[[Any], Any] | Iterable[Condition | Callable[[Any], Any]] | None = None,
     scorers: Scorer | Callable[[Any], Any] | Iterable[Scorer | Callable[[Any], Any]] | None = None,
 ) -> Callable[[HookFunction], Hook]:
-    """Makes a hook of a function or method: `@hook(ToolEnd)`. See Hook."""
+    """Make a hook of a function or method, as in `@hook(ToolEnd)`.
+
+    See Hook.
+    """
 
     def decorate(func: HookFunction) -> Hook:
         return Hook(func, event_type, condition, when=when, scorers=scorers)
@@ -167,7 +176,7 @@ def hook(
 
 
 def is_async(func: Any) -> bool:
-    """Whether calling it gives something to await."""
+    """Return whether its result has to be awaited."""
     while isinstance(func, partial):
         func = func.func
     return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None))  # noqa: B004

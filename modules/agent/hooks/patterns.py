@@ -10,7 +10,7 @@ from ....tasks.patterns import is_found
 def matcher(
     pattern: str | Pattern[str], *, case_sensitive: bool = False, exact: bool = False, regex: bool = False
 ) -> Callable[[str], bool]:
-    """A function that says whether a text matches.
+    """Return a function that says whether a text matches.
 
     A compiled pattern, or with `regex` a text, is searched for as a regular expression; a compiled one keeps its own
     flags. With `exact` the whole text must be the pattern, else it must contain it. Raises ValueError for a text that

@@ -17,11 +17,13 @@ _UNDER_WAY = 10_000
 
 
 def tool_metrics(*, detailed: bool = False) -> Hook:
-    """Attaches numbers about tools to the ToolStep of each call, from where `trajectory.metrics` collects them.
+    """Attach numbers about tools to the ToolStep of each call.
+
+    `trajectory.metrics` collects them from there.
 
     `tool/total_count` is 1 a call, `tool/success_rate` 1 or 0, `tool/total_time` how many seconds passed until the
-    call's result was told (calls made at once are told when all have ended). So the `total` of a count or time, and
-    the `mean` of a rate, are those of the run. With `detailed` there are also `tool/count.NAME`, `tool/time.NAME`,
+    call's result was told (calls made at once are told when all have ended). So the `total` of a count or time, and the
+    `mean` of a rate, are those of the run. With `detailed` there are also `tool/count.NAME`, `tool/time.NAME`,
     `tool/avg_time.NAME` and `tool/success_rate.NAME` for each tool.
     """
     begun: dict[tuple[str, str], datetime] = {}
@@ -39,7 +41,10 @@ def tool_metrics(*, detailed: bool = False) -> Hook:
 
 
 def _run() -> str:
-    """The run in which the hook is called, so that one hook can measure several at once."""
+    """Return the id of the run in which the hook is called.
+
+    So one hook can measure several runs at once.
+    """
     try:
         return call_info().run_id
     except NoRunError:
@@ -65,7 +70,9 @@ def summarize_when_long(
     *,
     guidance: str = "",
 ) -> Hook:
-    """Puts a summary in the place of the conversation's beginning, when it has about `max_tokens` or more.
+    """Replace the conversation's beginning by a summary.
+
+    That is done when the conversation has about `max_tokens` or more.
 
     It looks at the whole conversation before the model is asked, keeps at least `min_messages_to_keep` messages, and
     has `model`, or else the agent's own, write the summary. A turn goes by, in which the model is not asked otherwise.

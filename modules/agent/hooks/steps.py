@@ -68,7 +68,7 @@ class StepsOf:
         """How many of the kept events were looked at."""
 
     def so_far(self) -> list[AgentStep]:
-        """The steps of what was committed."""
+        """Return the steps of what was committed."""
         self._uncommitted += self.trace.take()
         commits = [i for i, record in enumerate(self._uncommitted) if record.kind == "commit"]
         count = commits[-1] + 1 if commits else 0
@@ -90,7 +90,10 @@ class StepsByRun:
         self._runs: OrderedDict[str, StepsOf] = OrderedDict()
 
     def of(self, run_id: str) -> list[AgentStep]:
-        """The steps of the run in context, up to its last commit; behind them the list only grows."""
+        """Return the steps of the run in context, up to its last commit.
+
+        The list only grows at its end.
+        """
         known = self._runs.pop(run_id, None)
         trace = follow_run(None if known is None else known.trace)
         if known is None or known.trace is not trace:

@@ -31,11 +31,11 @@ class StopCondition:
         self.default = default
 
     def __call__(self, steps: Sequence[AgentStep]) -> Any:
-        """What the function gives, as it is; `evaluate` does the rest."""
+        """Return what the function returns, unchanged; see `evaluate`."""
         return self.func(steps)
 
     async def evaluate(self, steps: Sequence[AgentStep]) -> bool:
-        """Whether to stop."""
+        """Return whether to stop."""
         try:
             found = self.func(steps)
             return bool(await found if inspect.isawaitable(found) else found)
@@ -47,7 +47,7 @@ class StopCondition:
     def with_(
         self, *, name: str | None = None, catch: bool | None = None, default: bool | None = None
     ) -> "StopCondition":
-        """A condition like this one but for what is given."""
+        """Return a condition like this one with other settings."""
         return StopCondition(
             self.func,
             name=self.name if name is None else name,
@@ -57,7 +57,7 @@ class StopCondition:
 
     @classmethod
     def fit(cls, given: "StopCondition | Judge") -> "StopCondition":
-        """A stop condition from one, or from a function."""
+        """Return a stop condition from one, or from a function."""
         return given if isinstance(given, StopCondition) else cls(given)
 
     @classmethod
@@ -104,7 +104,10 @@ def stop_condition(
 def stop_condition(
     func: Judge | None = None, /, *, name: str | None = None, catch: bool = False, default: bool = False
 ) -> StopCondition | Callable[[Judge], StopCondition]:
-    """Makes a stop condition of a function of steps: `@stop_condition`, or `@stop_condition(name=…, catch=…)`."""
+    """Make a stop condition of a function of steps.
+
+    As a decorator: `@stop_condition`, or `@stop_condition(name=…, catch=…)`.
+    """
 
     def decorate(given: Judge) -> StopCondition:
         return StopCondition(given, name=name, catch=catch, default=default)

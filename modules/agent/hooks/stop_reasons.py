@@ -13,5 +13,8 @@ _BY_STATUS: dict[RunStatus, AgentStopReason] = {RunStatus.completed: "finished",
 
 
 def agent_stop_reason(reason: StopReason | str, status: RunStatus | str) -> AgentStopReason:
-    """The `stop_reason` of the AgentEnd of a run that ended so; "error" for all ends that have no word of their own."""
+    """Return the `stop_reason` of the AgentEnd of a run.
+
+    "error" for all ends that have no other word.
+    """
     return _BY_REASON.get(StopReason(reason)) or _BY_STATUS.get(RunStatus(status)) or "error"

@@ -43,7 +43,9 @@ class Answer:
 
 
 def prompt_for(mode: ToolMode, messages: Iterable[Message], tools: Sequence[ToolDefinition]) -> Prompt:
-    """A conversation as `mode` tells it. The messages themselves stay as they are.
+    """Return a conversation as it is written in `mode`.
+
+    The messages themselves are not changed.
 
     In `api` mode that is the conversation and the tools. In a text mode a section on the tools ends the system message
     (which is made where there is none), calls made before are part of their messages' text, and results of tools are
@@ -79,11 +81,13 @@ def read_answer(
     seed: str = "",
     is_complete: bool = True,
 ) -> Answer:
-    """The calls in a model's answer. In `api` mode, and where it has calls already, it is left as it is.
+    """Return a model's answer with the calls that its text holds.
 
-    `seed` tells this answer from others, such as the number of its step: the ids of calls, `rg-` and eight hex
-    digits, are made from it and from the answer, unless the model gave some. `is_complete` is False for an answer that
-    was cut off at a number of tokens, rather than ended by the model.
+    In `api` mode, or if it has calls already, it is not changed.
+
+    `seed` tells this answer from others, such as the number of its step: the ids of calls, `rg-` and eight hex digits,
+    are made from it and from the answer, unless the model gave some. `is_complete` is False for an answer that was cut
+    off at a number of tokens, rather than ended by the model.
     """
     if mode == "api" or message.tool_calls:
         return Answer(message)
@@ -102,7 +106,10 @@ def read_answer(
 
 
 def feedback_on(mode: ToolMode, problems: Sequence[Problem], tools: Sequence[ToolDefinition] = ()) -> Message:
-    """What is said to a model about calls that could not be read: what was wrong, and how a call is written."""
+    """Return what a model is told about calls that could not be read.
+
+    That is what was wrong, and how a call is written.
+    """
     several = len(problems) > 1
     lines = ["Calls of tools in your answer could not be read:" if several else "A call could not be read:"]
     for problem in problems:
@@ -126,7 +133,7 @@ def _text_mode(mode: ToolMode) -> TextMode:
 
 
 def _told_calls(message: Message, mode: TextMode) -> Message:
-    """A message whose calls are part of its text."""
+    """Return a message whose calls are part of its text."""
     written = mode.write(message.tool_calls or ())
     if isinstance(message.body, str):
         body: str | list[str | Content] = "\n".join(filter(None, [message.body, written]))
@@ -136,7 +143,7 @@ def _told_calls(message: Message, mode: TextMode) -> Message:
 
 
 def _told_results(results: Sequence[Message]) -> Message:
-    """Results of tools, as one message of the user."""
+    """Return results of tools, as one message of the user."""
     parts: list[str | Content] = []
     for result in results:
         id_ = f" id={escape_attribute(result.tool_call_id)}" if result.tool_call_id else ""
@@ -147,7 +154,7 @@ def _told_results(results: Sequence[Message]) -> Message:
 
 
 def _harmless(part: Content) -> Content:
-    """A part in which nothing ends the response, or begins another."""
+    """Return a part in which nothing ends the response, or begins another."""
     if not isinstance(part, ContentText):
         return part
     text = part.text.replace(_CLOSING, "&lt;/tool-response").replace("<tool-response", "&lt;tool-response")
@@ -155,7 +162,10 @@ def _harmless(part: Content) -> Content:
 
 
 def _joined(parts: Sequence[str | Content]) -> str | list[str | Content]:
-    """Texts that follow one another as one; the text itself where there is nothing else."""
+    """Return texts that follow one another as one.
+
+    A text alone is returned itself.
+    """
     joined: list[str | Content] = []
     for part in parts:
         text = part if isinstance(part, str) else part.text if isinstance(part, ContentText) else None
@@ -172,7 +182,7 @@ def _joined(parts: Sequence[str | Content]) -> str | list[str | Content]:
 
 
 def _with_section(messages: list[Message], section: str) -> list[Message]:
-    """The messages, the section at the end of the system message."""
+    """Return the messages, the section at the end of the system message."""
     if not messages or messages[0].role != "system":
         return [Message("system", section), *messages]
     system = messages[0]
@@ -184,7 +194,7 @@ def _with_section(messages: list[Message], section: str) -> list[Message]:
 
 
 def _identified(reading: Reading, message: Message, seed: str) -> list[ToolCall]:
-    """The calls, each with an id that no other of the answer has."""
+    """Return the calls, each with an id that no other of the answer has."""
     taken: set[str] = set()
     calls: list[ToolCall] = []
     for place, call in enumerate(reading.calls):

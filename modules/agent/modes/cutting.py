@@ -7,7 +7,9 @@ _FENCE = "```"
 
 
 def cut(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text without the spans, which are in order and apart; without any it is the text itself.
+    """Return the text without the spans.
+
+    They are in order and do not touch. Without any it is the text itself.
 
     Brackets around nothing but spans go with them, and so do code fences. What is left has no blanks at its ends.
     """

@@ -61,7 +61,9 @@ class Element:
 
 
 def element_of(tag: Tag, body: str) -> Element:
-    """The element of a tag with this body, and all in it, read in one pass.
+    """Return the element of a tag with this body.
+
+    All elements in it are read too, in one pass.
 
     A tag that nothing closes, or that closes nothing, is text.
     """

@@ -40,14 +40,14 @@ class _Ahead:
         self._match = pattern.search(text)
 
     def at(self, place: int) -> re.Match[str] | None:
-        """The first match that begins at `place` or behind it."""
+        """Return the first match that begins at `place` or behind it."""
         if self._match is not None and self._match.start() < place:
             self._match = self._pattern.search(self._text, place)
         return self._match
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """The JSON value that begins at `start`, and where it ends.
+    """Return the JSON value that begins at `start`, and where it ends.
 
     Line breaks may stand in its strings. Raises ValueError, whatever is wrong with it.
     """
@@ -71,7 +71,9 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
-    """The JSON objects of a text that are not inside of others, and the broken ones that look like a call.
+    """Return the outermost JSON objects of a text.
+
+    Broken ones that look like a call are among them.
 
     `names` are those of the tools that there are.
     """
@@ -97,7 +99,7 @@ def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
 
 
 def is_cut_off(error: ValueError, text: str) -> bool:
-    """Whether a text that could not be decoded is JSON up to its end."""
+    """Return whether a text that could not be decoded is cut-off JSON."""
     return isinstance(error, json.JSONDecodeError) and _is_cut_off(error, len(text.rstrip()))
 
 
@@ -110,7 +112,10 @@ def _said(error: ValueError) -> str:
 
 
 def _names_a_call(named: re.Match[str] | None, given: re.Match[str] | None, names: Collection[str]) -> bool:
-    """Whether a broken object begins as a call does: with its name and its arguments, or with the name of a tool."""
+    """Return whether a broken object begins as a call does.
+
+    It begins with a name and arguments, or with the name of a tool.
+    """
     return named is not None and (named[1] in names or given is not None)
 
 
@@ -136,7 +141,9 @@ def matching_brace(text: str, start: int) -> int | None:
 def call_in(
     value: dict[str, Any], keys: tuple[str, str], raw: str, names: Collection[str] = ()
 ) -> FoundCall | Problem | None:
-    """The call that an object is, its arguments under the first of `keys` that it has; None if it is no call.
+    """Return the call that an object is; None if it is no call.
+
+    Its arguments stand under the first of `keys` that it has.
 
     An object that holds nothing but the name of a tool, one of `names`, is a call without arguments.
     """
@@ -161,13 +168,13 @@ def call_in(
 
 
 def dumped(value: Any) -> str:
-    """A value as JSON text that every request can hold."""
+    """Return a value as JSON text that every request can hold."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(value)
 
 
 def arguments_json(call: ToolCall) -> str | None:
-    """The arguments of a call, as it holds them, if they are a JSON object."""
+    """Return the arguments of a call if they are a JSON object."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -176,14 +183,17 @@ def arguments_json(call: ToolCall) -> str | None:
 
 
 def call_object(call: ToolCall) -> str:
-    """A call as a JSON object of name and arguments; arguments that are no object stand as a string."""
+    """Return a call as a JSON object of name and arguments.
+
+    Arguments that are no object stand there as a string.
+    """
     arguments = arguments_json(call)
     written = dumped(call.arguments) if arguments is None else arguments
     return f'{{"name": {dumped(call.name)}, "arguments": {written}}}'
 
 
 def listed(tools: Sequence[ToolDefinition]) -> str:
-    """The definitions of tools, one JSON object a line, between tags."""
+    """Return the definitions of tools, one JSON object a line, between tags."""
     lines = []
     for tool in tools:
         function = tool.function.to_dict()
@@ -200,5 +210,5 @@ def listed(tools: Sequence[ToolDefinition]) -> str:
 
 
 def names_of(tools: Sequence[ToolDefinition]) -> frozenset[str]:
-    """The names of tools."""
+    """Return the names of tools."""
     return frozenset(tool.function.name for tool in tools)

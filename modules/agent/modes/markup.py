@@ -26,7 +26,10 @@ class Tag:
 
 
 def tag_pattern(name: str) -> re.Pattern[str]:
-    """Tags of the names that the pattern `name` stands for, opening and closing."""
+    """Return the pattern of tags, opening and closing.
+
+    `name` is the pattern of their names.
+    """
     return re.compile(rf"<(?P<slash>/?)(?P<name>{name})(?P<attributes>(?:\s+{_ATTRIBUTE})*)\s*(?P<empty>/?)>")
 
 
@@ -34,7 +37,7 @@ ANY_TAG = tag_pattern(r"[A-Za-z_][\w.:-]*")
 
 
 def tag_of(match: re.Match[str]) -> Tag:
-    """The tag that a pattern has found."""
+    """Return the tag that a pattern has found."""
     written = match["attributes"]
     is_empty = bool(match["empty"])
     if written.endswith("/") and not is_empty:  # an unquoted value takes the slash with it
@@ -46,7 +49,7 @@ def tag_of(match: re.Match[str]) -> Tag:
 
 
 def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
-    """The tags of a text, but for those in CDATA sections and comments."""
+    """Return the tags of a text, but for those in CDATA sections and comments."""
     for match in _or_skipped(pattern).finditer(text, start):
         if match["name"] is not None:
             yield tag_of(match)
@@ -54,7 +57,10 @@ def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
 
 @cache
 def _or_skipped(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """Tags, and what hides them: each is found once, so that a text is read once."""
+    """Return the pattern of tags and of what hides them.
+
+    Each is found once, so that a text is read once.
+    """
     return re.compile(rf"(?s:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))|{pattern.pattern}")
 
 
@@ -71,7 +77,10 @@ def escape_attribute(text: str) -> str:
 
 
 def numbered_breaks(text: str) -> str:
-    """The text, line breaks in the blanks at its ends by their numbers, so that nobody takes them for layout."""
+    """Return the text, with line breaks at its ends as numbers.
+
+    So these are not taken for layout.
+    """
     inner = text.strip()
     if not inner:
         return text.replace("\n", "&#10;")
@@ -97,7 +106,9 @@ def unescape(text: str) -> str:
 
 
 def plain_text(body: str) -> str:
-    """What is written between two tags: CDATA as it is, elsewhere without character references.
+    """Return what is written between two tags.
+
+    CDATA stays as it is; elsewhere character references are replaced.
 
     A line break right after the first tag, and one before the last, are layout.
     """

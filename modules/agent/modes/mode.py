@@ -52,10 +52,19 @@ class TextMode(Protocol):
     """Where the model is to stop writing."""
 
     def describe(self, tools: Sequence[ToolDefinition]) -> str:
-        """What the model is told: which tools there are, and how a call is written."""
+        """Return what the model is told.
+
+        That is which tools there are, and how a call is written.
+        """
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """Calls as text; `read` gives them back, with the same names and arguments."""
+        """Return calls as text.
+
+        `read` returns them with the same names and arguments.
+        """
 
     def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
-        """The calls in a text; `tools` help where a text alone does not say what is meant."""
+        """Return the calls in a text.
+
+        `tools` help if the text alone does not say what is meant.
+        """

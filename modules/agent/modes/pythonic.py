@@ -79,7 +79,7 @@ class PythonicMode:
 
 
 def _block(text: str, start: int) -> _Block | None:
-    """The list of calls that begins at `start`; None if that is something else."""
+    """Return the list of calls that begins at `start`; None if that is something else."""
     calls: list[tuple[str, str]] = []
     at = start + 1
     while True:
@@ -145,7 +145,10 @@ def _string_end(text: str, at: int, quote: str) -> int | None:
 
 
 def _calls(block: _Block, parameters: dict[str, list[str]], raw: str) -> list[FoundCall | Problem] | None:
-    """The calls of a block; None where it only looks like one: it names no tool, and gives nothing by name."""
+    """Return the calls of a block; None if it only looks like one.
+
+    Such a block names no tool, and has no argument by name.
+    """
 
     def is_likely(name: str, written: str) -> bool:
         given = _GIVEN_BY_NAME.search(written) if block.end is not None else _GIVEN_BY_NAME.match(written)
@@ -201,7 +204,10 @@ def _arguments(call: ast.Call, parameters: list[str]) -> dict[str, Any]:
 
 
 def _value(node: ast.expr) -> Any:
-    """The JSON value of a literal; a bare name stands for its text, but for true, false and null."""
+    """Return the JSON value of a literal.
+
+    A bare name stands for its text, except true, false and null.
+    """
     if isinstance(node, ast.Constant):
         value = node.value
         if isinstance(value, float) and value - value != 0.0:
@@ -247,13 +253,19 @@ def _written(call: ToolCall) -> str:
 
 
 def _argument(name: str, value: Any) -> str:
-    """An argument by its name; one whose name Python does not take stands in a dict."""
+    """Return an argument by its name.
+
+    One whose name Python does not allow stands in a dict.
+    """
     plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
     return f"{name}={_literal(value)}" if plain else f"**{_literal({name: value})}"
 
 
 def _literal(value: Any) -> str:
-    """A JSON value as Python writes it, in which no letter is one that cannot be sent."""
+    """Return a JSON value as Python writes it.
+
+    It has no character that cannot be sent.
+    """
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
     if isinstance(value, list):

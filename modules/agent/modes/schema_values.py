@@ -12,7 +12,10 @@ NOT_JSON: Any = object()
 
 
 def value_of(element: Element, schema: Any, root: Any) -> Any:
-    """The JSON value of an element: by its `type`, else by the schema, else by its form."""
+    """Return the JSON value of an element.
+
+    Its `type` decides, or else the schema, or else its form.
+    """
     schema = resolved(schema, root)
     if element.type is not None:
         return _typed(element, element.type, schema, root)
@@ -50,7 +53,10 @@ def _typed(element: Element, type_: str, schema: Any, root: Any) -> Any:
 
 
 def object_value(element: Element, members: Mapping[str, str], schema: Any, root: Any) -> dict[str, Any]:
-    """The members of an element; of those without a schema that stand several times, a list."""
+    """Return the members of an element.
+
+    A member that stands there several times is a list. An element replaces the attribute of its name.
+    """
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties")
     found: dict[str, Any] = dict(members)
@@ -67,7 +73,7 @@ def object_value(element: Element, members: Mapping[str, str], schema: Any, root
 
 
 def as_json(text: str) -> Any:
-    """The JSON value of a text, or NOT_JSON."""
+    """Return the JSON value of a text, or NOT_JSON."""
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -75,7 +81,7 @@ def as_json(text: str) -> Any:
 
 
 def resolved(schema: Any, root: Any) -> dict[str, Any]:
-    """The schema that a reference leads to."""
+    """Return the schema that a reference leads to."""
     seen = 0
     while isinstance(schema, dict) and "$ref" in schema and seen < 20:
         name = str(schema["$ref"]).removeprefix("#/$defs/")
@@ -90,7 +96,7 @@ def _options(schema: dict[str, Any], root: Any) -> list[dict[str, Any]]:
 
 
 def allowed_types(schema: dict[str, Any], root: Any) -> set[str]:
-    """The types that a schema allows; empty where it does not say."""
+    """Return the types that a schema allows; empty if it does not say."""
     allowed: set[str] = set()
     for option in _options(schema, root):
         said = option.get("type")
@@ -110,7 +116,7 @@ def _for_type(schema: dict[str, Any], type_: str, root: Any) -> dict[str, Any]:
 
 
 def type_of(value: Any) -> str:
-    """The JSON type of a value."""
+    """Return the JSON type of a value."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -9,7 +9,9 @@ FALLBACK: ToolMode = "json-in-xml"
 
 
 def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolMode:
-    """What `auto` stands for: `api` where the generator says that it has native calls, else `json-in-xml`.
+    """Return what `auto` stands for.
+
+    `api` if the generator says that it has native calls, else `json-in-xml`.
 
     Any other mode is itself.
     """
@@ -19,7 +21,9 @@ def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolM
 
 
 def mode_after_error(mode: ToolMode, error: str, *, configured: ToolMode = "auto") -> ToolMode | None:
-    """The mode to ask again in, once, after a request in `mode` has failed with this error; None if it is not that.
+    """Return the mode in which to ask again, once, after this error.
+
+    A request in `mode` failed with it. None if the error is not about the mode.
 
     A request with more tools than the API takes is made as text, whatever mode was `configured`; one that the API
     refuses since it has no native calls, only where that was `auto`.

@@ -33,7 +33,9 @@ class Body:
 
 
 def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
-    """The body of the element that a tag opens: a JSON value as a whole, whatever stands in its strings.
+    """Return the body of the element that a tag opens.
+
+    A JSON value is taken whole, whatever its strings hold.
 
     Else it goes up to the tag that follows, if that closes it, or to the end of the text. None for a tag that is only
     mentioned: before any closes it another one is opened.
@@ -83,7 +85,10 @@ Read = Callable[[Tag, Body], list[FoundCall | Problem] | None]
 
 
 def read_elements(text: str, read: Read) -> Reading:
-    """The calls in the elements of a text, each read by `read`, which gives None for a tag that is only mentioned."""
+    """Return the calls in the elements of a text.
+
+    `read` reads each, and returns None for a tag that is only mentioned.
+    """
     calls: list[FoundCall] = []
     problems: list[Problem] = []
     spans: list[tuple[int, int]] = []
@@ -186,7 +191,10 @@ class JsonWithTagMode:
 
 
 def _without_name(body: Body) -> list[FoundCall | Problem] | None:
-    """The calls in an element that names no tool itself: objects that do, one or a list of them."""
+    """Return the calls in an element that names no tool itself.
+
+    It holds an object that does, or a list of such objects.
+    """
     raw = body.text
     if not body.is_json:
         if not raw.lstrip().startswith(("{", "[")):

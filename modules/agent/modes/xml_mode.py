@@ -77,7 +77,10 @@ class XmlMode:
 
 
 def with_end(text: str) -> str:
-    """The text of a model that stopped where it was told to: with the closing tag that it was about to write."""
+    """Return the text of a model with the closing tag it left out.
+
+    The model stopped where it was told to, before that tag.
+    """
     pairs = _pairs(list(tags(text, _CALL)))
     if not pairs or pairs[-1][1] is not None:
         return text
@@ -121,7 +124,10 @@ def _call(opening: Tag, body: str, schemas: Mapping[str, Any], *, is_open: bool)
 
 
 def _arguments(element: Element, attributes: Mapping[str, str], schema: Mapping[str, Any]) -> str | None:
-    """The arguments of a call as JSON; None where there is text that is none."""
+    """Return the arguments of a call as JSON.
+
+    None if its text is no JSON object.
+    """
     if not element.has_text:
         return dumped(object_value(element, attributes, schema, schema))
     value = as_json(element.body.strip())
@@ -172,7 +178,10 @@ def _definition(tool: ToolDefinition) -> str:
 
 
 def _parameter(name: str, schema: dict[str, Any], root: Any, *, is_required: bool) -> str:
-    """A parameter in a line; the schema of one that is no plain value stands inside."""
+    """Return a parameter in a line.
+
+    If it is no plain value, its schema stands inside.
+    """
     types = sorted(allowed_types(resolved(schema, root), root), key=TYPES.index)
     facts = [f"name={escape_attribute(name)}", f'type="{" or ".join(types) or "any"}"']
     facts.append(f'required="{"true" if is_required else "false"}"')

@@ -13,7 +13,7 @@ _CONTAINERS = (list, dict, set, deque, bytearray)
 
 
 def hooks_apart(hooks: list[Hook]) -> list[Hook]:
-    """Copies of hooks that share no counts and containers with these.
+    """Return copies of hooks that share no counts and containers with these.
 
     What a function's closure, a bound object or a callable object holds is the copy's own: numbers and texts, and
     containers of them. Other objects (a client, a lock, a logger) are the same for both, and so are globals.
@@ -55,7 +55,7 @@ def _cell_apart(cell: CellType) -> CellType:
 
 
 def _held_apart(value: Any) -> Any:
-    """What a hook is bound to: its state."""
+    """Return what a hook is bound to: its state."""
     return _object_apart(value) if not isinstance(value, type) else value
 
 

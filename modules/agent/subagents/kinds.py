@@ -54,7 +54,7 @@ SUBAGENT_TYPES: dict[str, SubAgentType] = {
 
 
 def type_named(name: str) -> tuple[str, SubAgentType]:
-    """A kind of sub-agent, with the name that it has."""
+    """Return a kind of sub-agent, with the name that it has."""
     known = name.strip().lower()
     known = known if known in SUBAGENT_TYPES else GENERAL
     return known, SUBAGENT_TYPES[known]

@@ -21,13 +21,19 @@ _AS_FINISHED = (StopReason.max_steps, StopReason.budget_steps, StopReason.stagna
 
 
 def last_words(state: AgentState) -> dict[str, Any]:
-    """The text of the last message that the model wrote, and the error that ended the run, if one did."""
+    """Return the last text of the model, and the run's error.
+
+    The error is None unless it ended the run.
+    """
     said = (message.content for message in reversed(state.messages) if message.role == "assistant")
     return {"said": next((text for text in said if text), ""), "error": state.error}
 
 
 def report(name: str, task: str, child: ChildResult, timeout: float | None, *, counts: bool = True) -> Message:
-    """The message that tells of a sub-agent; with `counts`, what it used counts for the agent that is told."""
+    """Return the message that reports a sub-agent.
+
+    With `counts`, what it used counts for the agent that gets the message.
+    """
     facts: dict[str, Any] = {"subagent": child.run_id.rpartition("~")[2]}
     if not child.ended:
         return Message("tool", _unfinished(name, task, child), metadata=facts)
@@ -49,7 +55,7 @@ def report(name: str, task: str, child: ChildResult, timeout: float | None, *, c
 
 
 def usage_of(used: RunUsage) -> Usage:
-    """What a run used, as an Agent counts it."""
+    """Return what a run used, as an Agent counts it."""
     cost = None if used.unpriced else used.cost
     return Usage(input_tokens=used.tokens_in, output_tokens=used.tokens_out, total_tokens=used.tokens, cost_usd=cost)
 
