@@ -8,7 +8,7 @@ code: a trace is data, and can be read where the module that wrote it is not ins
 from .analysis.blame import Blame
 from .analysis.differences import ABSENT, Difference
 from .analysis.family import family
-from .analysis.family_tree import Family
+from .analysis.family_tree import FamilyTree
 from .analysis.listing import TraceSummary, list_traces, summarize
 from .analysis.run_diff import PhaseDiff, TraceDiff
 from .file.follow import Follower
@@ -28,7 +28,7 @@ __all__ = [
     "Difference",
     "Durability",
     "Effect",
-    "Family",
+    "FamilyTree",
     "Follower",
     "PhaseDiff",
     "Record",

@@ -14,7 +14,7 @@ from .registry import (
     registered_policy_names,
     resolve_policy,
 )
-from .rules import Rule, ToolRules, Verdict
+from .rules import Rule, RuleVerdict, ToolRules
 from .session_policy import InteractiveSessionPolicy, SessionPolicy
 from .spec import policy_from_text
 from .transcripts import TranscriptStrategy
@@ -31,10 +31,10 @@ __all__ = [
     "ProcessDecision",
     "ProcessJudge",
     "Rule",
+    "RuleVerdict",
     "SessionPolicy",
     "ToolRules",
     "TranscriptStrategy",
-    "Verdict",
     "get_policy_class",
     "policy_from_text",
     "process_judge_hook",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from refold.errors import TraceCorruptError
-from refold.traces import Family, Record, Trace, family
+from refold.traces import FamilyTree, Record, Trace, family
 from refold.traces.analysis.family_tree import Kin, KinBranch
 from refold.traces.analysis.locate import branches_folder
 from refold.traces.file.writer import TraceWriter
@@ -165,7 +165,7 @@ def test_branches_under_way_and_taken_up_again(tmp_path: Path) -> None:
     ]
 
 
-def of(found: Family, place: str) -> Kin:
+def of(found: FamilyTree, place: str) -> Kin:
     (kin,) = [each.run for each in found.run.branches[0].candidates if each.place == place]
     assert kin is not None
     return kin

@@ -12,11 +12,11 @@ from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
 from ..file.schema import is_run_id
 from ..trace import Trace
 from .children import called_children, first_decision, read_branches
-from .family_tree import Family, Kin
+from .family_tree import FamilyTree, Kin
 from .locate import branches_folder, headers_among, headers_in
 
 
-def family(trace: Trace) -> Family:
+def family(trace: Trace) -> FamilyTree:
     """Return the family of a run.
 
     Forks are looked for in the folder of the traces, children and ancestors where `Trace.relative` finds them. A
@@ -43,7 +43,7 @@ def family(trace: Trace) -> Family:
     made: dict[str, Kin] = {}
     for run_id in reversed(found):  # the runs that came from a run were found after it
         made[run_id] = found[run_id].kin(made, found)
-    return Family(made[trace.run_id], tuple(_ancestors(trace))[::-1])
+    return FamilyTree(made[trace.run_id], tuple(_ancestors(trace))[::-1])
 
 
 def _ancestors(trace: Trace) -> Iterator[Kin]:

@@ -79,7 +79,7 @@ class KinCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class FamilyTree:
     """A `run` with its descendants, and its `ancestors`, root first."""
 
     run: Kin

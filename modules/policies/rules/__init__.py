@@ -4,6 +4,6 @@ They go by the tool's name and by the call's arguments.
 """
 
 from .rule import Rule
-from .tool_rules import RuleAction, ToolRules, Verdict, call_text, verdict_of
+from .tool_rules import RuleAction, RuleVerdict, ToolRules, call_text, verdict_of
 
-__all__ = ["Rule", "RuleAction", "ToolRules", "Verdict", "call_text", "verdict_of"]
+__all__ = ["Rule", "RuleAction", "RuleVerdict", "ToolRules", "call_text", "verdict_of"]

@@ -21,7 +21,7 @@ RuleAction = Literal["allow", "ask", "deny"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """What the rules say of a call, and why.
 
     `rule` is the rule that says so; None if `otherwise` decided.
@@ -79,20 +79,20 @@ class ToolRules(BaseModel):
         """
         return any(rule.pattern is None and rule.names(name) for rule in self._read["deny"])
 
-    def verdict(self, call: ToolCall) -> Verdict:
+    def verdict(self, call: ToolCall) -> RuleVerdict:
         """Return what the rules say of a call."""
         made = Call(call.name, action_for(call).args, self.trusted)
         for action in ("deny", "ask"):
             for rule in self._read[action]:
                 if (why := rule.may_hold(made)) is not None:
-                    return Verdict("deny" if action == "deny" else "ask", why, rule.text)
+                    return RuleVerdict("deny" if action == "deny" else "ask", why, rule.text)
         allowing = self._read["allow"]
         for rule in allowing:
             if rule.surely_holds(made):
-                return Verdict("allow", f"the rule {rule.text} holds", rule.text)
+                return RuleVerdict("allow", f"the rule {rule.text} holds", rule.text)
         if is_command(made) and covers_line(allowing, made):
-            return Verdict("allow", "the rules that allow cover each part", "allow")
-        return Verdict(self.otherwise, "no rule is about this call")
+            return RuleVerdict("allow", "the rules that allow cover each part", "allow")
+        return RuleVerdict(self.otherwise, "no rule is about this call")
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
         """Return why another form of a call is denied, or asked about.
@@ -106,7 +106,7 @@ class ToolRules(BaseModel):
         return None
 
 
-async def verdict_of(rules: ToolRules, call: ToolCall) -> Verdict:
+async def verdict_of(rules: ToolRules, call: ToolCall) -> RuleVerdict:
     """Return what the rules say of a call.
 
     It is found in a thread, as it may look at files.

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ...traces import Family
+from ...traces import FamilyTree
 from ...traces.analysis.family_tree import Kin, KinBranch, KinCandidate
 from .text import SHORT, brief, clean, count_text, value_text
 from .wording import decision_text, status_text
@@ -28,7 +28,7 @@ def kin_text(kin: Kin) -> Text:
     return joined(Text(clean(kin.run_id), "bold"), *_standing(kin))
 
 
-def ancestor_lines(found: Family, full: bool) -> Iterator[Text]:
+def ancestor_lines(found: FamilyTree, full: bool) -> Iterator[Text]:
     """Yield the run's ancestors, and where the next one left each.
 
     The middle of a long line of ancestors is left out unless `full`.

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from ....traces import Family, Trace, family
+from ....traces import FamilyTree, Trace, family
 from ....traces.analysis.family_tree import Kin, KinBranch
 from ...render.output import console, is_terminal, say, write_json
 from ...render.tree_lines import ancestor_lines, kin_text, standing
@@ -39,7 +39,7 @@ def show_tree(path: Path, full: bool, as_json: bool) -> int:
     return 0
 
 
-def draw(found: Family, parts: Parts, deepest: int | None) -> tuple[Tree, int]:
+def draw(found: FamilyTree, parts: Parts, deepest: int | None) -> tuple[Tree, int]:
     """Return the tree, and its number of levels below the run.
 
     At most `deepest` are drawn.
@@ -61,7 +61,7 @@ def draw(found: Family, parts: Parts, deepest: int | None) -> tuple[Tree, int]:
     return tree, levels
 
 
-def _json(found: Family) -> dict[str, Any]:
+def _json(found: FamilyTree) -> dict[str, Any]:
     """Return all runs in one list.
 
     Each run has the ids of its children and forks.
