@@ -1,5 +1,6 @@
 """The engine: state, decisions, the loop and its runner, effects, budgets, replay and resuming."""
 
+from .agent_module import AgentModule
 from .children.child_result import ChildResult
 from .children.run_child import run_child
 from .children.start_child import child_state, start_child, wait_child
@@ -36,7 +37,7 @@ from .loop.stop_criteria import (
     StagnationCriteria,
     StopCriteria,
 )
-from .module import AgentModule, MakesModule, module_of
+from .module import MakesModule, module_of
 from .options import CommonOptions, EngineOptions
 from .replay.divergence import Divergence
 from .result import UNANSWERED, RunFailure, RunResult, WaitRequest

@@ -1,46 +1,37 @@
-"""The Engine class: it prepares each run, lets a Runner carry it out, and returns the result."""
+"""The Engine class: it turns each task, trace or fork into a RunPlan, has it carried out, and returns the result."""
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, Literal, cast
 
 import anyio
 from typing_extensions import TypeVar
 
-from ..errors import DivergenceError, EngineUsageError, EnvironmentMismatchError, TraceNotFoundError
-from ..tasks import Task, TaskValidationIssue, as_task, check_task, open_environment, use_environment
+from ..errors import DivergenceError, EngineUsageError, TraceNotFoundError
+from ..tasks import Task, as_task
 from ..traces import Trace
 from ..traces.file.store import SUFFIX
 from ..traces.file.writer import TraceWriter
-from .children.explorer import Explorer
-from .concurrency.cancellation import cancel_requests
+from .children.registry import ChildRegistry
 from .concurrency.signals import run_blocking
-from .concurrency.threads import in_thread
-from .effects.budget import Account, RuntimeBudget
-from .effects.context import counted_live
-from .effects.redaction import Redactor, make_redactor, redacted_task
-from .effects.tools import check_dict, check_tools
-from .endings import RunStatus, StopReason
-from .first_state import input_issues
+from .effects.budget import RuntimeBudget
+from .effects.redaction import Redactor, make_redactor
+from .effects.tools import check_tools
 from .loop.stop_criteria import StopCriteria
-from .module import AgentModule, MakesModule, module_of
+from .module import MakesModule, Module, module_of
 from .module_import import refuse_while_importing
 from .replay.divergence import Divergence
 from .replay.recorded_step import Settled
-from .replay.unknown_effects import UNKNOWN_EFFECT, Answers
+from .replay.unknown_effects import Answers
 from .replay.verify import find_divergences
-from .result import UNANSWERED, RunFailure, RunResult
+from .result import UNANSWERED, RunResult
 from .run.clock import Clock, SystemClock
-from .run.finish import Outcome, finish
+from .run.drive import execute, logged
 from .run.fork import Edit, Origin, origin_of
-from .run.header import header_of
-from .run.live_run import LiveRun, Observer, new_seed
-from .run.resume import Resumption, prepare_resume
-from .run.run_ids import new_run_id
-from .run.runner import Runner
+from .run.plan import Observer, RunOptions, RunPlan
+from .run.resume import prepare_resume
 from .run.stream import RunStream
 from .run.waits import OnWait
 from .state.model import StateSchema
@@ -49,7 +40,6 @@ from .strategies.protocol import BranchStrategy
 TraceLike = Trace | Path | str
 R = TypeVar("R")
 S = TypeVar("S", bound=StateSchema, default=Any)
-log = logging.getLogger("refold.runs")
 
 
 class Engine(Generic[S]):
@@ -77,7 +67,7 @@ class Engine(Generic[S]):
 
     def __init__(
         self,
-        module: AgentModule[S] | MakesModule[S],
+        module: Module[S] | MakesModule[S],
         *,
         budget: RuntimeBudget | None = None,
         stop: Sequence[StopCriteria] = (),
@@ -132,7 +122,7 @@ class Engine(Generic[S]):
         A failed run returns a result, too: its `status` and `error` say so. A cancellation or Ctrl-C ends the run, is
         recorded in the trace, and is raised again with the result as its attribute `result`.
         """
-        return await self._start(as_task(task), self.observers, self.traces)
+        return await self._begun(as_task(task), self._options())
 
     @asynccontextmanager
     async def stream(self, task: Task | str) -> AsyncIterator[RunStream]:
@@ -149,14 +139,13 @@ class Engine(Generic[S]):
 
             async def work() -> None:
                 try:
-                    stream.result_or_none = await self._start(as_task(task), (*self.observers, stream.put), self.traces)
+                    options = replace(self._options(), observers=(*self.observers, stream.put))
+                    stream.end(await self._begun(as_task(task), options))
                 except Exception as error:  # noqa: BLE001 - raised below, outside the task group, which would wrap it
-                    stream.error = error
+                    stream.end(error=error)
                 except BaseException as cancelled:
-                    stream.result_or_none = getattr(cancelled, "result", None)
+                    stream.end(getattr(cancelled, "result", None))
                     raise
-                finally:
-                    stream.end()
 
             group.start_soon(work)
             try:
@@ -220,30 +209,24 @@ class Engine(Generic[S]):
             TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
         """
         refuse_while_importing()
+        if on_divergence not in ("fail", "fork", "ignore"):
+            raise EngineUsageError(f"on_divergence must be 'fail', 'fork' or 'ignore', got {on_divergence!r}")
         source = self._trace_source(trace)
+        options = replace(self._options(), on_divergence="ignore" if on_divergence == "ignore" else "fail")
         try:
-            resumption = await prepare_resume(
-                self.module,
-                source,
-                budget,
-                self.durability,
-                value,
-                request,
-                on_divergence,
-                self.clock,
-                self._redactor,
-                self.on_wait,
-            )
-            return await self._continue(resumption)
+            plan = await prepare_resume(self.module, source, options, budget, value, request)
+            return logged(await execute(plan))
         except DivergenceError as error:
+            if error.result is not None:
+                logged(error.result)
             if on_divergence != "fork":
                 raise
             first = error.divergences[0]
             if error.result is not None:  # found only while the run continued: its trace has the answers by now
                 value, request = UNANSWERED, None
-            return await self._leave(source, None if first.run else first.step, value, request, budget)
+            return await self._fork_diverged(source, None if first.run else first.step, value, request, budget)
 
-    async def _leave(
+    async def _fork_diverged(
         self, source: Trace | Path, at: int | None, value: Any, request: str | None, budget: RuntimeBudget | None
     ) -> RunResult[S]:
         """Fork a run whose code has diverged, from its state `at`, and run the fork to its end.
@@ -259,7 +242,7 @@ class Engine(Generic[S]):
             folder = trace.path.parent
         cls, redactor = self.module.state_class, self._redactor
         origin = origin_of(trace, at, None, cls, budget, redactor, folder, reuse_effects=True, settled=settled)
-        return await self._start(origin.task, self.observers, folder, origin)
+        return await self._forked(origin, folder)
 
     def fork(
         self,
@@ -309,7 +292,7 @@ class Engine(Generic[S]):
         loaded = source if isinstance(source, Trace) else Trace.load(source)
         cls, redactor, folder = self.module.state_class, self._redactor, self.traces
         origin = origin_of(loaded, at, edit, cls, budget, redactor, folder, reuse_effects=reuse_effects)
-        return await self._start(origin.task, self.observers, self.traces, origin)
+        return await self._forked(origin, self.traces)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
         """Run the hooks of a trace again with its recorded outcomes.
@@ -342,154 +325,33 @@ class Engine(Generic[S]):
             raise TraceNotFoundError(f"there is no trace at {path}, and no run {str(trace)!r} in {self.traces}", path)
         return named
 
-    def _live(
-        self, run_id: str, seed: int, writer: TraceWriter, budget: RuntimeBudget, observers: Sequence[Observer]
-    ) -> LiveRun:
-        """Return a LiveRun with its own account and redactor.
+    def _options(self) -> RunOptions:
+        """Return what this engine sets for its runs."""
+        return RunOptions(
+            children=ChildRegistry,
+            stop=self.stop,
+            branch=self.branch,
+            on_wait=self.on_wait,
+            observers=self.observers,
+            durability=self.durability,
+            clock=self.clock,
+            redactor=self._redactor,
+            workspace=self.workspace,
+            max_children=self.max_children,
+            shared_env=self.shared_env,
+        )
 
-        The redactor is a copy, since it learns secrets in the course of the run.
-        """
-        redactor = self._redactor.copy() if self._redactor is not None else None
-        account = Account(budget, lambda what, used, limit: run.warn_budget(what, used, limit))
-        run = LiveRun(run_id, seed, writer, account, self.clock, redactor, observers, self.on_wait)
-        run.engine = self
-        return run
-
-    async def _start(
-        self, task: Task, observers: Sequence[Observer], folder: Path | None, origin: Origin | None = None
-    ) -> RunResult[S]:
-        """Start a run of `task`, or of a fork from `origin`, with its trace in `folder`.
-
-        Returns the run's result.
-        """
+    async def _begun(self, task: Task, options: RunOptions) -> RunResult[S]:
         refuse_while_importing()
-        if self._redactor is not None:
-            task = redacted_task(task, self._redactor)
-        run_id = new_run_id(task.id)
-        path = folder / f"{run_id}{SUFFIX}" if folder is not None else None
-        if origin is not None:
-            budget, seed, link, source = origin.budget, origin.seed, origin.parent, origin.source
-        else:
-            budget, seed, link, source = self.budget.under(task.budget), self._new_seed(), None, None
-        with TraceWriter.create(path, durability=self.durability, parent=source) as writer:
-            run = self._live(run_id, seed, writer, budget, observers)
-            runner = Runner(self.module, task, run, self.stop, budget.max_runtime_seconds)
-            run.write("header", 0, header_of(run_id, self.module, task.to_dict(), budget, seed, link))
-            if origin is not None:
-                run.path = origin.parent["path"]
-                run.reuse = origin.reuse(run.tell_live)
-                runner.begin(origin.state, origin.data)
-            return logged(await self._drive(runner, task, fresh=origin is None))
+        budget = self.budget.under(task.budget)
+        return logged(await execute(RunPlan.fresh(self.module, task, budget, options, self.traces, self.seed)))
 
-    def _new_seed(self) -> int:
-        return self.seed if self.seed is not None else new_seed()
-
-    async def _continue(self, resumption: Resumption) -> RunResult[S]:
-        """Carry out a resumption, and return the run's result.
-
-        Raises a divergence found on the way, with the result.
-        """
-        with resumption.writer as writer:
-            run = self._live(resumption.run_id, resumption.seed, writer, resumption.budget, self.observers)
-            for record in resumption.written:
-                run.show(record)
-            if resumption.done is not None:
-                return logged(resumption.done)
-            task = resumption.task
-            runner = Runner(self.module, task, run, self.stop, resumption.budget.max_runtime_seconds)
-            resumption.enter(run, runner)
-            result = logged(await self._drive(runner, task, fresh=False))
-            if run.diverged is not None:
-                run.diverged.result = result
-                raise run.diverged
-            return result
-
-    async def _drive(self, runner: Runner, task: Task, *, fresh: bool) -> RunResult[S]:
-        """Check the task, open its environment, run the loop, and write the end.
-
-        Returns the result.
-
-        An environment that was opened is always closed. Every failure here is the run's end, and is written to the
-        trace. `fresh` is false for a resumed run and a fork, whose environment is not rewound to their state.
-        """
-        run = runner.run
-        result: RunResult[S] | None = None
-        before = cancel_requests()
-        with counted_live():
-            try:
-                outcome = await self._preflight(task, begun=runner.held.state is not None)
-                if outcome is None:
-                    tools = tuple(check_dict(self.module.tools))  # they may have changed since __init__ checked them
-                    async with AsyncExitStack() as stack:
-                        environment = await stack.enter_async_context(
-                            open_environment(task, self.workspace, tools=tools, resume=not fresh)
-                        )
-                        if environment is not None:
-                            stack.enter_context(use_environment(environment))
-                            if not fresh:
-                                data = {"environment": environment.type}
-                                run.write("event", run.step, {"name": "environment_not_rewound", "data": data})
-                        Explorer(self, runner, environment)
-                        outcome = await runner.work()
-                        result = await finish(run, task, runner.held.state, outcome, environment)
-            except EnvironmentMismatchError as error:
-                failure = RunFailure.of_issues(type(error).__name__, error.issues, "environment")
-                outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
-            except Exception as error:  # noqa: BLE001 - a failure around the run ends it, too, and is in its result
-                failure = RunFailure.of(error, run.step, "environment")
-                outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, failure)
-            except BaseException as raised:  # noqa: BLE001 - raised again below, after the end is written
-                outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step), raised)
-            if result is None:
-                result = await finish(run, task, runner.held.state, outcome, None)
-        to_raise = outcome.raised
-        if to_raise is None and cancel_requests() > before:
-            to_raise = asyncio.CancelledError()  # an evaluator or environment has suppressed a cancellation
-        if to_raise is not None:
-            to_raise.result = result  # type: ignore[attr-defined]
-            raise to_raise
-        return result
-
-    async def _preflight(self, task: Task, *, begun: bool) -> Outcome | None:
-        """Return a failed outcome if something is wrong with the task, otherwise None.
-
-        Inputs are checked only if the run has not `begun`: afterwards, `init_state` does not need them any more.
-        """
-        issues = check_task(task) if not task.resources else await self._check_resources(task)
-        if not begun:
-            issues = [*issues, *input_issues(self.module, task)]
-        if not issues:
-            return None
-        error = RunFailure.of_issues("TaskInvalidError", issues, "preflight")
-        return Outcome(StopReason.task_validation_failed, RunStatus.failed, error)
-
-    async def _check_resources(self, task: Task) -> list[TaskValidationIssue]:
-        """Check a task with resources in a thread, since the check looks at files."""
-        found: list[TaskValidationIssue] = await in_thread(check_task, {"task": task, "workspace": self.workspace})
-        return found
+    async def _forked(self, origin: Origin, folder: Path | None) -> RunResult[S]:
+        refuse_while_importing()
+        return logged(await execute(RunPlan.forked(self.module, origin, self._options(), folder)))
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         return run_blocking(work, f"await engine.{twin}(...)")
-
-
-def logged(result: RunResult[S]) -> RunResult[S]:
-    """Return the result, and log a failed run or an unknown effect.
-
-    The warning is on the logger `refold.runs`. Neither case raises an error, so without the warning a caller who drops
-    the result would not notice.
-    """
-    fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
-    if result.status is RunStatus.failed:
-        log.warning("%s", result.told())
-    elif fates:
-        log.warning(
-            "run %s waits: nobody knows whether %s happened; find out, and answer {'ran': result}, {'failed': text} "
-            "or {'retry': True} for each: engine.resume(trace, answer), Engine(..., on_wait=...), or refold resume%s",
-            result.run_id,
-            ", ".join(fates),
-            f" {result.trace.path}" if result.trace.path is not None else "",
-        )
-    return result
 
 
 def _folder(name: str, given: Any) -> Path | None:
@@ -507,6 +369,3 @@ def _several(name: str, given: Any) -> tuple[Any, ...]:
     if isinstance(given, Iterable) and not isinstance(given, str):
         return tuple(given)
     raise EngineUsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")
-
-
-AgentModule.make_engine = Engine

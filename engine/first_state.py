@@ -10,7 +10,7 @@ from ..errors import ModuleDefinitionError
 from ..tasks import Task, TaskValidationIssue
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
-from .module import AgentModule
+from .module import Module
 from .state.model import StateSchema, assemble
 
 
@@ -23,7 +23,7 @@ async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def input_issues(module: AgentModule[Any], task: Task) -> list[TaskValidationIssue]:
+def input_issues(module: Module[Any], task: Task) -> list[TaskValidationIssue]:
     """Return the issues of a task's inputs: inputs that init_state does not take, and those it lacks."""
     takes_all, known, required = _parameters(type(module).init_state)
     where = f"{type(module).__name__}.init_state"
@@ -48,7 +48,7 @@ def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], 
     return takes_all, tuple(p.name for p in named), tuple(p.name for p in named if p.default is p.empty)
 
 
-async def first_state(module: AgentModule[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
+async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
     """Return the first state of a run of this task.
 
     The engine sets `task`, `current_step` and `max_steps`, and adds the task's metadata and constraints to `metadata`.

@@ -1,4 +1,4 @@
-"""AgentModule, the base class of a user's module.
+"""Module, the contract between the engine and a user's module (an `AgentModule`): the hooks.
 
 When a subclass is defined, its hooks are checked here, so that a bad hook does not wait for a run to show.
 """
@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, ge
 from typing_extensions import TypeVar
 
 from ..errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
+from ..tasks import Task
 from .effects.tools import run_actions
 from .loop.decision import Decision, Observation
 from .state.model import StateModel, StateSchema
 from .strategies.protocol import BranchStrategy
 from .strategies.strategies import SelectFirst
-
-if TYPE_CHECKING:
-    from ..tasks import Task
-    from .result import RunResult
 
 S = TypeVar("S", bound=StateSchema)
 MadeS = TypeVar("MadeS", bound=StateSchema, default=Any)
@@ -33,8 +30,8 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 }
 
 
-class AgentModule(Generic[S]):
-    """One kind of agent: subclass it as `AgentModule[YourState]` and write its hooks.
+class Module(Generic[S]):
+    """A module as the engine sees it: the hooks, and what they work with. Users subclass `AgentModule`.
 
         init_state(task, **inputs)              returns the first state
         decide(state)                           returns a Decision
@@ -54,8 +51,6 @@ class AgentModule(Generic[S]):
     branch: BranchStrategy = SelectFirst()
     """The strategy for branch decisions, unless the engine has one of its own."""
     state_class: ClassVar[type[StateSchema]] = StateSchema
-    make_engine: ClassVar[Callable[..., Any]]
-    """The class Engine; `engine` sets it, so that this file need not import that one."""
     _hook_names: ClassVar[dict[str, tuple[str, ...]]] = _HOOKS
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -98,7 +93,7 @@ class AgentModule(Generic[S]):
         """Change the draft `state` according to the observation and return None, or return another state."""
         raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
-    def child_module(self, name: str, task: "Task") -> "AgentModule[Any] | None":
+    def child_module(self, name: str, task: Task) -> "Module[Any] | None":
         """Return the module of the background child `name`, so that resuming the run can resume the child.
 
         For None, the default, the child is not resumed.
@@ -114,43 +109,33 @@ class AgentModule(Generic[S]):
         """
         return result
 
-    def run(self, task: "Task | str", **engine_options: Any) -> "RunResult[S]":
-        """Run a task: `Engine(self, **engine_options).run(task)`."""
-        result: RunResult[S] = self.make_engine(self, **engine_options).run(task)
-        return result
-
-    async def arun(self, task: "Task | str", **engine_options: Any) -> "RunResult[S]":
-        """Run a task: `await Engine(self, **engine_options).arun(task)`."""
-        result: RunResult[S] = await self.make_engine(self, **engine_options).arun(task)
-        return result
-
 
 class MakesModule(Protocol[MadeS]):
     """An object that makes the module that runs it, as an Agent does."""
 
-    def module(self) -> AgentModule[MadeS]:
+    def module(self) -> Module[MadeS]:
         """Return the module."""
         ...
 
 
-def module_of(given: "AgentModule[S] | MakesModule[S]") -> AgentModule[S]:
+def module_of(given: "Module[S] | MakesModule[S]") -> Module[S]:
     """Return a module as it is, or the one that an Agent makes.
 
     Raises EngineUsageError for anything else.
     """
-    make = None if isinstance(given, type | AgentModule) else getattr(given, "module", None)
+    make = None if isinstance(given, type | Module) else getattr(given, "module", None)
     found: Any = make() if callable(make) else given
-    if isinstance(found, AgentModule):
+    if isinstance(found, Module):
         return found
     kind = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
     raise EngineUsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
 
 
-def _state_class(cls: type[AgentModule[Any]]) -> type[StateSchema]:
+def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
     """Return a module's state class: from `AgentModule[State]`, the return annotation of init_state, or the base."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
-        if isinstance(origin, type) and issubclass(origin, AgentModule):
+        if isinstance(origin, type) and issubclass(origin, Module):
             (state,) = get_args(base)[:1] or (None,)
             if isinstance(state, type) and issubclass(state, StateSchema):
                 _refuse_dataclasses(state)
@@ -192,7 +177,7 @@ def _models_in(annotation: Any) -> list[type[StateModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-def _accepted(cls: type[AgentModule[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
+def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names, of those that the engine passes, that a hook takes.
 
     Raises ModuleDefinitionError for a parameter that nobody fills, and one that cannot be passed by keyword.

@@ -8,7 +8,7 @@ from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor
 from .loop.stop_criteria import StopCriteria
 from .run.clock import Clock
-from .run.live_run import Observer
+from .run.plan import Observer
 from .run.waits import OnWait
 from .strategies.protocol import BranchStrategy
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from ..traces import Trace
 from .engine import Engine
-from .module import AgentModule, MakesModule
+from .module import MakesModule, Module
 from .replay.divergence import Divergence
 
 
-def verify(module: AgentModule[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
+def verify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
     """Run the hooks of a trace again with its recorded outcomes, and return the divergences.
 
     An empty list says that the module does what its trace recorded. `trace` is a Trace or the path of its file; for a
@@ -23,6 +23,6 @@ def verify(module: AgentModule[Any] | MakesModule[Any], trace: Trace | Path | st
     return Engine(module).verify(trace)
 
 
-async def averify(module: AgentModule[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
+async def averify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
     """As `verify`, inside an event loop."""
     return await Engine(module).averify(trace)

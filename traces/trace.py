@@ -17,6 +17,7 @@ from .analysis.locate import find_relative
 from .analysis.run_diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
+from .file.children import ChildStart, children_in
 from .file.lines import Lines
 from .file.lock import lock_holder
 from .file.opening import read_file
@@ -162,6 +163,21 @@ class Trace:
         """The run's id, from the header, otherwise from the file's name."""
         named = self.header.get("run_id") if self._lines.end else None
         return named or (trace_name(self.path) if self.path is not None else "")
+
+    @property
+    def parent(self) -> dict[str, Any] | None:
+        """The link to the run from which this one comes; None if there is none.
+
+        Its `kind` is "fork", "candidate" (of a branch) or "call" (a child run that a call has started); `run` and
+        `step` name the state from which this run comes.
+        """
+        link: dict[str, Any] | None = self.header["parent"] if self.size else None
+        return link
+
+    @cached_property
+    def children(self) -> tuple[ChildStart, ...]:
+        """The starts of the run's child runs, in the order of their records; a repeated start comes again."""
+        return tuple(children_in(self._lines))
 
     @cached_property
     def ending(self) -> Ending:
@@ -411,7 +427,7 @@ class Trace:
             found = Trace(read_file(place), path=place)
             found._lines.check_tail()
         except TraceNotFoundError as error:
-            link = (self.header.get("parent") if self.size else None) or {}
+            link = self.parent or {}
             if link.get("run") != run_id or "file" not in link:
                 raise
             named = f"{error}; the header says that it was at {link['file']}"

@@ -1,148 +1,87 @@
-"""A child run that a call of its parent has started; it has its own trace and spends from the parent's budget.
+"""One child run, whoever started it: a call of its parent, or the exploration of a branch.
 
-The child's id depends only on the call (`Place`), so a resumed parent finds its children again. A child that had ended
-is not run again, and an unfinished child resumes from its own trace. While the child waits for an answer, its parent
-waits too, and shows the child's requests as its own (`on_behalf`).
+A child has its own trace in the family's folder, and spends from its parent's budget. Its id depends only on its place
+in the parent, so a resumed parent finds its children again. `ChildRun.advance` decides what to do from the child's
+trace:
+
+    no trace                                            start the child
+    a file that another child has left at this place    rename the file, and start the child
+    a trace that has ended                              take its result; the child is not run again
+    any other trace                                     resume the child
+
+While a child waits for an answer, its parent waits too, and shows the child's requests as its own (`answers`).
+`CalledRun` and `CandidateRun` say what differs between the two kinds.
 """
 
-from collections.abc import Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
-from ...errors import (
-    ChildRunError,
-    DivergenceError,
-    EngineUsageError,
-    StateMigrationError,
-    TraceError,
-    TraceNotFoundError,
-    WaitAnsweredError,
-)
-from ...tasks import Task
+from ...errors import TraceNotFoundError, WaitAnsweredError
 from ...traces import Trace
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.store import SUFFIX
-from ...traces.file.writer import TraceWriter
-from ..concurrency.tasks import current_loop
-from ..effects.budget import Account, EndedFromAbove, RuntimeBudget
-from ..effects.call import Call
+from ..effects.redaction import Redactor
 from ..endings import RunStatus, StopReason
-from ..loop.stop_criteria import StopCriteria
-from ..module import AgentModule
+from ..replay.reuse import Reuse
 from ..replay.unknown_effects import Answers
 from ..result import UNANSWERED, RunResult, WaitRequest
-from ..run.header import header_of
+from ..run.drive import drive, opened
 from ..run.live_run import LiveRun
-from ..run.resume import prepare_resume, result_of, used_so_far
+from ..run.plan import Parent, RunPlan
+from ..run.resume import prepare_resume, result_of
 from ..run.runner import Runner
-from .on_behalf import answers_for
-from .parent import child_id
+from ..run.usage import used_so_far
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..engine import Engine
-
+BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
+"""The stop reasons of a child that may continue, because the budget may be larger now."""
 _OVER = (RunStatus.completed, RunStatus.stopped, RunStatus.failed)
-_BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The call that starts a child: its step, phase, match and idempotency key."""
+class ChildRun:
+    """One child of `run`; `plan` is its plan as a new run, and `shown` is added to the details of its requests.
 
-    step: int
-    phase: str
-    digest: str
-    n: int | str
-    key: str
-
-    @classmethod
-    def of(cls, call: Call) -> "Place":
-        """Return the place of a call."""
-        return cls(call.frame.step, call.frame.phase, *call.match, call.key)
-
-    def label(self, name: str, step: int | None = None) -> str:
-        """Return the child's label, such as `2.helper-1f3a9c2b04`: step, name, and a digest of the place.
-
-        The label does not depend on the parent's id, so that it is the same in a fork. `step` replaces the place's own.
-        """
-        place = f"{self.phase}|{self.digest}|{self.n}".encode()
-        return f"{self.step if step is None else step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
-
-
-class InnerRun:
-    """One child run of `run`; `awaited_by` holds the calls of `run` that wait for the child.
-
-    Raises EngineUsageError outside of the event loop of `run`.
+    `recorded` says that an earlier attempt has recorded the child's start.
     """
 
-    def __init__(
-        self,
-        run: LiveRun,
-        place: Place,
-        module: AgentModule[Any],
-        task: Task,
-        name: str,
-        budget: RuntimeBudget,
-        stop: Sequence[StopCriteria] = (),
-    ) -> None:
-        assert run.engine is not None
-        if current_loop() is not run.loop:
-            raise EngineUsageError(
-                "a child run belongs on the event loop of its run; make the tool async, and await the child in it"
-            )
+    def __init__(self, run: LiveRun, at_work: set[LiveRun], plan: RunPlan, shown: Mapping[str, Any], recorded: bool):
         self.run = run
-        self.place = place
-        self.name = name
-        self.task = task
-        self.budget = budget
-        self.engine = _engine_for(run.engine, module, budget, stop, run.seed)
-        self.label = place.label(name)
-        self.run_id = child_id(run.run_id, self.label)
-        self.awaited_by: list[Call] | None = []
-        self.begun = anyio.Event()
+        self.plan = plan
+        self.run_id = plan.run_id
+        self.awaited_by = plan.parent.awaited_by if plan.parent is not None else None
+        """The parent's calls that wait for the child; see `plan.Parent`."""
+        self.started = anyio.Event()
         """Set once the child has a trace."""
-        self._state_hash = run.state_hash
+        self.runner: Runner | None = None
+        """The runner of the child's last attempt in this process."""
+        self._at_work = at_work
+        self._shown = shown
+        self._recorded = recorded
 
-    async def bring(self, call: Call) -> RunResult:
-        """Run the child to its end for a waiting call. Raises ChildRunError if it cannot be started or resumed."""
-        self.awaited_by = [call]
-        with told_as_its_own(self.run_id):
-            result = await self.advance()
-            while result.waiting:
-                result = await self.go_on(await self.answers(result.waiting))
-            return result
+    async def bring(self) -> RunResult:
+        """Run the child to its end, with the requests that it makes on the way."""
+        result = await self.advance()
+        while result.waiting:
+            result = await self.go_on(await self.answers(result.waiting))
+        return result
 
     async def advance(self) -> RunResult:
-        """Run the child until it ends or waits; a child with a trace is resumed, or not run again if it has ended."""
-        with self._busy():
+        """Run the child until it ends or waits; the head of this file says what happens to a child with a trace."""
+        with self.run.waits.child_at_work():
             trace = self._begun()
             if trace is None:
-                return await self._begin()
-            self.begun.set()
-            return self._ended(trace) or await self._go_on({})
+                return await self._drive(self._new_plan())
+            self.started.set()
+            return self._ended(trace) or await self._drive(await self._resumed({}))
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
         """Resume a waiting child with `answers`, until it ends or waits again."""
-        with self._busy():
-            return await self._go_on(answers)
-
-    @contextmanager
-    def _busy(self) -> "Iterator[None]":
-        waits = self.run.waits
-        waits.busy += 1
-        try:
-            yield
-        finally:
-            waits.busy -= 1
-            waits.changed()
+        with self.run.waits.child_at_work():
+            return await self._drive(await self._resumed(answers))
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
         """Return answers to the child's requests, asked on its behalf; ask again if the child refuses an answer."""
@@ -150,180 +89,146 @@ class InnerRun:
         for again in count():
             ids = {each.id if not again else _again(each.id, again): each.id for each in requests}
             asked = [replace(each, id=name) for name, each in zip(ids, requests, strict=True)]
-            with self._busy():
-                shown = {"run": self.run_id, "child": self.name, **refused}
-                given = await answers_for(self.run, asked, shown, self.awaited_by or ())
+            with self.run.waits.child_at_work():
+                given = await self._asked(asked, {**self._shown, **refused})
             answers = {ids[name]: answer for name, answer in given.items()}
             if (problem := self._problem(answers)) is None:
                 return answers
             refused = {"refused": problem}
         raise AssertionError("it is asked for ever")
 
+    async def _asked(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answers to these requests, by id; without those whose time has passed."""
+        run, given = self.run, dict[str, Any]()
+
+        async def ask(request: WaitRequest) -> None:
+            asked = replace(request, details={**request.details, **shown})
+            value = await run.waits.answer(asked, handled=False, calls=self.awaited_by or ())  # it has tried handlers
+            if request.deadline is None or request.deadline > run.clock.time():
+                given[request.id] = value
+
+        with run.waits.child_asks():
+            async with anyio.create_task_group() as group:
+                for request in requests:
+                    group.start_soon(ask, request)
+        return given
+
     def _problem(self, answers: dict[str, Any]) -> str | None:
         """Return why the child refuses these answers, or None; only the child's own tools can check a result."""
-        trace = self.run.writer.trace().relative(self.run_id)
-        redactor, module, now = self.run.redactor, self.engine.module, self.engine.clock.time()
+        trace, run = self._family().relative(self.run_id), self.run
+        module, now = self.plan.module, run.clock.time()
         try:
-            Answers(trace, lambda kind, members: None, redactor, module, now).take(answers or UNANSWERED, None)
+            Answers(trace, lambda kind, members: None, run.redactor, module, now).take(answers or UNANSWERED, None)
         except WaitAnsweredError as error:
             return str(error)
         return None
 
     # the trace of an earlier attempt
 
-    @property
-    def path(self) -> Path | None:
-        """The file of the child's trace; None if the parent's trace is in memory."""
-        path = self.run.writer.path
-        return None if path is None else branches_folder(path) / f"{self.run_id}{SUFFIX}"
-
     def _begun(self) -> Trace | None:
         """Return the child's trace, if an earlier attempt has started one with at least one whole record.
 
         A crash may have lost the end of the parent's trace, so that a child's file exists without a record of its
-        start. Such a file belongs to this child if it has the same call and task; otherwise it is renamed.
+        start. Such a file belongs to this child if it starts in the same way; otherwise it is renamed.
         """
-        path = self.path
+        path = self.plan.file
         if path is not None and not path.exists():
             return None
         try:
-            trace = self.run.writer.trace().relative(self.run_id)
+            trace = self._family().relative(self.run_id)
         except TraceNotFoundError:
             return None
         if path is not None and not len(trace.records):
             path.unlink()
             return None
-        if self.run_id not in self.run.begun_children:
-            if path is not None and not self._is_own(trace):
+        if not self._recorded:
+            if path is not None and not self._belongs(trace):
                 free = next(n for n in count(1) if not path.with_name(f"{path.name}.{n}").exists())
                 path.rename(path.with_name(f"{path.name}.{free}"))
                 return None
             self.run.account.add(used_so_far(trace))
         return trace
 
-    def _is_own(self, trace: Trace) -> bool:
-        link = trace.header.get("parent") or {}
-        return link.get("call") == self.place.key and trace.header["task"] == self.task.to_dict()
-
     def _ended(self, trace: Trace) -> RunResult | None:
-        """Return the child's result if it has ended; None if a budget has stopped it, which may be larger now."""
-        if trace.status not in _OVER:
+        """Return the child's result if it has ended for good; None if it is to be resumed."""
+        if trace.status not in _OVER or self._runs_again(trace):
             return None
-        if trace.status == RunStatus.stopped and trace.stop_reason in _BUDGETS:
+        if trace.status == RunStatus.stopped and trace.stop_reason in BUDGETS:
             return None
-        return result_of(trace, self.engine.module)
+        return result_of(trace, self.plan.module)
 
     # a child at work
 
-    async def _begin(self) -> RunResult:
-        run, engine, place = self.run, self.engine, self.place
-        path = self.path
-        link: dict[str, Any] = {"run": run.run_id, "step": place.step, "call": place.key, "name": self.name}
-        link |= {"hash": self._state_hash, "path": self.fork_path}
-        with TraceWriter.create(path, durability=engine.durability, parent=run.writer) as writer:
-            child = self._live(writer)
-            if run.reuse is not None and not run.reuse.live:
-                model = self._model(run.reuse.run_id, run.reuse.at + place.step)
-                child.reuse = run.reuse.child(model, run.reuse.answers(run.step), child.tell_live)
-                link["reuse_effects"] = child.reuse.link(path)
-            task = self.task.to_dict()
-            child.write("header", 0, header_of(self.run_id, engine.module, task, self.budget, run.seed, link))
-            self.begun.set()
-            return await self._driven(child, self._runner(child), fresh=True)
+    def _new_plan(self) -> RunPlan:
+        plan, reuse = replace(self.plan, redactor=self._redactor(), parent=self._parent()), self._reuse()
+        if reuse is None:
+            return plan
+        return replace(plan, reuse=reuse, link={**(plan.link or {}), "reuse_effects": reuse.link(plan.file)})
 
-    @property
-    def fork_path(self) -> str:
-        """The child's fork path, on which its randomness depends beside the seed."""
-        place = self.place
-        return f"{self.run.path}/{self.run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
+    async def _resumed(self, answers: dict[str, Any]) -> RunPlan:
+        plan, run = self.plan, self.run
+        source = plan.file or run.writer.trace().relative(self.run_id)
+        on_divergence = run.plan.options.on_divergence
+        options = replace(plan.options, redactor=self._redactor(), on_divergence=on_divergence)
+        found = await prepare_resume(plan.module, source, options, plan.budget, answers or UNANSWERED, child=True)
+        if found.done is not None:
+            return found
+        state = plan.state if found.state is None else found.state
+        return replace(found, parent=self._parent(), candidate=plan.candidate, state=state)
 
-    def _model(self, run_id: str, step: int) -> str:
-        """Return the id of the child that the same call has started in a fork's source."""
-        return child_id(run_id, self.place.label(self.name, step))
+    def _parent(self) -> Parent:
+        return Parent(self.run.account, self.run.waits, self.awaited_by)
 
-    async def _go_on(self, answers: dict[str, Any]) -> RunResult:
-        engine, run = self.engine, self.run
-        resumption = await prepare_resume(
-            engine.module,
-            self.path or run.writer.trace().relative(self.run_id),
-            self.budget,
-            engine.durability,
-            answers or UNANSWERED,
-            None,
-            run.on_divergence,
-            engine.clock,
-            run.redactor,
-            engine.on_wait,
-            child=True,
-        )
-        with resumption.writer as writer:
-            if resumption.done is not None:
-                return resumption.done
-            child = self._live(writer)
-            runner = self._runner(child)
-            resumption.enter(child, runner)
-            return await self._driven(child, runner, fresh=False)
+    async def _drive(self, plan: RunPlan) -> RunResult:
+        """Carry out one attempt; raise a failed write, which says nothing about the child."""
+        with opened(plan) as runner:
+            self.started.set()
+            if plan.done is not None:
+                self.runner = None
+                return plan.done
+            self.runner, child = runner, runner.run
+            self._at_work.add(child)
+            try:
+                result = await drive(runner)
+            finally:
+                self._at_work.discard(child)
+            if child.writer.failed is not None:
+                raise child.writer.failed
+            self._check_end(child)
+            return result
 
-    def _live(self, writer: TraceWriter) -> LiveRun:
-        run, engine = self.run, self.engine
-        account = Account(self.budget, lambda what, used, limit: child.warn_budget(what, used, limit), run.account)
-        redactor = run.redactor.copy() if run.redactor is not None else None
-        child = LiveRun(self.run_id, run.seed, writer, account, engine.clock, redactor, (), engine.on_wait)
-        child.path, child.engine = self.fork_path, engine
-        child.waits.parent, child.waits.awaited_by = run.waits, self.awaited_by
-        return child
+    # what differs between the kinds of children
 
-    def _runner(self, child: LiveRun) -> Runner:
-        engine = self.engine
-        return Runner(engine.module, self.task, child, engine.stop, self.budget.max_runtime_seconds)
+    def _family(self) -> Trace:
+        """Return a trace that finds the child's as its relative."""
+        return self.run.writer.trace()
 
-    async def _driven(self, child: LiveRun, runner: Runner, *, fresh: bool) -> RunResult:
-        self.run.children.add(child)
-        try:
-            result = await self.engine._drive(runner, self.task, fresh=fresh)
-        finally:
-            self.run.children.discard(child)
-        if child.writer.failed is not None:
-            raise child.writer.failed  # a full disk is no answer
-        if isinstance(child.stopping, EndedFromAbove):
-            raise child.stopping
-        return result
+    def _redactor(self) -> Redactor | None:
+        """Return the secrets known where the child starts."""
+        return self.run.redactor
+
+    def _belongs(self, trace: Trace) -> bool:
+        """Return whether a trace at the child's place is the child's."""
+        raise NotImplementedError
+
+    def _runs_again(self, trace: Trace) -> bool:
+        """Return whether a child that has ended is tried again."""
+        return False
+
+    def _reuse(self) -> Reuse | None:
+        """Return the outcomes that a new child takes from the child at the same place in a fork's source."""
+        return None
+
+    def _check_end(self, child: LiveRun) -> None:
+        """Raise the reason for which the child's end is no result."""
 
 
-@contextmanager
-def told_as_its_own(run_id: str) -> "Iterator[None]":
-    """Turn an error that keeps a child from running into ChildRunError, which fails the run.
-
-    As an ordinary error it would become the result of the tool that has started the child.
-    """
-    try:
-        yield
-    except DivergenceError as error:
-        told = DivergenceError([replace(each, run=each.run or run_id) for each in error.divergences])
-        raise ChildRunError(f"child run {run_id} cannot be gone on with: {told}") from error
-    except (TraceError, EngineUsageError, StateMigrationError) as error:
-        raise ChildRunError(f"child run {run_id} cannot be gone on with: {error}") from error
+def child_plan(run: LiveRun, plan: RunPlan, link: Mapping[str, Any]) -> RunPlan:
+    """Return the plan of a child with its trace: in the folder of the family of `run`, with this link to its parent."""
+    path = run.writer.path
+    file = None if path is None else branches_folder(path) / f"{plan.run_id}{SUFFIX}"
+    return replace(plan, file=file, family=run.writer, link=link)
 
 
 def _again(request: str, number: int) -> str:
     return blake2b(f"{request}|{number}".encode(), digest_size=8).hexdigest()
-
-
-def _engine_for(
-    own: "Engine", module: AgentModule[Any], budget: RuntimeBudget, stop: Sequence[StopCriteria], seed: int
-) -> "Engine":
-    """Return an engine for a child: its parent's settings with the child's module, budget and stop criteria."""
-    made: Engine = AgentModule.make_engine(
-        module,
-        budget=budget,
-        stop=stop,
-        on_wait=own.on_wait,
-        durability=own.durability,
-        redact=False,
-        clock=own.clock,
-        seed=seed,
-        workspace=own.workspace,
-        max_children=own.max_children,
-        shared_env=own.shared_env,
-    )
-    return made

@@ -16,17 +16,17 @@ child that had finished is adopted; the run then ends at its next check.
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from itertools import groupby
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import anyio
 from orjson import dumps
 
 from ...errors import BudgetExceededError, DecisionError
+from ...traces import Trace
 from ..concurrency.tasks import several, the_one_of
 from ..effects.budget import EndedFromAbove
 from ..effects.call import leave
@@ -36,17 +36,14 @@ from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..purity import reset_frame, set_frame
 from ..run.finish import with_reason
-from ..run.runner import Limit
+from ..run.live_run import LiveRun
+from ..run.plan import Limit
 from ..state.model import StateSchema
 from ..strategies.choice import checked_choice, in_order, verdict
 from ..strategies.protocol import BranchStrategy, CandidateScore, Node, Score
-from .candidates import ChildRuns
+from .candidate_run import BranchPoint, CandidateRun, ChildEnd, Earlier
 from .environments import Worlds
-from .parent import Birth, ChildEnd, Earlier, Stand, child_id
 from .scores import ask_scores
-
-if TYPE_CHECKING:
-    from .explorer import Explorer
 
 _GOES_ON = frozenset((StopReason.max_steps, StopReason.budget_steps))
 """The stop reasons of a child that could have continued: it had taken its number of steps."""
@@ -62,31 +59,25 @@ class Exploration:
     """One branch under exploration: the `Branch` that a strategy receives."""
 
     def __init__(
-        self,
-        explorer: "Explorer",
-        state: StateSchema,
-        decision: Decision,
-        nest: int,
-        again: bool,
-        worlds: Worlds,
+        self, run: LiveRun, state: StateSchema, decision: Decision, nest: int, again: bool, worlds: Worlds
     ) -> None:
         assert not isinstance(decision.candidates, int)
-        self._engine, runner = explorer.engine, explorer.runner
-        self._run = run = runner.run
+        self._run = run
         self._worlds = worlds
         self._nest = f"-{nest}" if nest else ""
         self._name = f"{run.first_step + run.step}{self._nest}"
         self.root = Node("", state, decision.candidates, run_id=run.run_id, step=run.step)
         self.rng = Random(int.from_bytes(Frame(run, run.step, "branch").derive(f"branch|{self._name}")))
-        weight = runner.snapshot_bytes + runner.patch_bytes
         self._nodes: dict[str, Node] = {"": self.root}
-        stand = Stand(run.run_id, run.step, state, run.state_hash, run.path, weight, run.redactor, run.reuse)
-        self._stands = {"": stand}
+        self._points = {"": BranchPoint.of(run, state)}
         self._weights: dict[str, float] = {}
         self._growing: dict[str, anyio.Event] = {}
         self._earlier = Earlier.of(run.writer.trace()) if again else Earlier()
-        self.children = ChildRuns(self._engine, runner, self._earlier, type(explorer))
-        self._room = anyio.Semaphore(self._engine.max_children, fast_acquire=True)
+        self._at_work = set[LiveRun]()
+        """The candidates' runs at work."""
+        self._trace: Trace | None = None
+        self._at_once = run.plan.options.max_children
+        self._room = anyio.Semaphore(self._at_once, fast_acquire=True)
         self._cut: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
         self._chosen = False
@@ -96,7 +87,7 @@ class Exploration:
         run = self._run
         chosen: Any = None
         # a used up budget ends the exploration and not the work, so that a finished child can be adopted
-        cancel_work, run.cancel_work = run.cancel_work, lambda: run.waits.in_loop(self._cut_off)
+        run.cut_off_by(lambda: run.waits.in_loop(self._cut_off))
         frame = Frame(run, run.step, "branch", None, f"{self._name}|".encode())
         token = set_frame(frame)
         try:
@@ -110,7 +101,7 @@ class Exploration:
         except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised again
             error = the_one_of([raised])
             if isinstance(error, BudgetExceededError) and not isinstance(error, EndedFromAbove):
-                run.stopping = error
+                run.note_stop(error)
                 self._cut_off()
             elif not isinstance(error, _Cut):
                 raise error from error.__cause__
@@ -120,12 +111,12 @@ class Exploration:
             self._scope = None
             self._chosen = self._cut is None
             if self._cut is None:
-                run.cancel_work = cancel_work
+                run.cut_off_by(None)
         if self._cut is not None:
             try:
                 chosen = await self._best_finished(strategy)
             finally:
-                run.cancel_work = cancel_work
+                run.cut_off_by(None)
         return await self._carried_out(strategy, chosen)
 
     # what strategies call
@@ -174,15 +165,14 @@ class Exploration:
             self._nodes[place].score = value
 
         asked = {node.place: (node.state,) for node in nodes if node.score is None and node.lost is None}
-        await ask_scores(self._run, self._name, score, list(asked.items()), take, self._engine.max_children)
+        await ask_scores(self._run, self._name, score, list(asked.items()), take, self._at_once)
         return [node.score if node.score is not None else float("-inf") for node in nodes]
 
     async def weigh(self, node: Node, score: CandidateScore) -> list[float]:
         """See Branch.weigh."""
         self._check_known(node)
         asked = [(_below(node, n), (node.state, each)) for n, each in enumerate(node.candidates)]
-        take, at_once = self._weights.__setitem__, self._engine.max_children
-        await ask_scores(self._run, self._name, score, asked, take, at_once)
+        await ask_scores(self._run, self._name, score, asked, self._weights.__setitem__, self._at_once)
         return [self._weights[place] for place, _ in asked]
 
     def _check_known(self, node: Node) -> None:
@@ -197,63 +187,64 @@ class Exploration:
 
     async def _grow(self, fresh: list[tuple[Node, int]], limit: Limit) -> None:
         self._worlds.check()
-        births = [(node, self._birth(node, number, limit)) for node, number in fresh]
-        for node, group in groupby(births, lambda each: each[0]):
-            ids = [birth.run_id for _, birth in group]
+        runs = [(node, self._candidate_run(node, number, limit)) for node, number in fresh]
+        for node, group in groupby(runs, lambda each: each[0]):
+            ids = [child.run_id for _, child in group]
             if not set(ids) <= self._earlier.opened:
                 opened = {"place": node.place, "run": node.run_id, "children": ids}
                 self._run.write("branch", self._run.step, {"opened": opened})
-        await several([partial(self._bring, node, birth) for node, birth in births], self._engine.max_children)
-        for node, birth in births:
-            self._follow(_below(node, birth.number), birth)
+        await several([partial(self._bring, node, child) for node, child in runs], self._at_once)
+        for node, child in runs:
+            self._follow(_below(node, child.number), child.run_id)
         if self._cut is not None:
             raise _Cut
 
-    def _birth(self, node: Node, number: int, limit: Limit) -> Birth:
-        """Return the description of a node's child before it starts."""
-        stand = self._stands[node.place]
-        nest = self._nest if node is self.root else ""
-        run_id = child_id(stand.run_id, f"{stand.step}{nest}.{number}")
-        path = f"{stand.path}/{stand.state.current_step}{nest}.{number}"
-        reuse, model = stand.reuse, None
-        if reuse is not None and not reuse.live:
-            model = child_id(reuse.run_id, f"{reuse.at + stand.step}{nest}.{number}")
-        return Birth(run_id, stand, node.candidates[number], number, path, limit, None, model)
+    def _candidate_run(self, node: Node, number: int, limit: Limit) -> CandidateRun:
+        """Return the run of a node's candidate before it starts."""
+        point, nest = self._points[node.place], self._nest if node is self.root else ""
+        decision = node.candidates[number]
+        run, at_work = self._run, self._at_work
+        return CandidateRun(run, at_work, point, nest, number, decision, limit, self._earlier, self._family)
 
-    def _follow(self, place: str, birth: Birth) -> None:
+    def _family(self) -> Trace:
+        if self._trace is None:
+            self._trace = self._run.writer.trace()
+        return self._trace
+
+    def _follow(self, place: str, run_id: str) -> None:
         """End this run's reuse if the child has gone live: all that follows depends on the child."""
-        run, stand = self._run, self._stands.get(place)
-        went = stand.reuse.live_from if stand is not None and stand.reuse is not None else None
+        run, point = self._run, self._points.get(place)
+        went = point.reuse.live_from if point is not None and point.reuse is not None else None
         if run.reuse is not None and went is not None:
             args = {"place": place, **{name: went[name] for name in ("step", "phase", "name")}}
-            run.reuse.end(run.step, "branch", birth.run_id, dumps(args), went["why"])
+            run.reuse.end(run.step, "branch", run_id, dumps(args), went["why"])
 
-    async def _bring(self, node: Node, birth: Birth) -> None:
+    async def _bring(self, node: Node, child: CandidateRun) -> None:
         """Run one child and add its end to the tree."""
+        place = _below(node, child.number)
         try:
             async with self._room:
                 if self._cut is not None:
                     return
-                world = await self._worlds.fork(node.place, _below(node, birth.number))
-                end = await self.children.bring(replace(birth, environment=world))
+                end = await child.bring_in(await self._worlds.fork(node.place, place))
             if end.cut is not None:
                 self._cut = self._cut or end.cut
                 return
-            self._take(node, birth, end)
+            self._take(node, place, child, end)
         finally:
-            self._growing[_below(node, birth.number)].set()
+            self._growing[place].set()
 
-    def _take(self, node: Node, birth: Birth, end: ChildEnd) -> None:
-        place, failed = _below(node, birth.number), end.error is not None
-        self._stands[place] = end.stand
+    def _take(self, node: Node, place: str, child: CandidateRun, end: ChildEnd) -> None:
+        failed = end.error is not None
+        self._points[place] = end.point
         self._nodes[place] = Node(
             place,
-            node.state if failed else end.stand.state,
+            node.state if failed else end.point.state,
             () if failed else end.candidates,
-            birth.candidate,
+            child.decision,
             node,
-            birth.run_id,
-            end.stand.step,
+            child.run_id,
+            end.point.step,
             None if failed or end.reason in _GOES_ON else end.reason,
             end.error,
         )
@@ -270,9 +261,14 @@ class Exploration:
         if self._scope is None or isinstance(run.stopping, EndedFromAbove):
             return
         self._cut = StopReason(run.stopping.reason) if run.stopping is not None else StopReason.budget_time
-        run.stopping = None
-        self.children.stop(EndedFromAbove(self._cut, f"the run that explores has used up its budget ({self._cut})"))
+        run.note_stop(None)
+        self.end_children(EndedFromAbove(self._cut, f"the run that explores has used up its budget ({self._cut})"))
         self._scope.cancel()
+
+    def end_children(self, why: EndedFromAbove) -> None:
+        """End the candidates' runs at work, and their children."""
+        for child in tuple(self._at_work):
+            child.stop(why)
 
     async def _best_finished(self, strategy: BranchStrategy) -> Node:
         """Return the best child that had finished when the budget ended the exploration, the first among equals.
@@ -286,11 +282,12 @@ class Exploration:
             with anyio.move_on_after(_LAST_SECONDS), suppress(BudgetExceededError):
                 await self.rate(*finished, score=score)
             if not isinstance(self._run.stopping, EndedFromAbove):
-                self._run.stopping = None
+                self._run.note_stop(None)
         if not finished:
             why = f"no candidate had finished when the budget ({self._cut}) was"
-            self._run.stopping = BudgetExceededError(self._cut, why)
-            raise self._run.stopping
+            exceeded = BudgetExceededError(self._cut, why)
+            self._run.note_stop(exceeded)
+            raise exceeded
         return max(finished, key=lambda node: node.score if node.score is not None else float("-inf"))
 
     # the choice
@@ -305,11 +302,7 @@ class Exploration:
         if isinstance(chosen, int):
             return chosen
         await self._worlds.adopt(chosen.place)
-        learnt, known = self._stands[chosen.place].redactor, self._run.redactor
-        if known is None:
-            self._run.redactor = learnt
-        elif learnt is not None:
-            known.learn(learnt)
+        self._run.learn_from(self._points[chosen.place].redactor)
         return adopted(chosen.state, chosen.stop_reason)
 
 

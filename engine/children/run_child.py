@@ -9,27 +9,32 @@ import orjson
 
 from ...errors import EngineUsageError
 from ...tasks import Task, TaskBudget, as_task
+from ...traces.file.children import CALLED
 from ..concurrency.tasks import Job
 from ..effects.budget import RuntimeBudget
 from ..effects.call import Call, replayed
 from ..effects.context import Frame, frame_or_none
-from ..effects.journal import CHILD
 from ..effects.perform import carry_out, reserve, started
-from ..effects.redaction import redacted_task
+from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
+from ..effects.tools import check_tools
 from ..loop.stop_criteria import StopCriteria
-from ..module import AgentModule
+from ..module import Module
+from ..module_import import refuse_while_importing
+from ..result import RunResult
+from ..run.drive import execute, logged
 from ..run.live_run import LiveRun
+from ..run.plan import RunOptions, RunPlan
 from .child_result import ChildResult, Reads
-from .child_run import InnerRun, Place
+from .registry import ChildRegistry, registry_of
 
-_SPEC = EffectSpec(CHILD, Marks(idempotent=True, usage=lambda result: None), True, (), None)
+_SPEC = EffectSpec(CALLED, Marks(idempotent=True, usage=lambda result: None), True, (), None)
 _NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 24
 
 
 async def run_child(
-    module: AgentModule[Any],
+    module: Module[Any],
     task: Task | str,
     *,
     name: str | None = None,
@@ -61,22 +66,34 @@ async def run_child(
     task, limits = checked(module, task, budget)
     frame = frame_or_none()
     if frame is None:
-        return ChildResult.of(await AgentModule.make_engine(module, budget=limits, stop=stop).arun(task), value)
+        return ChildResult.of(await _alone(module, task, limits, stop), value)
     name, task = name_of(name, module), without_secrets(task, frame)
     call = frame.host.begin(frame, _SPEC, named(name, task))
     if call.recorded is None:
-        run = cast(LiveRun, call.run)
-        child = InnerRun(run, Place.of(call), module, task, name, limits, stop)
-        call.pending["child"], call.waited = child.run_id, run.waits.waited
+        child = registry_of(call).called(call, module, task, name, limits, stop)
+        run = child.run
+        call.note(child=child.run_id)
+        call.waits_by(run.waits.waited)
 
         async def bring() -> dict[str, Any]:
-            job = Job(lambda: child.bring(call), run.context.copy())
-            call.when_left = partial(run.waits.in_loop, job.cancel)
+            job = Job(lambda: child.bring_for(call), run.context.copy())
+            call.on_left(partial(run.waits.in_loop, job.cancel))
             result = await job.run()
             return ChildResult.of(result, value).to_dict()
 
         return ChildResult.from_dict(await made(call, bring))
     return ChildResult.from_dict(await given(call))
+
+
+async def _alone(
+    module: Module[Any], task: Task, budget: RuntimeBudget, stop: Sequence[StopCriteria]
+) -> RunResult[Any]:
+    """Run a module outside of any run, as an engine with its defaults does."""
+    refuse_while_importing()
+    check_tools(module.tools)
+    redactor = make_redactor(True)
+    options = RunOptions(children=ChildRegistry, stop=tuple(stop), branch=module.branch, redactor=redactor)
+    return logged(await execute(RunPlan.fresh(module, task, budget, options)))
 
 
 async def made(call: Call, work: Any) -> Any:
@@ -95,10 +112,10 @@ async def given(call: Call) -> Any:
 
 
 def checked(
-    module: AgentModule[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
+    module: Module[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
 ) -> tuple[Task, RuntimeBudget]:
     """Return a child's task and budget; raises EngineUsageError if `module` is not an AgentModule instance."""
-    if not isinstance(cast(object, module), AgentModule):
+    if not isinstance(cast(object, module), Module):
         raise EngineUsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
     task = as_task(task)
     limits = budget if isinstance(budget, RuntimeBudget) else RuntimeBudget().under(budget)
@@ -110,7 +127,7 @@ def named(name: str, task: Task) -> dict[str, Any]:
     return {"name": name, "task": task.to_dict()}
 
 
-def name_of(name: str | None, module: AgentModule[Any]) -> str:
+def name_of(name: str | None, module: Module[Any]) -> str:
     """Return a child's name as used in ids: lower-case letters, digits and hyphens."""
     plain = _NAME.sub("-", (name if name is not None else type(module).__name__).lower()).strip("-")
     return plain[:_LONGEST_NAME].strip("-") or "child"

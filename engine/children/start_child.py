@@ -1,18 +1,17 @@
 """`start_child`, `child_state`, `wait_child`: start, inspect and await background children."""
 
-from typing import Any, cast
+from typing import Any
 
 from ...errors import NoRunError
 from ...tasks import Task, TaskBudget
+from ...traces.file.children import STARTED
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, frame_or_none
-from ..effects.journal import AWAITED, STARTED
+from ..effects.journal import AWAITED
 from ..effects.spec import EffectSpec, Marks
-from ..module import AgentModule
-from ..run.live_run import LiveRun
-from .background import Besides
+from ..module import Module
 from .child_result import ChildResult, Reads
-from .child_run import InnerRun, Place
+from .registry import registry_of
 from .run_child import checked, given, made, name_of, named, without_secrets
 
 
@@ -24,7 +23,7 @@ _START, _STATE, _WAIT = _spec(STARTED), _spec("refold.child_state"), _spec(AWAIT
 
 
 async def start_child(
-    module: AgentModule[Any],
+    module: Module[Any],
     task: Task | str,
     *,
     name: str | None = None,
@@ -44,14 +43,12 @@ async def start_child(
     call = frame.host.begin(frame, _START, named(name, task))
     if call.recorded is not None:
         return str(await given(call))
-    run = cast(LiveRun, call.run)
-    child = InnerRun(run, Place.of(call), module, task, name, limits)
-    call.pending["child"] = child.run_id
+    registry = registry_of(call)
+    child = registry.called(call, module, task, name, limits)
+    call.note(child=child.run_id)
 
     async def start() -> str:
-        if run.besides is None:
-            run.besides = Besides(run)
-        await run.besides.begin(child).begun()
+        await registry.background(child).started()
         return child.label
 
     return str(await made(call, start))
@@ -70,7 +67,7 @@ async def child_state(label: str, *, value: Reads = None) -> ChildResult:
         return ChildResult.from_dict(await given(call))
 
     async def look() -> dict[str, Any]:
-        return _besides(call.run).standing(label, value).to_dict()
+        return registry_of(call).status(label, value).to_dict()
 
     return ChildResult.from_dict(await made(call, look))
 
@@ -86,10 +83,11 @@ async def wait_child(label: str, *, seconds: float | None = None, value: Reads =
     call = frame.host.begin(frame, _WAIT, arguments)
     if call.recorded is not None:
         return ChildResult.from_dict(await given(call))
-    call.waited = call.run.waits.waited
+    registry = registry_of(call)
+    call.waits_by(call.run.waits.waited)
 
     async def wait() -> dict[str, Any]:
-        return (await _besides(call.run).ended(label, call, seconds, value)).to_dict()
+        return (await registry.wait(label, call, seconds, value)).to_dict()
 
     return ChildResult.from_dict(await made(call, wait))
 
@@ -99,7 +97,3 @@ def _frame(name: str) -> Frame:
     if frame is None:
         raise NoRunError(f"{name}() is for runs inside a run; call it in a hook or a tool of a run")
     return frame
-
-
-def _besides(run: LiveRun) -> Besides:
-    return run.besides if run.besides is not None else Besides(run)

@@ -11,7 +11,7 @@ beyond them is kept free for it:
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -246,10 +246,11 @@ class Account:
         self.warn("tokens", self.tokens + self.estimated, self.budget.max_tokens)
         self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
 
-    def restore(self, used: RunUsage) -> None:
-        """Set what the run has used in earlier attempts; the parent's account has it already."""
+    def restore(self, used: RunUsage, warned: Iterable[str]) -> None:
+        """Set what the run has used, and `warned` of, in earlier attempts; the parent's account has it already."""
         for name in COUNTED:
             setattr(self, name, getattr(used, name))
+        self.warned.update(warned)
 
     def warn(self, what: str, used: float, limit: float | None) -> None:
         """Warn once, when 80 % of a limit are used."""

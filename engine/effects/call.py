@@ -171,6 +171,18 @@ class Call:
             self.run.charge(self, charged)
         self.charged = charged
 
+    def note(self, **members: Any) -> None:
+        """Add members to the intent, before it is written."""
+        self.pending.update(members)
+
+    def waits_by(self, waited: Callable[[], float]) -> None:
+        """Let the outcome tell the seconds that the run was blocked in this call, which `waited` returns."""
+        self.waited = waited
+
+    def on_left(self, stop: Callable[[], Any]) -> None:
+        """Let `stop` end the work on this call if the enclosing hook or call ends first."""
+        self.when_left = stop
+
     def let_go(self) -> None:
         """Release the call's reservation and charges when its run suspends; entered again, the call takes new ones."""
         if self.run is not None:

@@ -31,6 +31,7 @@ from typing import Any
 import orjson
 
 from ...traces import Effect
+from ...traces.file.children import CALLED
 from ..state.serialization import dump
 from .call import LAST, Recorded
 from .context import Frame
@@ -46,10 +47,6 @@ Key = tuple[str, str, Number]
 """What identifies a call inside its step: phase, digest, number."""
 ASK = "refold.ask"
 """Effect name of `ask`; names that start with `refold.` are reserved for the engine."""
-CHILD = "refold.child"
-"""Effect name of `run_child`; the intent carries the child's run id as `child`."""
-STARTED = "refold.start_child"
-"""Effect name of `start_child`, which starts a background child; the intent carries its run id as `child`."""
 AWAITED = "refold.wait_child"
 """Effect name of `wait_child`, which waits for a background child."""
 
@@ -432,4 +429,4 @@ def _key(effect: Effect) -> Key:
 
 def is_entered_again(effect: Effect) -> bool:
     """Return whether the call contains an `ask` without an answer, or a child run that has not ended."""
-    return any(each.name in (ASK, CHILD, AWAITED) and (each.open or each.cancelled) for each in effect.walk())
+    return any(each.name in (ASK, CALLED, AWAITED) and (each.open or each.cancelled) for each in effect.walk())

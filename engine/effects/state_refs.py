@@ -38,7 +38,6 @@ from ...traces.json_patch.make import key_token
 from ..state.containers import INT_MAX, INT_MIN
 from ..state.digest import member_name, members_form
 from ..state.frozen import FrozenDict, FrozenList
-from ..state.held import Held
 from ..state.model import StateModel
 from ..state.serialization import PLAIN, dump
 from .redaction import Redactor
@@ -57,40 +56,42 @@ class StateRefs:
     do, because the digest of a request depends on the value alone.
     """
 
-    def __init__(self, held: Held) -> None:
-        self._held = held
-        self._of: Any = None
-        """The state to which `_pointers` belong; held, so that no other part can have one of its parts' ids."""
-        self._pointers: dict[int, str] = {}
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        self._pointers: dict[int, str] | None = None
 
     @property
     def state(self) -> Any:
-        """The committed state."""
-        return self._held.state
+        """The committed state; None before the first."""
+        return self._state
+
+    def move_to(self, state: Any) -> None:
+        """Set the state that was committed last."""
+        self._state, self._pointers = state, None
 
     def pointer(self, part: Any) -> str | None:
         """Return the pointer to `part`, or None if it is not in the state; the state's own fields are tried first."""
-        state = self._held.state
+        state = self.state
         if state is None:
             return None
         for name, value in state.__dict__.items():
             if value is part:
                 return f"/{key_token(name)}"
-        if self._of is not state:
-            self._of, self._pointers = state, {}
-            self._index(state, "")
+        if self._pointers is None:
+            self._pointers = {}
+            self._index(state, "", self._pointers)
         return self._pointers.get(id(part))
 
-    def _index(self, node: Any, path: str) -> None:
+    def _index(self, node: Any, path: str, pointers: dict[int, str]) -> None:
         members = node.__dict__ if isinstance(node, StateModel) else node
-        self._pointers[id(node)] = path
+        pointers[id(node)] = path
         if not isinstance(members, dict):
             return
         for name, value in members.items():
-            if len(self._pointers) >= _INDEX_LIMIT:
+            if len(pointers) >= _INDEX_LIMIT:
                 return
-            if isinstance(value, FrozenList | FrozenDict | StateModel) and id(value) not in self._pointers:
-                self._index(value, f"{path}/{key_token(name)}")
+            if isinstance(value, FrozenList | FrozenDict | StateModel) and id(value) not in pointers:
+                self._index(value, f"{path}/{key_token(name)}", pointers)
 
 
 def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from ...traces.json_patch.make import Op
 from ..endings import StopReason
 from ..purity import NOWHERE, reset_frame, set_frame
 from ..state.commit import fold_step
-from ..state.held import Held
 from ..state.model import StateSchema
 from .decision import Decision, Observation
 
@@ -112,34 +111,37 @@ Want = Check | Decide | Choose | Act | Wait | Commit
 NOTHING = Observation()
 
 
-def fold(module: Reducer, held: Held) -> Generator[Want, Any, StopReason]:
-    """Run the loop from the state in `held` to the end of the run.
+def fold(module: Reducer, state: StateSchema) -> Generator[Want, Any, StopReason]:
+    """Run the loop from a state to the end of the run.
 
     The generator returns the StopReason.
 
-    Errors of `reduce`, and errors that the supplier throws into the generator, pass through. `held` then has the state
-    committed last.
+    Errors of `reduce`, and errors that the supplier throws into the generator, pass through.
     """
     while True:
-        reason: StopReason | None = yield Check(held.state)
+        reason: StopReason | None = yield Check(state)
         if reason is not None:
             return reason
-        decision: Decision | Adopted = yield Decide(held.state)
+        decision: Decision | Adopted = yield Decide(state)
         while isinstance(decision, Decision) and decision.mode == "branch":
-            decision = yield Choose(held.state, decision)
+            decision = yield Choose(state, decision)
         if isinstance(decision, Adopted):
-            yield Commit(*adopt_step(held, decision.state), NOTHING)
+            commit = Commit(*adopt_step(state, decision.state), NOTHING)
+            yield commit
+            state = commit.state
             continue
         observation = NOTHING
         if decision.mode == "act":
-            observation = yield Act(held.state, decision)
+            observation = yield Act(state, decision)
         elif decision.mode == "wait":
-            observation = yield Wait(held.state, decision)
-        yield Commit(*reduce_step(module, held, decision, observation), observation)
+            observation = yield Wait(state, decision)
+        commit = Commit(*reduce_step(module, state, decision, observation), observation)
+        yield commit
+        state = commit.state
 
 
 def reduce_step(
-    module: Reducer, held: Held, decision: Decision, observation: Observation
+    module: Reducer, state: StateSchema, decision: Decision, observation: Observation
 ) -> tuple[StateSchema, list[Op]]:
     """Call `reduce` and commit its draft.
 
@@ -148,7 +150,6 @@ def reduce_step(
     No effect is allowed in `reduce`. After a final decision, its answer becomes the `final_result`, unless `reduce` has
     set one.
     """
-    state = held.state
     engine_fields = {"current_step": state.current_step + 1}
     offered: dict[str, Any] = {"decision": decision, "observation": observation}
     names = module._hook_names["reduce"]
@@ -173,10 +174,9 @@ def reduce_step(
         reset_frame(token)
 
 
-def adopt_step(held: Held, state: StateSchema) -> tuple[StateSchema, list[Op]]:
+def adopt_step(state: StateSchema, adopted: StateSchema) -> tuple[StateSchema, list[Op]]:
     """Commit a state found by exploring; return the next state and the patch.
 
-    The engine's own fields come from the held state, with `current_step` one higher.
+    The engine's own fields come from `state`, with `current_step` one higher.
     """
-    engine_fields = {"current_step": held.state.current_step + 1}
-    return fold_step(held.state, lambda draft: state, engine_fields)
+    return fold_step(state, lambda draft: adopted, {"current_step": state.current_step + 1})

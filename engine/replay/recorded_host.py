@@ -13,7 +13,6 @@ from ..effects.journal import Journal, Request
 from ..effects.spec import EffectSpec
 from ..effects.state_refs import Learn, StateRefs, asked_for
 from ..effects.tool_arguments import Signature
-from ..state.held import Held
 from ..state.model import StateSchema
 
 
@@ -41,14 +40,14 @@ class ServedRun:
         self.missing: UnrecordedEffectError | None = None
         self.learn = learn
         """Receives the secrets found in arguments, and those behind the trace's marks."""
-        self._refs = StateRefs(Held())
+        self._refs = StateRefs(None)
 
     def enter(
         self, effects: tuple[Effect, ...], events: list[dict[str, Any]], state: StateSchema | None, value: Any
     ) -> None:
         """Serve the effects of one step from here on."""
         self.journal = Journal(effects, events, complete=True, value=value)
-        self._refs = StateRefs(Held(state))
+        self._refs = StateRefs(state)
         self.missing = None
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:

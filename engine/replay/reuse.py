@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from ...errors import TraceError, TraceNotFoundError
-from ...traces import Trace
+from ...traces import Record, Trace
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.store import SUFFIX
 from ..effects.call import Recorded
@@ -81,7 +81,6 @@ class Reuse:
         source: Trace | None,
         run_id: str,
         at: int,
-        tell: Tell,
         settled: Settled | None = None,
         missing: str = "",
     ) -> None:
@@ -92,7 +91,7 @@ class Reuse:
         self.run_id = run_id
         self.at = at
         self.source = source
-        self._tell = tell
+        self._tell: Tell = _untold
         self._settled = settled or Settled()
         self._missing = missing
         self._step = -1
@@ -104,18 +103,25 @@ class Reuse:
         """Whether reuse has ended."""
 
     @classmethod
-    def of(cls, trace: Trace, tell: Tell = _untold) -> "Reuse | None":
+    def of(cls, trace: Trace) -> "Reuse | None":
         """Return the reuse of a recorded fork, as far as its trace has come; None if its header asks for none."""
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
             return None
         try:
-            reuse = cls(linked(link, trace), link["run"], link["step"], tell)
+            reuse = cls(linked(link, trace), link["run"], link["step"])
         except TraceError as error:
-            reuse = cls(None, link["run"], link["step"], tell, missing=str(error))
-        told = list(told_live(trace))
-        reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
+            reuse = cls(None, link["run"], link["step"], missing=str(error))
+        reuse._go_on(list(told_live(trace)))
         return reuse
+
+    def _go_on(self, told: list[Record]) -> None:
+        """Set how far the fork has come; `told` are its `live_from` events."""
+        self.live_from, self.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
+
+    def tell_by(self, tell: Tell) -> None:
+        """Report live requests to `tell` from here on."""
+        self._tell = tell
 
     def link(self, home: Path | None) -> dict[str, Any]:
         """Return the link to the source for the header of a trace at `home`."""
@@ -155,17 +161,17 @@ class Reuse:
             return {name: answer for name, (_, answer) in self._recorded.answers.items()}
         return {}
 
-    def child(self, run_id: str, answers: dict[str, Any], tell: Tell) -> "Reuse":
+    def child(self, run_id: str, answers: dict[str, Any]) -> "Reuse":
         """Return the reuse for a child run, from the source's child `run_id` at the same place.
 
         `answers` are the answers that the source recorded on behalf of its child.
         """
         if self.source is None:
-            return Reuse(None, run_id, 0, tell, missing=self._missing)
+            return Reuse(None, run_id, 0, missing=self._missing)
         try:
-            return Reuse(self.source.relative(run_id), run_id, 0, tell, Settled(answers))
+            return Reuse(self.source.relative(run_id), run_id, 0, Settled(answers))
         except TraceError as error:
-            return Reuse(None, run_id, 0, tell, missing=f"this candidate was not explored there: {error}")
+            return Reuse(None, run_id, 0, missing=f"this candidate was not explored there: {error}")
 
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """End reuse at this request, and report it once."""

@@ -28,7 +28,7 @@ from ..state.frozen import thaw
 from ..state.scalars import first_problem
 
 if TYPE_CHECKING:
-    from ..module import AgentModule
+    from ..module import Module
 
 UNKNOWN_EFFECT = "unknown_effect"
 """The kind of a request about an unknown effect."""
@@ -60,7 +60,7 @@ class Answers:
         trace: Trace,
         write: Callable[[str, dict[str, Any]], None],
         redactor: Redactor | None,
-        module: "AgentModule[Any]",
+        module: "Module[Any]",
         now: float,
     ) -> None:
         self.trace = trace

@@ -31,9 +31,8 @@ from ..effects.unmarked import fits
 from ..first_state import call_hook, first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
-from ..module import AgentModule
+from ..module import Module
 from ..purity import reset_frame, set_frame
-from ..state.held import Held
 from ..state.model import StateSchema, dump
 from .divergence import Divergence
 from .recorded_host import ServedRun, UnrecordedEffectError
@@ -43,7 +42,7 @@ def _untold(name: str, value: str) -> None:
     """Ignore a secret."""
 
 
-async def find_divergences(module: AgentModule[Any], trace: Trace, learn: Learn = _untold) -> list[Divergence]:
+async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _untold) -> list[Divergence]:
     """Run `init_state`, `decide` and `reduce` of every step again with recorded outcomes; `act` is not run.
 
     Returns the places where the code differs from the trace, [] if there are none. After a divergence, verification
@@ -75,11 +74,12 @@ class _StateLost(Exception):
 class _Verification:
     """One pass over one trace: the supplier of the loop that serves recorded values."""
 
-    def __init__(self, trace: Trace, module: AgentModule[Any], learn: Learn) -> None:
+    def __init__(self, trace: Trace, module: Module[Any], learn: Learn) -> None:
         self.trace = trace
         self.module = module
         self.parent = trace.header.get("parent")
-        self.host = ServedRun(trace.run_id, trace.header["seed"], (self.parent or {}).get("path", ""), 0, learn)
+        path, first_step = (self.parent or {}).get("path", ""), (trace.first_state or {}).get("current_step", 0)
+        self.host = ServedRun(trace.run_id, trace.header["seed"], path, first_step, learn)
         self.found: list[Divergence] = []
         self.version = module.state_class.model_fields["schema_version"].default
 
@@ -87,9 +87,8 @@ class _Verification:
         """Go through the trace once, and collect divergences in `found`."""
         if self.trace.first_state is None:
             return
-        if self.parent is None or "call" in self.parent:
+        if self.parent is None or self.parent["kind"] == "call":
             await self._init()
-        self.host.first_step = self.trace.first_state.get("current_step", 0)
         state = self._load(0)
         k = 0
         total = len(self.trace.steps)
@@ -134,7 +133,7 @@ class _Verification:
 
     async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
         """Run one step again; return the state after it, or None if the next step needs the recorded one."""
-        machine = fold(self.module, Held(state))
+        machine = fold(self.module, state)
         reply: Any = None
         chosen = iter(step.branches)
         decided = iter([r for r in step.records if r.kind == "decide"][1:])

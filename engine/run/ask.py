@@ -92,7 +92,7 @@ async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
     waits = _live(call).waits
     try:
         with anyio.CancelScope() as scope:
-            call.when_left = partial(waits.in_loop, scope.cancel)
+            call.on_left(partial(waits.in_loop, scope.cancel))
             value = await waits.answer(question.request(call), call, first=on_wait, refusal=question.refusal)
             call.finish(value)
             return value
@@ -163,7 +163,7 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         for each in cancel:
             run.waits.in_loop(each)
 
-    call.when_left = give_up
+    call.on_left(give_up)
     run.waits.in_loop(start)
     with waits_in_thread():
         while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):

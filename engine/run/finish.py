@@ -31,48 +31,41 @@ class Outcome:
     raised: BaseException | None = None
     """The error to raise again once the end is written: a cancellation, or Ctrl-C."""
 
-    def or_failed(self, failed: TraceWriteError, run: LiveRun) -> "Outcome":
+    def or_failed(self, failed: TraceWriteError, step: int, phase: str) -> "Outcome":
         """Return the outcome of a run whose trace could not be written; an earlier error stays its error."""
-        error = self.error or RunFailure.of(failed, run.step, run.phase)
+        error = self.error or RunFailure.of(failed, step, phase)
         return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
 
 
 async def finish(
-    run: LiveRun,
-    task: Task,
-    state: StateSchema | None,
-    outcome: Outcome,
-    environment: Environment | None,
-    *,
-    evaluate: bool = True,
+    run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
 ) -> RunResult:
-    """Close open calls, evaluate the task and write the end, shielded from cancellation; return the result."""
+    """Close open calls, evaluate the task and write the end, shielded from cancellation; return the result.
+
+    `phase` is where the work ended. The task of a candidate's run is not evaluated.
+    """
     with anyio.CancelScope(shield=True):
-        return await _finish(run, task, state, outcome, environment, evaluate)
+        return await _finish(run, state, outcome, phase, environment)
     raise AssertionError("a shielded scope is not cancelled")
 
 
 async def _finish(
-    run: LiveRun,
-    task: Task,
-    state: StateSchema | None,
-    outcome: Outcome,
-    environment: Environment | None,
-    evaluate: bool,
+    run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
 ) -> RunResult:
+    task, evaluate = run.plan.task, run.plan.candidate is None
     if outcome.status is RunStatus.waiting:
-        return suspended(run, task, state)
+        return suspended(run, state)
     patch: list[dict[str, Any]] = []
     try:
         _close_calls(run, outcome)
     except TraceWriteError as failed:
-        outcome = outcome.or_failed(failed, run)
+        outcome = outcome.or_failed(failed, run.step, phase)
     if state is not None:
         state, patch = _ended(state, outcome.reason)
-    run.closed = True
+    run.shut()
     outcome = _told(outcome, run)
     if evaluate:
-        task_result = await _evaluated(run, task, state, outcome, environment)
+        task_result = await _evaluated(run, state, outcome, environment)
     else:
         final = state.final_result if state is not None else None
         task_result = _not_evaluated(task, outcome.reason, final, "the run is an explored candidate")
@@ -96,7 +89,7 @@ async def _finish(
         run.write("end", run.step, members)
         trace = run.writer.trace()
     except TraceWriteError as failed:
-        outcome = outcome.or_failed(failed, run)
+        outcome = outcome.or_failed(failed, run.step, phase)
         lost = {"success": False, "reason": f"the end could not be written: {failed}"}
         task_result = task_result.model_copy(update=lost)
         trace = run.writer.trace()
@@ -113,9 +106,9 @@ async def _finish(
     )
 
 
-def suspended(run: LiveRun, task: Task, state: StateSchema | None) -> RunResult:
+def suspended(run: LiveRun, state: StateSchema | None) -> RunResult:
     """Write that the run is suspended, with its calls still open; return the result with the open requests."""
-    run.closed = True
+    run.shut()
     for call in run.open_calls.values():
         call.let_go()
     usage = run.usage()
@@ -128,7 +121,7 @@ def suspended(run: LiveRun, task: Task, state: StateSchema | None) -> RunResult:
         state,
         run.step,
         usage,
-        unfinished(task.id),
+        unfinished(run.plan.task.id),
         run.writer.trace(),
         waiting=run.waits.open_requests(),
     )
@@ -177,12 +170,13 @@ def with_reason(state: StateSchema, reason: StopReason) -> StateSchema:
 
 
 async def _evaluated(
-    run: LiveRun, task: Task, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+    run: LiveRun, state: StateSchema | None, outcome: Outcome, environment: Environment | None
 ) -> TaskResult:
+    task = run.plan.task
     final = state.final_result if state is not None else None
     if outcome.raised is None:
         view = RunView(task, str(outcome.status), str(outcome.reason), final, state, environment)
-        left = run.account.budget.max_runtime_seconds
+        left = run.plan.budget.max_runtime_seconds
         with anyio.move_on_after(None if left is None else max(left - run.elapsed, _LEAST_SECONDS)):
             return await evaluate_task(view)
         evidence = "not evaluated: the run's time was used up"

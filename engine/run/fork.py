@@ -19,7 +19,7 @@ from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
 from ..purity import NOWHERE, reset_frame, set_frame
 from ..replay.recorded_step import Settled
-from ..replay.reuse import Reuse, Tell, link_to, linked
+from ..replay.reuse import Reuse, link_to, linked
 from ..state.commit import fold_step
 from ..state.model import StateSchema, assemble, dump
 
@@ -46,11 +46,11 @@ class Origin:
     settled: Settled = field(default_factory=Settled)
     """The answers and decisions about unknown effects in the source's unfinished step, given to the fork."""
 
-    def reuse(self, tell: Tell) -> Reuse | None:
+    def reuse(self) -> Reuse | None:
         """Return the outcomes that the fork reuses from its source; None if it reuses none."""
         if "reuse_effects" not in self.parent:
             return None
-        return Reuse(self.source, self.source.run_id, self.at, tell, self.settled)
+        return Reuse(self.source, self.source.run_id, self.at, self.settled)
 
 
 def origin_of(
@@ -92,7 +92,7 @@ def origin_of(
     if redactor is not None and (cleaned := redactor.json(data)) is not data:
         state, data = cls.from_dict(orjson.loads(cleaned)), cleaned
     link = link_to(source, source.run_id, index, home / "fork" if home is not None else None)
-    parent: dict[str, Any] = {**link, "hash": record.hash}
+    parent: dict[str, Any] = {"kind": "fork", **link, "hash": record.hash}
     if (change := _proven(patch, document, data, redactor)) or edit is not None:
         parent["edit"] = change
     parent["path"] = (header.get("parent") or {}).get("path", "")
@@ -196,7 +196,7 @@ def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
     Raises EngineUsageError if the fork's source does not exist any more.
     """
     link = trace.header.get("parent")
-    if link is None or "candidate" in link or "call" in link:
+    if link is None or link["kind"] != "fork":
         return None
     try:
         source = linked(link, trace).until(link.get("hash") or "")

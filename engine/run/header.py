@@ -8,7 +8,7 @@ from typing import Any
 
 from ...traces.file.record import FORMAT
 from ..effects.budget import RuntimeBudget
-from ..module import AgentModule, import_path
+from ..module import Module, import_path
 from ..state.model import StateSchema
 
 
@@ -29,7 +29,7 @@ def _schema(cls: type[StateSchema]) -> Any:
 
 def header_of(
     run_id: str,
-    module: AgentModule[Any],
+    module: Module[Any],
     task: dict[str, Any],
     budget: RuntimeBudget,
     seed: int,

@@ -18,12 +18,11 @@ thread. Cancelling happens on the event loop: `cancel_work` schedules it there.
 """
 
 import logging
-import os
-from collections.abc import Callable, Sequence
-from contextvars import Context
+from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import orjson
 
@@ -32,6 +31,7 @@ from ...printable import message_of
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
+from ..concurrency.tasks import current_loop
 from ..concurrency.threads import RUNNING
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
 from ..effects.call import BLOB_FROM, Call, Recorded
@@ -46,17 +46,10 @@ from ..effects.usage import RunUsage, Usage
 from ..endings import StopReason
 from ..purity import frame_variable
 from ..replay.divergence import Divergence
-from ..replay.reuse import Reuse
-from ..state.held import Held
-from ..state.model import json_default, json_value
-from .clock import Clock
-from .waits import OnWait, Waits
+from ..state.model import StateSchema, json_default, json_value
+from .plan import RunPlan
+from .waits import Waits
 
-if TYPE_CHECKING:
-    from ..children.background import Besides
-    from ..engine import Engine
-
-Observer = Callable[[Record], Any]
 log = logging.getLogger("refold")
 
 INLINE_ARGS = 2 * 1024
@@ -68,70 +61,95 @@ STATES = frozenset(("commit", "snapshot", "resume"))
 class LiveRun:
     """Everything that belongs to one run alone; used from the event loop and from worker threads."""
 
-    def __init__(
-        self,
-        run_id: str,
-        seed: int,
-        writer: TraceWriter,
-        account: Account,
-        clock: Clock,
-        redactor: Redactor | None,
-        observers: Sequence[Observer],
-        on_wait: OnWait | None = None,
-        path: str = "",
-    ) -> None:
-        self.run_id = run_id
-        self.seed = seed
-        self.path = path
+    def __init__(self, plan: RunPlan, writer: TraceWriter) -> None:
+        at, options, parent = plan.position, plan.options, plan.parent
+        self.plan = plan
+        self.run_id = plan.run_id
+        self.seed = plan.seed
+        self.path = plan.path
         self.first_step = 0
         self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
         self.writer = writer
-        self.account = account
-        self.is_limited = account.is_limited
-        """Whether tokens or money are limited; only then does a call reserve, and are estimated tokens counted."""
-        self.clock = clock
-        self.redactor = redactor
-        self.observers = list(observers)
-        self.journal: Journal | None = None
-        self.step = 0
-        self.phase = "init"
+        self.clock = options.clock
+        self.redactor = plan.redactor.copy() if plan.redactor is not None else None
+        """The secrets known so far; a copy, since the run learns more."""
+        self.observers = list(options.observers)
+        self.journal = at.journal
+        """The recorded calls of a resumed run's unfinished step, until its commit."""
+        self.step = at.step
+        self.state_hash = at.state_hash
+        """The hash of the record that determines the current state."""
+        self.snapshot_bytes = max(at.snapshot_bytes, plan.candidate.weight if plan.candidate is not None else 0)
+        """The size of the last snapshot, in bytes; in a candidate's run, of all that leads to its first state."""
+        self.patch_bytes = at.patch_bytes
+        """The size of the commits after it, in bytes."""
+        self.called_before = at.called
+        """The ids of the current step's called children that an earlier attempt has recorded."""
         self.closed = False
+        self.suspended = False
+        """Whether the run is suspended, to be resumed later: open calls stay open."""
         self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
         """Why a resumed step cannot go on: its code makes another request than the recorded one."""
-        self.cancel_work: Callable[[], Any] = lambda: None
-        """Cancels the run's work, from any thread."""
-        self.work: Any = None
-        """The coroutine that does the run's work."""
         self.open_calls: dict[int, Call] = {}
         """The calls with an intent and no outcome, by the number of the intent."""
-        self.waits = Waits(self, on_wait)
-        self.reuse: Reuse | None = None
-        """The outcomes of a fork's source, while the fork makes the same requests."""
-        self.engine: Engine | None = None
-        """The engine of this run."""
+        self.background: list[Callable[[], Any]] = []
+        """Functions that cancel the tasks which wait on behalf of threads."""
         self.context = Context()
         """The caller's context variables, captured at the start (not those set by hooks or tools)."""
         self.loop: Any = None
         """The event loop of this run."""
-        self.children: set[LiveRun] = set()
-        """The child runs that calls of this run have started and that are at work."""
-        self.besides: Besides | None = None
-        """The background children, if there are any."""
-        self.on_divergence: Literal["fail", "ignore"] = "fail"
-        """What to do if the code no longer does what this run's trace, or a child's, recorded."""
-        self.begun_children: set[str] = set()
-        """The ids of the current step's child runs that an earlier attempt has started."""
-        self.suspended = False
-        """Whether the run is suspended, to be resumed later: open calls stay open."""
-        self.state_hash: str | None = None
-        """The hash of the record that determines the current state."""
-        self.background: list[Callable[[], Any]] = []
-        """Functions that cancel the tasks which wait on behalf of threads."""
-        self.earlier_seconds = 0.0
-        """Seconds of work in earlier attempts."""
-        self._began = clock.monotonic()
-        self._refs = StateRefs(Held())
+        self.account = Account(
+            plan.budget,
+            self.warn_budget if plan.candidate is None else _ignore,
+            parent.account if parent is not None else None,
+        )
+        self.account.restore(at.used, at.warned)
+        self.is_limited = self.account.is_limited
+        """Whether tokens or money are limited; only then does a call reserve, and are estimated tokens counted."""
+        self.waits = Waits(
+            self,
+            options.on_wait,
+            parent.waits if parent is not None else None,
+            parent.awaited_by if parent is not None else None,
+            at.requests,
+            at.answers,
+        )
+        self.reuse = plan.reuse
+        """The outcomes of a fork's source, while the fork makes the same requests."""
+        if self.reuse is not None:
+            self.reuse.tell_by(self.tell_live)
+        self.children = options.children(self)
+        for name, secret in at.secrets:
+            self.learn_secret(name, secret)
+        self._work: Any = None
+        self._cancel: Callable[[], Any] = _ignore
+        self._cut_off: Callable[[], Any] | None = None
+        self._earlier_seconds = at.used.seconds
+        self._began = self.clock.monotonic()
+        self._refs = StateRefs(None)
+
+    def attach(
+        self,
+        work: Any,
+        in_loop: Callable[[Callable[[], Any]], Any],
+        cancel: Callable[[], Any],
+        suspend: Callable[[], Any],
+        unblocked: Callable[[], Any],
+    ) -> None:
+        """Connect the coroutine `work`, which does the run's work, before it starts.
+
+        `in_loop` schedules a call in its event loop, from any thread. In the loop, `cancel` cancels the work, `suspend`
+        does so once the run is suspended, and `unblocked` is called when the run is no longer blocked.
+        """
+
+        def suspended() -> None:
+            self.suspended = True
+            suspend()
+
+        self.context, self.loop = copy_context(), current_loop()
+        self._work, self._cancel = work, lambda: in_loop(cancel)
+        self.waits.attach(in_loop, suspended, unblocked)
 
     # the `Meter` that stop criteria read
 
@@ -143,7 +161,7 @@ class LiveRun:
     @property
     def elapsed(self) -> float:
         """Seconds of work, in earlier attempts too; blocked time does not count."""
-        return self.earlier_seconds + self.clock.monotonic() - self._began - self.waits.blocked_seconds
+        return self._earlier_seconds + self.clock.monotonic() - self._began - self.waits.blocked_seconds
 
     @property
     def tokens(self) -> int:
@@ -190,9 +208,35 @@ class LiveRun:
                     "event", self.step, {"name": "observer_dropped", "data": {"observer": name, "error": repr(error)}}
                 )
 
-    def hold(self, held: Held) -> None:
-        """Set the committed state, into which arguments of effects may point."""
-        self._refs = StateRefs(held)
+    def begin_at(self, state: StateSchema) -> None:
+        """Set the state from which the work starts; arguments of effects may point into it."""
+        self.first_step = state.current_step - self.step
+        self._refs = StateRefs(state)
+
+    def commit(self, members: dict[str, Any], state: StateSchema) -> None:
+        """Write the commit of a step that ends with `state`, and move to the next step."""
+        before = self.writer.size
+        self.write("commit", self.step, {**members, "seconds": round(self.elapsed, 6)})
+        self.patch_bytes += self.writer.size - before
+        self.step += 1
+        self.journal = None
+        if self.waits.shown:
+            self.waits.committed()
+        self._refs.move_to(state)
+
+    def snapshot(self, data: bytes) -> None:
+        """Write a state as a whole, as JSON."""
+        self.write("snapshot", self.step, {"state": orjson.Fragment(data)})
+        self.snapshot_bytes, self.patch_bytes = len(data), 0
+
+    def refer_to(self, base: Mapping[str, Any]) -> None:
+        """Write a reference to a state of the parent as the first state."""
+        self.write("snapshot", 0, {"base": base})
+
+    @property
+    def weight(self) -> int:
+        """How many bytes of the trace a reader of the current state has to read."""
+        return self.snapshot_bytes + self.patch_bytes
 
     # the host of frames
 
@@ -243,7 +287,7 @@ class LiveRun:
         """Return the call, with its outcome if the journal has one; otherwise with the outcome of a fork's source."""
         journal, request = self.journal, Request.of(frame, asked, self._refs.state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
-        if entry is None and journal is not None and action is None and self.on_divergence == "fail":
+        if entry is None and journal is not None and action is None and self.plan.options.on_divergence == "fail":
             self._look_for_divergence(journal, request)
         call = self._call(frame, spec, request.match if entry is None else request.taken_as(entry.match))
         if entry is not None and journal is not None and (recorded := journal.outcome(entry)) is not None:
@@ -263,7 +307,11 @@ class LiveRun:
 
     def all_asked_for(self, phase: str) -> None:
         """End the run if a resumed hook has returned without making all recorded requests."""
-        if self.journal is not None and self.on_divergence == "fail" and (left := self.journal.left(phase)):
+        if (
+            self.journal is not None
+            and self.plan.options.on_divergence == "fail"
+            and (left := self.journal.left(phase))
+        ):
             self._diverge(left, phase, None)
         if self.diverged is not None:
             raise self.diverged
@@ -406,17 +454,32 @@ class LiveRun:
 
     def end_work(self) -> None:
         """Cancel the work of this run and its children, and kill the processes it waits for; from any thread."""
-        for child in tuple(self.children):
-            reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
-            child.stop(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
+        reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
+        self.children.end(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
         self.kill_children()
         self.cancel_work()
+
+    def cancel_work(self) -> None:
+        """Cancel the run's work, from any thread; while a branch is explored, only the exploration."""
+        (self._cut_off or self._cancel)()
+
+    def cut_off_by(self, cut_off: Callable[[], Any] | None) -> None:
+        """Let `cut_off` end the exploration of a branch in place of the work; None ends that."""
+        self._cut_off = cut_off
+
+    def note_stop(self, why: BudgetExceededError | None) -> None:
+        """Set the budget that ends the run without cancelling its work; None: an exploration alone ended for it."""
+        self.stopping = why
+
+    def shut(self) -> None:
+        """Refuse every further call and record of hooks and tools, because the run's end is written next."""
+        self.closed = True
 
     def kill_children(self) -> None:
         """Kill the processes for which the run's work, its open calls and its abandoned threads wait."""
         from ..concurrency.processes import kill_trees, processes_of_coroutine, processes_of_thread
 
-        pids = [*processes_of_coroutine(self.work)]
+        pids = [*processes_of_coroutine(self._work)]
         for call in list(self.open_calls.values()):
             pids += processes_of_coroutine(call.coroutine)
         for ident, context in list(RUNNING.items()):
@@ -462,6 +525,13 @@ class LiveRun:
             self.redactor = Redactor({})
         self.redactor.add(name, value)
 
+    def learn_from(self, redactor: Redactor | None) -> None:
+        """Redact the secrets of another run, too."""
+        if self.redactor is None:
+            self.redactor = redactor
+        elif redactor is not None:
+            self.redactor.learn(redactor)
+
     def warn_time(self) -> None:
         """Warn once, when 80 % of the steps or of the seconds are used."""
         budget = self.account.budget
@@ -481,6 +551,5 @@ def call_key(run_id: str, step: int, phase: str, digest: str, n: int | str) -> s
     return blake2b(f"{run_id}|{step}|{phase}|{digest}|{n}".encode(), digest_size=16).hexdigest()
 
 
-def new_seed() -> int:
-    """Return a random seed of 53 bits, so that JSON readers that use floats keep it exactly."""
-    return int.from_bytes(os.urandom(7)) >> 3
+def _ignore(*_: Any) -> None:
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""Run ids: the task's id and a suffix that sorts by time."""
+"""What identifies a run: its id, and the seed of its random numbers."""
 
 import os
 import time
@@ -17,3 +17,8 @@ def new_run_id(task_id: str) -> str:
         text = _ALPHABET[number & 31] + text
         number >>= 5
     return f"{task_id}-{text}"
+
+
+def new_seed() -> int:
+    """Return a random seed of 53 bits, so that JSON readers that use floats keep it exactly."""
+    return int.from_bytes(os.urandom(7)) >> 3

@@ -17,24 +17,22 @@ Ctrl-C, divergence, suspended, budget used up, time used up, and only then the e
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import copy_context
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from time import perf_counter
 from types import CoroutineType
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import anyio
 import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from ...errors import DecisionError, StateValueError, TraceWriteError
-from ...tasks import Environment, Task
-from ...traces.file.record import BEAT
+from ...errors import DecisionError, StateValueError
+from ...tasks import Environment
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.tasks import current_loop, later, several, soon
+from ..concurrency.tasks import several, soon
 from ..concurrency.threads import in_thread
 from ..effects.call import leave
 from ..effects.context import Frame
@@ -45,36 +43,19 @@ from ..endings import RunStatus, StopReason, status_of
 from ..first_state import first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
-from ..loop.stop_criteria import FinalResultCriteria, StopCriteria
-from ..module import AgentModule
+from ..loop.stop_criteria import FinalResultCriteria
+from ..module import Module
 from ..purity import NOWHERE, reset_frame, set_frame
 from ..result import RunFailure, WaitRequest
-from ..state.held import Held
 from ..state.model import StateSchema, dump
+from .deadlines import Beat, TimeLimit
 from .finish import Outcome
 from .live_run import LiveRun
+from .plan import Limit
 
 _ALWAYS = FinalResultCriteria()
-Choice = Callable[[StateSchema, Decision, int, bool], Awaitable[int | Adopted]]
-"""Resolves a branch: returns the chosen candidate's number, or the state adopted from a candidate's run.
-
-Arguments: the state, the decision, how many branches the step has resolved before, and whether an earlier attempt has
-started the step.
-"""
 _BREATH_SECONDS = 0.005
 """How long steps may run without a turn for the event loop."""
-BEAT_SECONDS = 5.0
-"""After how long without a record a run at work writes a beat: a killed run's time is known to within one beat."""
-_TIMER_SECONDS = 0.002
-"""How many seconds too early a timer may fire, by the resolution of the event loop's clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """The limits of a child run: a number of steps, and whether it ends at its next branch decision."""
-
-    steps: int | None = None
-    to_next_branch: bool = False
 
 
 SNAPSHOT_AFTER = 2
@@ -87,99 +68,68 @@ At 2, reading any state costs some three parses of it, and snapshots are a fifth
 class Runner:
     """Drives one run of a module: `work` is awaited once; `finish.finish` then writes the end."""
 
-    def __init__(
-        self,
-        module: AgentModule[Any],
-        task: Task,
-        run: LiveRun,
-        stop: Sequence[StopCriteria],
-        clock_deadline: float | None,
-    ) -> None:
-        self.module = module
-        self.task = task
+    def __init__(self, run: LiveRun) -> None:
+        plan = self.plan = run.plan
         self.run = run
-        self.stop = tuple(stop)
-        self.seconds = clock_deadline
-        self.held = Held()
+        self.module = plan.module
+        self.phase = "init"
+        """The hook, or other part of a step, at work; errors name it."""
+        self.state: Any = plan.state
+        """The state committed last; None until init_state has returned one."""
         self.environment: Environment | None = None
-        self.recorded_decision: Decision | None = None
-        self.recorded_choice: Mapping[str, Any] | None = None
-        self.again = False
-        """Whether an earlier attempt started the current step."""
-        self.choose: Choice | None = None
-        self.adopt: Callable[[Mapping[str, Any]], Awaitable[Adopted]] | None = None
-        self.limit = Limit()
-        self.candidate: tuple[Decision, int] | None = None
-        """The first decision of a candidate's run, and its number among the parent's candidates."""
         self.candidates: tuple[Decision, ...] = ()
         """The candidates of the branch decision at which the run stopped (see `Limit.to_next_branch`)."""
-        self.has_besides = False
-        """Whether an earlier attempt has started background children."""
-        self.take_up: Callable[[LiveRun, AgentModule[Any]], Any] | None = None
-        """Resumes the background children of earlier attempts."""
-        self.nest = 0
+        self._limit = plan.candidate.limit if plan.candidate is not None else Limit()
+        self._candidate = plan.candidate if run.step == 0 and plan.position.decision is None else None
+        """The candidate, if its decision is the run's next, and is not in the trace yet."""
+        self._recorded_decision = plan.position.decision
+        self._recorded_choice = plan.position.choice
+        self._again = plan.position.again
+        """Whether an earlier attempt started the current step."""
+        self._nest = plan.position.nest
         """How many branches the current step has resolved."""
-        self.snapshot_bytes = 0
-        """The size of the last snapshot, in bytes."""
-        self.patch_bytes = 0
-        """The size of the commits after it, in bytes."""
-        self.asks_at_once = 16
-        """How many candidates `decide` is asked for at a time."""
-        self.on_divergence: Literal["fail", "ignore"] = "fail"
-        """What to do if the code no longer does what a child's trace recorded."""
-        self.lost: TraceWriteError | None = None
-        """Why a beat could not be written."""
-        self.working: asyncio.Task[Any] | None = None
+        self._beat = Beat(run)
+        self._working: asyncio.Task[Any] | None = None
         """The task of the work, on asyncio."""
-        self.is_cut = False
+        self._is_cut = False
         """Whether the engine has cancelled the work, through `LiveRun.cancel_work`."""
-        self._sync = {name: not inspect.iscoroutinefunction(getattr(module, name)) for name in ("decide", "act")}
-        self._own_act = type(module).act is not AgentModule.act
-        self._only_state = module._hook_names["decide"] == ("state",)
+        self._only_state = self.module._hook_names["decide"] == ("state",)
         """Whether `decide` takes the state alone, as most do."""
+        self._sync = {name: not inspect.iscoroutinefunction(getattr(self.module, name)) for name in ("decide", "act")}
+        self._own_act = type(self.module).act is not Module.act
 
     # from start to end
 
-    async def work(self) -> Outcome:
+    async def work(self, environment: Environment | None) -> Outcome:
         """Run to an end within the budget's time, and return how the run ended; only engine bugs raise.
 
         The head of this file says why the work has a task of its own.
         """
-        run = self.run
-        forget_deadline: Callable[[], Any] = _nothing
-        stop_beating: Callable[[], Any] = _nothing
-        run.context, run.loop = copy_context(), current_loop()  # before any hook could set a variable
+        run, self.environment = self.run, environment
+        limit = TimeLimit(run, self.plan.seconds)
         ended: list[Outcome] = []
         raised: list[BaseException] = []
         before, from_outside = cancel_requests(), None
         leave_lanes = named_lanes()
+        work = self._work()
 
         async def whole() -> None:
-            self.working = own_task()
+            self._working = own_task()
             try:
-                ended.append(await run.work)
+                ended.append(await work)
             except BaseException as error:  # noqa: BLE001 - reported in the task that waits for this one
                 raised.append(error)
 
         try:
             async with anyio.create_task_group() as group:
-                schedule = soon()
 
                 def cut() -> None:
-                    self.is_cut = True
+                    self._is_cut = True
                     group.cancel_scope.cancel()
 
-                def suspend() -> None:
-                    run.suspended = True
-                    group.cancel_scope.cancel()
-
-                run.cancel_work = lambda: schedule(cut)
-                run.waits.in_loop = schedule
-                run.waits.suspend = suspend
-                if self.seconds is not None:
-                    forget_deadline = self._watch_time(self.seconds)
-                stop_beating = self._beat(group.cancel_scope.cancel)
-                run.work = self._work()
+                run.attach(work, soon(), cut, group.cancel_scope.cancel, limit.watch)
+                limit.watch()
+                self._beat.start(group.cancel_scope.cancel)
                 group.start_soon(whole)
             if not ended:
                 await checkpoint_if_cancelled()
@@ -188,59 +138,15 @@ class Runner:
         except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as error:
             from_outside = error
         finally:
-            forget_deadline()
-            stop_beating()
+            limit.forget()
+            self._beat.stop()
             for cancel in run.background:
                 cancel()
-            if run.besides is not None:
-                await run.besides.stop()
+            await run.children.stop()
             leave_lanes()
         if ended:
             return replace(ended[0], raised=from_outside)
         return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
-
-    def _watch_time(self, seconds: float) -> Callable[[], Any]:
-        """End the work once its time is used up; return a function that removes the limit. Blocked time is free."""
-        run = self.run
-        forget: Callable[[], Any] = _nothing
-
-        def watch() -> None:
-            nonlocal forget
-            forget()
-            forget = _nothing if run.waits.is_blocked else later(max(0.0, seconds - run.elapsed), expire)
-
-        def expire() -> None:
-            if run.waits.is_blocked or seconds - run.elapsed > _TIMER_SECONDS:
-                watch()
-            else:
-                run.end_work()
-
-        run.waits.unblocked = watch
-        watch()
-        return lambda: forget()
-
-    def _beat(self, end: Callable[[], Any]) -> Callable[[], Any]:
-        """Write a beat whenever a run at work has written nothing for `BEAT_SECONDS`; return a function to stop.
-
-        If a beat cannot be written, the run has lost its trace: call `end`.
-        """
-        run, seen = self.run, self.run.writer.position
-        forget: Callable[[], Any] = _nothing
-
-        def beat() -> None:
-            nonlocal forget, seen
-            if not run.waits.is_blocked and not run.suspended and run.writer.position == seen:
-                try:
-                    run.write("event", run.step, {"name": BEAT, "data": {}})
-                except TraceWriteError as error:
-                    self.lost = error
-                    end()
-                    return
-            seen = run.writer.position
-            forget = later(BEAT_SECONDS, beat)
-
-        forget = later(BEAT_SECONDS, beat)
-        return lambda: forget()
 
     def _cancelled(self, raised: BaseException) -> Outcome:
         """Return the outcome of a run that was cancelled from outside; `raised` is raised again after the end."""
@@ -248,7 +154,7 @@ class Runner:
         if run.stopping is not None:  # the parent's budget is used up, and the parent has cancelled this run
             reason = StopReason(run.stopping.reason)
             return Outcome(reason, status_of(reason), None, raised)
-        return Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step, run.phase), raised)
+        return Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step, self.phase), raised)
 
     def _failed(self, raised: BaseException) -> Outcome:
         """Return the outcome of a run whose work has raised; the engine's reasons come before the raised error."""
@@ -257,20 +163,20 @@ class Runner:
             return self._cancelled(raised)
         if run.diverged is not None:
             return Outcome(
-                StopReason.unrecoverable_error, RunStatus.failed, RunFailure.of(run.diverged, run.step, run.phase)
+                StopReason.unrecoverable_error, RunStatus.failed, RunFailure.of(run.diverged, run.step, self.phase)
             )
-        if self.lost is not None:
-            raised = self.lost
+        if self._beat.lost is not None:
+            raised = self._beat.lost
         if run.suspended:
             return Outcome(StopReason.waiting, RunStatus.waiting)
         if run.stopping is not None:
             reason = StopReason(run.stopping.reason)
             return Outcome(reason, status_of(reason))
-        if self.is_cut:
+        if self._is_cut:
             return Outcome(StopReason.budget_time, RunStatus.stopped)
         if isinstance(raised, anyio.get_cancelled_exc_class()):
-            raised = stray(run.phase, raised)
-        error = RunFailure.of(raised, run.step, run.phase)
+            raised = stray(self.phase, raised)
+        error = RunFailure.of(raised, run.step, self.phase)
         fatal = not isinstance(raised, Exception) and not isinstance(raised, SystemExit)
         if isinstance(raised, BaseExceptionGroup) and fatal:
             return Outcome(StopReason.cancelled, RunStatus.cancelled, error, raised)
@@ -279,22 +185,19 @@ class Runner:
     async def _work(self) -> Outcome:
         run = self.run
         await checkpoint_if_cancelled()
-        if self.held.state is None:
+        if self.state is None:
             await self._init()
-        run.first_step = self.held.state.current_step - run.step
-        run.hold(self.held)
-        if self.has_besides:
-            assert self.take_up is not None
-            run.besides = self.take_up(run, self.module)
-        machine = fold(self.module, self.held)
+        run.begin_at(self.state)
+        if self.plan.position.background:
+            run.children.resume_background()
+        machine = fold(self.module, self.state)
         reply: Any = None
         yielded = perf_counter()
         while True:
             try:
                 want = machine.send(reply)
             except StopIteration as end:
-                if run.besides is not None:
-                    await run.besides.settle()
+                await run.children.settle()
                 return Outcome(end.value, status_of(end.value))
             reply = None
             if isinstance(want, Check):
@@ -303,26 +206,25 @@ class Runner:
                 reply = await self._decide(want.state)
                 if self._is_cancelled():
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
-                run.phase = "reduce"
+                self.phase = "reduce"
             elif isinstance(want, Act):
                 if self._own_act:
                     reply = await self._act(want)
                 else:
-                    run.phase = "act"
+                    self.phase = "act"
                     reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
                 if self._is_cancelled():
                     await checkpoint_if_cancelled()
-                run.phase = "reduce"
+                self.phase = "reduce"
             elif isinstance(want, Wait):
                 reply = await self._wait(want.decision)
-                run.phase = "reduce"
+                self.phase = "reduce"
             elif isinstance(want, Choose):
                 decision = await self._expanded(want)
-                if self.limit.to_next_branch:
+                if self._limit.to_next_branch:
                     assert not isinstance(decision.candidates, int)
                     self.candidates = decision.candidates
-                    if run.besides is not None:
-                        await run.besides.settle()
+                    await run.children.settle()
                     return Outcome(StopReason.max_steps, status_of(StopReason.max_steps))
                 reply = await self._choose(want.state, decision)
             else:
@@ -333,18 +235,20 @@ class Runner:
 
     def _is_cancelled(self) -> bool:
         """Return whether the work may have been cancelled; always true on trio, which counts no cancellations."""
-        task = self.working
-        return task is None or task.cancelling() > 0 or self.is_cut or self.run.suspended or self.lost is not None
+        task = self._working
+        return (
+            task is None or task.cancelling() > 0 or self._is_cut or self.run.suspended or self._beat.lost is not None
+        )
 
     # the phases
 
     async def _init(self) -> None:
-        run, module, task = self.run, self.module, self.task
-        run.phase = "init"
+        run = self.run
+        self.phase = "init"
         frame = Frame(run, run.step, "init")
         token = set_frame(frame)
         try:
-            state = await first_state(module, task, run.account.budget)
+            state = await first_state(self.module, self.plan.task, self.plan.budget)
             await withdraw()
         finally:
             reset_frame(token)
@@ -352,39 +256,44 @@ class Runner:
             if frame.open:
                 leave(frame)
         run.all_asked_for("init")
-        self.begin(state)
+        self.write_first(state)
 
-    def begin(self, state: StateSchema, data: bytes | None = None) -> None:
-        """Set and write the first state of this run; `data` is its JSON without secrets, if known."""
+    def write_first(self, state: StateSchema) -> None:
+        """Set and write the first state of this run; that of a candidate's run is a reference to its parent's."""
+        candidate, data = self.plan.candidate, self.plan.data
+        if candidate is not None:
+            self.state = state
+            self.run.refer_to(candidate.base)
+            return
         redactor = self.run.redactor if data is None else None
         data = dump(state) if data is None else data
         if redactor is not None and (cleaned := redactor.json(data)) is not data:
             state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned
-        self.held.state = state
-        self._snapshot(data)
+        self.state = state
+        self.run.snapshot(data)
 
     def _check(self, state: StateSchema) -> StopReason | None:
         """Return why the run ends at this state: a final result first, then limits, then the stop criteria."""
         run = self.run
         if state.stop_reason is not None or state.final_result is not None:
             return _ALWAYS.should_stop(state, run)
-        if self.limit.steps is not None and run.step >= self.limit.steps:
+        if self._limit.steps is not None and run.step >= self._limit.steps:
             return StopReason.max_steps
         if run.stopping is not None:
             return StopReason(run.stopping.reason)
         reason = run.account.used_up() if run.is_limited else None
         if reason is None and state.current_step >= state.max_steps:
             reason = StopReason.budget_steps
-        if reason is None and self.seconds is not None and run.elapsed >= self.seconds:
+        if reason is None and self.plan.seconds is not None and run.elapsed >= self.plan.seconds:
             reason = StopReason.budget_time
         if reason is not None:
             return reason
-        run.phase = "stop"
-        if not self.stop:
+        self.phase = "stop"
+        if not self.plan.options.stop:
             return None
         token = set_frame(NOWHERE)
         try:
-            for criterion in self.stop:
+            for criterion in self.plan.options.stop:
                 met = criterion.should_stop(state, run)
                 if met is not None:
                     return StopReason.of(met)
@@ -393,15 +302,14 @@ class Runner:
             reset_frame(token)
 
     async def _decide(self, state: StateSchema) -> Decision:
-        run = self.run
-        run.phase = "decide"
-        if self.recorded_decision is not None:
-            decision, self.recorded_decision = self.recorded_decision, None
+        self.phase = "decide"
+        if self._recorded_decision is not None:
+            decision, self._recorded_decision = self._recorded_decision, None
             return decision
-        if self.candidate is not None:
-            decision, number = self.candidate
-            self.candidate = None
-            return self._write_decision(decision, candidate=number)
+        if self._candidate is not None:
+            candidate, self._candidate = self._candidate, None
+            return self._write_decision(candidate.decision, candidate=candidate.number)
+        run = self.run
         kwargs = {"state": state} if self._only_state else self._decide_arguments(state, None)
         value = await self._call("decide", self.module.decide, kwargs)
         if run.journal is not None or run.diverged is not None:
@@ -410,7 +318,7 @@ class Runner:
 
     async def _asked(self, state: StateSchema, candidate: int) -> Decision:
         """Call `decide` for one of several candidates, and return its decision."""
-        prefix = f"candidate {self.nest}.{candidate}|".encode()
+        prefix = f"candidate {self._nest}.{candidate}|".encode()
         value = await self._call("decide", self.module.decide, self._decide_arguments(state, candidate), prefix)
         return as_decision(self.module, value, candidate)
 
@@ -434,7 +342,7 @@ class Runner:
 
     async def _expanded(self, want: Choose) -> Decision:
         """Return the branch decision with its candidates; if it has only a count, ask `decide` for each of them."""
-        self.run.phase = "decide"
+        self.phase = "decide"
         count = want.decision.candidates
         if not isinstance(count, int):
             return want.decision
@@ -443,14 +351,14 @@ class Runner:
         async def ask(number: int) -> None:
             found[number] = await self._asked(want.state, number)
 
-        await several([partial(ask, number) for number in range(count)], self.asks_at_once)
+        await several([partial(ask, number) for number in range(count)], self.plan.options.max_children)
         candidates = tuple(found[number] for number in range(count))
         return self._write_decision(replace(want.decision, candidates=candidates), asked=count)
 
     async def _act(self, want: Act) -> Observation:
         """Ask the module's own `act` for the observation of a step."""
         run = self.run
-        run.phase = "act"
+        self.phase = "act"
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call("act", self.module.act, kwargs)
@@ -465,7 +373,7 @@ class Runner:
     async def _wait(self, decision: Decision) -> Observation:
         """Wait for the answer to a wait decision, or for its seconds; in a fork, reuse the source's answer."""
         run = self.run
-        run.phase = "wait"
+        self.phase = "wait"
         form = {
             name: value for name in ("prompt", "schema", "seconds") if (value := getattr(decision, name)) is not None
         }
@@ -487,16 +395,14 @@ class Runner:
     async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
         """Resolve a branch, or repeat the choice that an earlier attempt has recorded."""
         run = self.run
-        run.phase = "branch"
-        recorded, self.recorded_choice = self.recorded_choice, None
-        nest, self.nest = self.nest, self.nest + 1
-        assert self.choose is not None
-        assert self.adopt is not None
+        self.phase = "branch"
+        recorded, self._recorded_choice = self._recorded_choice, None
+        nest, self._nest = self._nest, self._nest + 1
         chosen: int | Adopted
         if recorded is None:
-            chosen = await self.choose(state, decision, nest, self.again)
+            chosen = await run.children.choose(state, decision, nest, self._again, self.environment)
         else:
-            chosen = recorded["candidate"] if "candidate" in recorded else await self.adopt(recorded)
+            chosen = recorded["candidate"] if "candidate" in recorded else await run.children.adopt(recorded)
         if isinstance(chosen, Adopted):
             return chosen
         candidates = cast(tuple[Decision, ...], decision.candidates)
@@ -511,28 +417,16 @@ class Runner:
             members["observation"] = observation.to_dict()
         if run.account.calls or run.account.estimated:
             members["usage"] = run.account.to_dict()
-        if run.besides is not None:
-            members["background"] = run.besides.usage()
+        if (background := run.children.usage()) is not None:
+            members["background"] = background
         if run.stopping is not None:
             raise run.stopping
-        before = run.writer.size
-        run.write("commit", run.step, members)
-        size = run.writer.size - before
-        self.held.state = want.state
-        run.step += 1
-        run.journal = None
-        if run.waits.shown:
-            run.waits.committed()
-        self.again, self.nest = False, 0
-        self.patch_bytes += size
-        if self.patch_bytes > SNAPSHOT_AFTER * self.snapshot_bytes:
-            self._snapshot(dump(want.state))
+        run.commit(members, want.state)
+        self.state = want.state
+        self._again, self._nest = False, 0
+        if run.patch_bytes > SNAPSHOT_AFTER * run.snapshot_bytes:
+            run.snapshot(dump(want.state))
         run.warn_time()
-
-    def _snapshot(self, data: bytes) -> None:
-        self.run.write("snapshot", self.run.step, {"state": orjson.Fragment(data)})
-        self.snapshot_bytes = len(data)
-        self.patch_bytes = 0
 
     async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any], prefix: bytes = b"") -> Any:
         run = self.run
@@ -542,7 +436,7 @@ class Runner:
             value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
-                task = own_task() if prefix else self.working  # candidates are asked in tasks of their own
+                task = own_task() if prefix else self._working  # candidates are asked in tasks of their own
                 if task is not None and task.cancelling() and not is_cancelled():
                     await withdraw()
             return value
@@ -553,7 +447,7 @@ class Runner:
                 leave(frame)
 
 
-def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> Decision:
+def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decision:
     """Return what `decide` returned; raises DecisionError if it is not a Decision, or branches inside a branch."""
     if not isinstance(value, Decision):
         raise DecisionError(
@@ -566,7 +460,3 @@ def as_decision(module: AgentModule[Any], value: Any, candidate: int | None) -> 
             f"(branch({value.candidates})); take `candidate` as a parameter (None when it is not asked for one)"
         )
     return value
-
-
-def _nothing() -> None:
-    """Do nothing: the default for removing a deadline that was never set."""

@@ -38,8 +38,9 @@ class RunStream:
         self._records.append(record)
         self._soon(self._wake)
 
-    def end(self) -> None:
-        """End the stream: no more records come."""
+    def end(self, result: RunResult | None = None, error: Exception | None = None) -> None:
+        """End the stream with the run's result, or with the error that kept it from starting; no more records come."""
+        self.result_or_none, self.error = result, error
         self._ended = True
         self._wake()
 

@@ -23,24 +23,23 @@ change (a new `_version`) calls the suspension off. A request with a `timer` is 
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import anyio
 
 from ...errors import RunClosedError, StateValueError
 from ..concurrency.threads import in_thread
+from ..effects.call import Call
 from ..effects.context import OUTSIDE
 from ..effects.json_values import json_result
+from ..effects.redaction import Redactor
 from ..loop.json_schema import schema_problem
 from ..purity import reset_frame, set_frame
 from ..result import UNANSWERED, WaitRequest
 from ..state.model import json_value
-
-if TYPE_CHECKING:
-    from ..effects.call import Call
-    from ..effects.redaction import Redactor
-    from .live_run import LiveRun
+from .clock import Clock
 
 OnWait = Callable[[WaitRequest], Any]
 """A handler of requests: returns the answer, or `UNANSWERED`. Sync (in a worker thread) or async.
@@ -60,41 +59,82 @@ higher number only delays the suspension, by some microseconds a round.
 """
 
 
-class _Asking:
-    """One request with a waiting caller; `parked` once no handler in this process will answer it."""
+class WaitingRun(Protocol):
+    """The live run whose requests a `Waits` holds."""
 
-    def __init__(self, calls: "Sequence[Call]") -> None:
+    run_id: str
+    clock: Clock
+    redactor: Redactor | None
+    step: int
+    closed: bool
+    open_calls: dict[int, Call]
+    background: list[Callable[[], Any]]
+
+    def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
+        """Append a record and return its number."""
+
+    def error_form(self, error: BaseException) -> dict[str, Any]:
+        """Return an exception in the form that an outcome carries."""
+
+
+class _Asking:
+    """One request with a waiting caller; parked once no handler in this process will answer it."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = calls
         self.parked = False
+
+    def park(self) -> None:
+        """Mark the request: only a new attempt, or its deadline, can end the wait."""
+        self.parked = True
 
 
 class Waits:
     """The open requests of one run. Its methods are called on the event loop; `changed` also from threads."""
 
-    def __init__(self, run: "LiveRun", on_wait: OnWait | None) -> None:
+    def __init__(
+        self,
+        run: WaitingRun,
+        on_wait: OnWait | None,
+        parent: "Waits | None" = None,
+        awaited_by: list[Call] | None = None,
+        requests: Iterable[WaitRequest] = (),
+        answers: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Hold the open requests of `run`; a resumed run has recorded `requests` and `answers` of its current step.
+
+        `parent` has the waits of the parent run. `awaited_by` has the parent's calls that wait for this run: empty if
+        none does, None if the whole parent waits (a branch).
+        """
         self._run = run
         self._on_wait = on_wait
         self.asking: list[_Asking] = []
+        """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
         """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
         self._version = 0
         self._blocked_at: float | None = None
         self._blocked_before = 0.0
         self._told = 0.0
         """The blocked seconds that records have reported so far."""
-        self.answers: dict[str, Any] = {}
+        self.answers = dict(answers or {})
         """The answers of the current step, by request id."""
-        self.shown: dict[str, WaitRequest] = {}
+        self.shown = {request.id: request for request in requests}
         """The requests of the current step that are in the trace, by id."""
-        self.busy = 0
+        self._busy = 0
         """How many child runs are at work, blocked ones included."""
-        self.parent: Waits | None = None
-        """The waits of the parent run."""
-        self.awaited_by: list[Call] | None = None
-        """The parent's calls that wait for this run; empty if none does, None if the whole parent waits (a branch)."""
+        self._parent = parent
+        self._awaited_by = awaited_by
         self.blocked_children: set[Waits] = set()
         self.in_loop: Callable[[Callable[[], Any]], Any] = lambda call: call()
-        self.suspend: Callable[[], Any] = lambda: None
-        self.unblocked: Callable[[], Any] = lambda: None
+        """Schedules a call in the run's event loop, from any thread."""
+        self._suspend: Callable[[], Any] = lambda: None
+        self._unblocked: Callable[[], Any] = lambda: None
+
+    def attach(
+        self, in_loop: Callable[[Callable[[], Any]], Any], suspend: Callable[[], Any], unblocked: Callable[[], Any]
+    ) -> None:
+        """Connect the run's work: how to schedule a call in its loop, suspend it, and report that it is unblocked."""
+        self.in_loop, self._suspend, self._unblocked = in_loop, suspend, unblocked
 
     @property
     def blocked_seconds(self) -> float:
@@ -116,25 +156,43 @@ class Waits:
         """Return the requests without an answer, in the order of their records."""
         return [request for name, request in self.shown.items() if name not in self.answers]
 
-    def restore(self, requests: Iterable[WaitRequest], answers: Mapping[str, Any]) -> None:
-        """Set the recorded requests and answers of the current step."""
-        self.shown = {request.id: request for request in requests}
-        self.answers = dict(answers)
-
     def committed(self) -> None:
         """Drop the requests of a committed step."""
         if self.shown:
             self.shown, self.answers = {}, {}
 
+    @contextmanager
+    def child_at_work(self) -> Iterator[None]:
+        """Count a child run as at work: while it is not blocked, its parent is not."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self.changed()
+
+    @contextmanager
+    def child_asks(self) -> Iterator[None]:
+        """Count a child as not at work while its requests are asked on its behalf."""
+        self._busy -= 1
+        try:
+            yield
+        finally:
+            self._busy += 1
+
+    def await_with_run(self) -> None:
+        """Let the whole parent wait for this run, which no call of it does any more."""
+        self._awaited_by = None
+
     async def answer(
         self,
         request: WaitRequest,
-        call: "Call | None" = None,
+        call: Call | None = None,
         *,
         timer: bool = False,
         first: OnWait | None = None,
         handled: bool = True,
-        calls: "Sequence[Call]" = (),
+        calls: Sequence[Call] = (),
         refusal: Refusal | None = None,
     ) -> Any:
         """Return the answer to a request, or None once its deadline has passed; the answer is recorded first.
@@ -188,7 +246,8 @@ class Waits:
                 for handler in handlers:
                     if handler is not None and (taken := await self._handled(handler, request, refusal)):
                         return taken[0]
-                asking.parked = not timer
+                if not timer:
+                    asking.park()
                 self._recheck()
                 await anyio.sleep_forever()
         self._write_answer(request, None, {"expired": [request.id]})
@@ -253,27 +312,27 @@ class Waits:
             self._blocked_before += now - self._blocked_at
             self._blocked_at = None
             self._tell_parent(blocked=False)
-            self.unblocked()
+            self._unblocked()
         if blocked and self.asking and not self.blocked_children and all(asking.parked for asking in self.asking):
             self._settle(self._version, _SETTLING_ROUNDS)
 
     def _tell_parent(self, *, blocked: bool) -> None:
         """Add this run to, or remove it from, the blocked children of its parent."""
-        if self.parent is not None:
-            change = self.parent.blocked_children.add if blocked else self.parent.blocked_children.discard
+        if self._parent is not None:
+            change = self._parent.blocked_children.add if blocked else self._parent.blocked_children.discard
             change(self)
-            self.parent._recheck()
+            self._parent._recheck()
 
     def _is_blocked(self) -> bool:
         children = self.blocked_children
-        if self.busy > len(children):  # a child is at work
+        if self._busy > len(children):  # a child is at work
             return False
-        if not self.asking and all(child.awaited_by == [] for child in children):  # the run waits for none of them
+        if not self.asking and all(child._awaited_by == [] for child in children):  # the run waits for none of them
             return False
         waiting = set[int]()
         calls: list[Call | None] = [call for asking in self.asking for call in asking.calls]
         for child in children:
-            calls += child.awaited_by or ()
+            calls += child._awaited_by or ()
         for call in calls:
             while call is not None:  # a call waits if a call inside it does
                 waiting.add(id(call))
@@ -287,12 +346,12 @@ class Waits:
         if rounds:
             self.in_loop(lambda: self._settle(version, rounds - 1))
         else:
-            self.suspend()
+            self._suspend()
             for cancel in tuple(self._run.background):  # otherwise threads inside `ask_sync` would go on waiting
                 cancel()
 
 
-def left_open(request: WaitRequest, event: str, problem: str, redactor: "Redactor | None") -> dict[str, Any]:
+def left_open(request: WaitRequest, event: str, problem: str, redactor: Redactor | None) -> dict[str, Any]:
     """Log why a handler has left a request open; return the data of the event to write, without secrets."""
     data = {"request": request.id, "problem": problem}
     if redactor is not None:

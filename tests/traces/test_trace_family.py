@@ -24,7 +24,8 @@ class Run:
         self.last: Record
         origin = None
         if parent is not None:
-            origin = {"run": parent.run_id, "step": parent.steps, **link, "hash": parent.last.hash}
+            kind = next((name for name in ("candidate", "call") if name in link), "fork")
+            origin = {"kind": kind, "run": parent.run_id, "step": parent.steps, **link, "hash": parent.last.hash}
         self.write("header", format=1, run_id=run_id, parent=origin, versions={}, task={}, budget={})
         if "candidate" in link:
             self.write("snapshot", base={"run": origin["run"], "step": origin["step"]} if origin else None)

@@ -78,7 +78,7 @@ def test_a_long_line_of_forks_keeps_no_copy_for_each(tmp_path: Path) -> None:
         [header("c0"), ("snapshot", 0, {"state": {"long": [1] * 50_000}}), commit(0, [])],
     )
     for number in range(1, 30):
-        link = {"run": f"c{number - 1}", "step": 1, "hash": last}
+        link = {"kind": "fork", "run": f"c{number - 1}", "step": 1, "hash": last}
         base = {"run": f"c{number - 1}", "step": 1}
         patch = [{"op": "replace", "path": "/long/0", "value": number}]
         docs = [header(f"c{number}", link), ("snapshot", 0, {"base": base}), commit(0, patch)]

@@ -14,9 +14,7 @@ from ..trace import Trace
 from .family_tree import Kin, KinBranch, KinCandidate
 
 _BRANCH = b'\n{"kind":"branch",'
-_BEGINS = ("refold.child", "refold.start_child")
 _HEAD = rb',"seq":[0-9]+,"step":[0-9]+,"at":[^,"]+'
-_INTENT = re.compile(rb'\n\{"kind":"intent"' + _HEAD + rb',"phase":"[^"]*","name":"(refold\.[a-z_]+)"')
 _OUTCOME = re.compile(rb'\n\{"kind":"outcome"' + _HEAD + rb',"intent":([0-9]{1,16})')
 _DECIDE = b'\n{"kind":"decide",'
 
@@ -127,24 +125,12 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
     return decision
 
 
-def begun_children(trace: Trace, *names: str) -> Iterator[Record]:
-    """Yield the intents of calls that have started child runs.
-
-    Only calls with these names are looked at, in the order of the file.
-    """
-    for found in _INTENT.finditer(trace.data, 0, trace.size):
-        if found[1].decode() in names:
-            record = trace.record_at(found.start() + 1)
-            if "child" in record:
-                yield record
-
-
 def called_children(trace: Trace) -> dict[str, bool]:
     """Return the child runs that calls started, and whether they ended.
 
     It maps run ids to whether the call has ended.
     """
-    intents = {record.seq: str(record["child"]) for record in begun_children(trace, *_BEGINS)}
+    intents = {child.record.seq: child.run_id for child in trace.children if child.kind != "candidate"}
     found = dict.fromkeys(intents.values(), False)
     for outcome in _OUTCOME.finditer(trace.data, 0, trace.size) if intents else ():
         run_id = intents.get(int(outcome[1]))

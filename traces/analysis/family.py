@@ -81,7 +81,7 @@ class _Forks:
                 self._searched.add(place)
                 for run_id, header in headers:
                     link = header.get("parent")
-                    if link is not None and "candidate" not in link and "call" not in link and is_run_id(run_id):
+                    if link is not None and link["kind"] == "fork" and is_run_id(run_id):
                         self._forks.setdefault(link["run"], []).append(run_id)
         return self._forks.get(trace.run_id, [])
 
@@ -141,11 +141,8 @@ def _facts(trace: Trace) -> Kin:
 
 
 def _link(trace: Trace) -> Mapping[str, Any] | None:
-    """Return the header's `parent`.
-
-    Returns None if there is none, or the file holds no header yet.
-    """
-    return trace.header.get("parent") if trace.size else None
+    """Return the header's `parent`; None if there is none, or the file holds no header yet."""
+    return trace.parent
 
 
 def _unreadable(run_id: str, error: TraceError) -> Kin:

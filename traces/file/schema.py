@@ -224,8 +224,14 @@ _request = _with(
     details=_none_or(_object),
 )
 _criterion = _with({"criterion": _text}, passed=_none_or(_flag), evidence=_maybe_text)
+
+
+def _link_kind(value: Any) -> bool:
+    return value in ("fork", "candidate", "call")
+
+
 _link = _with(
-    {"run": is_run_id, "step": _index},
+    {"kind": _link_kind, "run": is_run_id, "step": _index},
     candidate=_index,
     call=_text,
     name=_text,
@@ -257,7 +263,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
     "header": {
         "format": Member("a number", _index),
         "run_id": Member("a run's id", is_run_id),
-        "parent": Member("null, or a run and a step", _none_or(_link)),
+        "parent": Member("null, or a kind, a run and a step", _none_or(_link)),
         "versions": Member("an object of texts", _map_of(_text)),
         "module": Member("text", _text),
         "state": Member("text", _text),
@@ -309,6 +315,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "observation": Member("results and a value", _observation),
         "usage": Member("an object of counts", _usage),
         "background": Member("an object of counts, by run", _none_or(_map_of(_usage))),
+        "seconds": Member("a number", _number),
     },
     "event": {
         "name": Member("text", _text, True),
@@ -325,6 +332,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "versions": Member("an object of texts", _map_of(_text)),
         "budget": Member("a budget", _budget),
         "torn": Member("a number", _index),
+        "seconds": Member("a number", _number),
         "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
     },
     "end": {

@@ -41,8 +41,8 @@ def recalled(
     header = trace.header
     doc = (header["task"].get("metadata") or {}).get(KEY)
     if header["module"] != f"{AgentLoop.__module__}:{AgentLoop.__qualname__}" or not isinstance(doc, Mapping):
-        parent = header.get("parent")
-        if isinstance(parent, Mapping) and "call" in parent:
+        parent = trace.parent
+        if parent is not None and parent["kind"] == "call":
             raise InputError(f"{header['run_id']} is a sub-agent's run; name the trace of its parent, {parent['run']}")
         raise InputError(
             f"run {header['run_id']} is of an Agent made in Python; name the Agent, or a function that returns it: "

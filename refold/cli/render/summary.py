@@ -150,14 +150,11 @@ class Summary:
 
 
 def _fork(trace: Trace) -> dict[str, Any] | None:
-    """Return what a fork's header says, and where it went live.
-
-    Returns None for any other run.
-    """
-    parent = trace.header.get("parent") if trace.size else None
-    if not isinstance(parent, dict) or "candidate" in parent or "call" in parent:
+    """Return what a fork's header says, and where it went live; None for any other run."""
+    parent = trace.parent
+    if parent is None or parent["kind"] != "fork":
         return None
-    fork = {name: parent[name] for name in ("run", "step", "edit") if name in parent}
+    fork: dict[str, Any] = {name: parent[name] for name in ("run", "step", "edit") if name in parent}
     if "reuse_effects" in parent:
         from ...engine.result import live_from
 

@@ -131,9 +131,10 @@ def _short(run_id: str, root: str) -> str:
 
 def _left(kin: Kin) -> str:
     parent = kin.parent or {}
-    if "candidate" in parent:
+    kind = parent.get("kind")
+    if kind == "candidate":
         return f"candidate {parent['candidate']} at step {parent.get('step')}"
-    if "call" in parent:
+    if kind == "call":
         return f"{clean(str(parent.get('name')))} at step {parent.get('step')}"
     edit = edit_text(parent.get("edit") or ())
     return f"fork at step {parent.get('step')}{f': {edit}' if edit else ''}"

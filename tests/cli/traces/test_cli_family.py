@@ -32,7 +32,8 @@ class Run:
         link: dict[str, Any] | None = None
         self.doc: Any = {"n": 0, "expr": []}
         if parent is not None:
-            link = {"run": parent.run_id, "step": parent.steps, "hash": parent.last.hash}
+            kind = "fork" if edit is not None else "candidate"
+            link = {"kind": kind, "run": parent.run_id, "step": parent.steps, "hash": parent.last.hash}
             link |= {"edit": edit} if edit is not None else {"candidate": number}
             self.doc = patched(parent.doc, edit or [])
         task = {"id": "t", "objective": "make 24"}

@@ -31,8 +31,8 @@ from refold import (
     perform,
 )
 from refold.engine import Branch, Usage
-from refold.engine.run.resume import used_so_far
-from refold.engine.run.runner import BEAT_SECONDS
+from refold.engine.run.deadlines import BEAT_SECONDS
+from refold.engine.run.usage import used_so_far
 from refold.testing import FakeClock
 from refold.traces import family
 

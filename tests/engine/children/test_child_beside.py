@@ -22,7 +22,7 @@ from refold import (
     wait_child,
 )
 from refold.engine import child_state
-from refold.engine.run.resume import used_so_far
+from refold.engine.run.usage import used_so_far
 from refold.errors import EngineUsageError, NoRunError
 from refold.testing import check_resume
 from refold.traces import family
@@ -308,4 +308,4 @@ def test_misuse_is_told() -> None:
 
     anyio.run(main)
     result = Engine(Chief()).run("nothing\nlook")
-    assert result.state.said[1].startswith("error this run has begun no child 'nothing done'")
+    assert result.state.said[1].startswith("error this run has started no child 'nothing done'")

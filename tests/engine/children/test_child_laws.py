@@ -25,7 +25,7 @@ from refold import (
     wait_child,
 )
 from refold.engine import child_state
-from refold.engine.run.resume import used_so_far
+from refold.engine.run.usage import used_so_far
 
 Tree = list[Any]
 """What a run does, step by step: a word is a call, a list of trees is that many children at once."""

@@ -26,7 +26,6 @@ from refold.engine.effects.tools import check_tools
 from refold.engine.state.commit import fold_step
 from refold.engine.state.digest import value_digest
 from refold.engine.state.frozen import FrozenDict
-from refold.engine.state.held import Held
 from refold.engine.state.model import json_value
 from refold.errors import EffectError, EngineUsageError, ModuleDefinitionError, RunClosedError
 
@@ -241,7 +240,7 @@ def test_a_frozen_value_that_looks_like_a_reference_is_none(value: Any, secret: 
     """It is written and known as the plain value is, and read back as itself; a secret beside it changes nothing."""
     redactor = Redactor({"PW": "hunter2hunter2"}) if secret else None
     args = {"it": value, "beside": "hunter2hunter2" if secret else ""}
-    refs = StateRefs(Held())
+    refs = StateRefs(None)
     plain = asked_for("f", args, b"", refs, redactor, lambda name, found: None)
     frozen = asked_for("f", {**args, "it": json_value(value, "it")}, b"", refs, redactor, lambda name, found: None)
     assert (frozen.data, frozen.digest) == (plain.data, plain.digest)

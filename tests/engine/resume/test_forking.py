@@ -157,7 +157,7 @@ def test_a_fork_goes_on_from_any_state_and_does_nothing_before_it_again(folder: 
     fork = verified(engine, engine.fork(source.trace, at))
     assert source.trace.data == before
     link = linked(fork.trace, source.trace, k)
-    assert link.keys() == {"run", "step", "hash", "path"}
+    assert link.keys() == {"kind", "run", "step", "hash", "path"}
     assert (fork.status, fork.final_result, fork.state) == (RunStatus.completed, f"{STEPS} notes", source.state)
     expected = [call for n in range(k, STEPS) for call in (f"think {n}", f"pay {n}", f"sign {n}", f"look {n}")]
     assert sorted(module.calls) == sorted([*expected, *([f"think {STEPS}"] if k <= STEPS else [])])

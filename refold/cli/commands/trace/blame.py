@@ -45,12 +45,9 @@ def _unchanged(trace: Trace, pattern: str) -> str:
     named = clean(pattern) or "/"
     if not _is_there(trace.first_state, split_pointer(pattern)):
         return f"there is nothing at {named}, and no step changed it"
-    parent = trace.header["parent"]
-    before = (
-        f", made from state {parent['step']} of run {clean(str(parent['run']))}"
-        if parent and "call" not in parent
-        else ""
-    )
+    parent, before = trace.parent, ""
+    if parent is not None and parent["kind"] != "call":
+        before = f", made from state {parent['step']} of run {clean(str(parent['run']))}"
     return f"no step changed anything at {named}: the value is from the first state{before}"
 
 

@@ -1,0 +1,39 @@
+"""AgentModule, the base class of a user's module."""
+
+from typing import Any
+
+from typing_extensions import TypeVar
+
+from ..tasks import Task
+from .engine import Engine
+from .module import Module
+from .result import RunResult
+from .state.model import StateSchema
+
+S = TypeVar("S", bound=StateSchema)
+
+
+class AgentModule(Module[S]):
+    """One kind of agent: subclass it as `AgentModule[YourState]` and write its hooks.
+
+        init_state(task, **inputs)              returns the first state
+        decide(state)                           returns a Decision
+        act(state, decision)                    returns an Observation; by default it runs the actions through `tools`
+        reduce(state, decision, observation)    changes the draft `state`, or returns the next state
+
+    For `Decision.branch(3)` the engine calls `decide` three more times, for the candidates. If `decide` also has a
+    parameter `candidate=None`, it gets their numbers.
+
+    The engine calls hooks by keyword. All but `reduce` may be async; sync ones run in worker threads (`reduce` runs in
+    the event loop's). A module keeps no state of a run on itself, since one instance serves many runs at once.
+
+    Raises ModuleDefinitionError, when a subclass is defined, if the engine could not call one of its hooks.
+    """
+
+    def run(self, task: Task | str, **engine_options: Any) -> RunResult[S]:
+        """Run a task: `Engine(self, **engine_options).run(task)`."""
+        return Engine(self, **engine_options).run(task)
+
+    async def arun(self, task: Task | str, **engine_options: Any) -> RunResult[S]:
+        """Run a task: `await Engine(self, **engine_options).arun(task)`."""
+        return await Engine(self, **engine_options).arun(task)

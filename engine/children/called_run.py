@@ -1,0 +1,139 @@
+"""A child run that a call of its parent has started: by `run_child`, or in the background by `start_child`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+from ...errors import ChildRunError, DivergenceError, EngineUsageError, StateMigrationError, TraceError
+from ...tasks import Task
+from ...traces import Trace
+from ..concurrency.tasks import current_loop
+from ..effects.budget import EndedFromAbove, RuntimeBudget
+from ..effects.call import Call
+from ..effects.tools import check_tools
+from ..loop.stop_criteria import StopCriteria
+from ..module import Module
+from ..replay.reuse import Reuse
+from ..result import RunResult
+from ..run.live_run import LiveRun
+from ..run.plan import Parent, RunPlan
+from .child_run import ChildRun, child_plan
+from .parent import child_id
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The call that starts a child: its step, phase, match and idempotency key."""
+
+    step: int
+    phase: str
+    digest: str
+    n: int | str
+    key: str
+
+    @classmethod
+    def of(cls, call: Call) -> "Place":
+        """Return the place of a call."""
+        return cls(call.frame.step, call.frame.phase, *call.match, call.key)
+
+    def label(self, name: str, step: int | None = None) -> str:
+        """Return the child's label, such as `2.helper-1f3a9c2b04`: step, name, and a digest of the place.
+
+        The label does not depend on the parent's id, so that it is the same in a fork. `step` replaces the place's own.
+        """
+        place = f"{self.phase}|{self.digest}|{self.n}".encode()
+        return f"{self.step if step is None else step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
+
+
+class CalledRun(ChildRun):
+    """A child run that a call has started; `awaited_by` holds the calls that wait for it.
+
+    Raises EngineUsageError outside of the event loop of `run`, and for tools that the child cannot have.
+    """
+
+    def __init__(
+        self,
+        run: LiveRun,
+        at_work: set[LiveRun],
+        place: Place,
+        module: Module[Any],
+        task: Task,
+        name: str,
+        budget: RuntimeBudget,
+        stop: Sequence[StopCriteria] = (),
+        *,
+        recorded: bool = False,
+    ) -> None:
+        if current_loop() is not run.loop:
+            raise EngineUsageError(
+                "a child run belongs on the event loop of its run; make the tool async, and await the child in it"
+            )
+        check_tools(module.tools)
+        self.place = place
+        self.name = name
+        self.label = place.label(name)
+        run_id = child_id(run.run_id, self.label)
+        options = replace(run.plan.options, stop=tuple(stop), branch=module.branch, observers=())
+        path = f"{run.path}/{run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
+        link = {"kind": "call", "run": run.run_id, "step": place.step, "call": place.key, "name": name}
+        link |= {"hash": run.state_hash, "path": path}
+        above = Parent(run.account, run.waits, [])
+        plan = RunPlan.child(run.plan, above, run_id, module, task, budget, options, run.redactor, path)
+        shown, known = {"run": run_id, "child": name}, recorded or run_id in run.called_before
+        super().__init__(run, at_work, child_plan(run, plan, link), shown, known)
+
+    async def bring_for(self, call: Call) -> RunResult:
+        """Run the child to its end for a waiting call. Raises ChildRunError if it cannot be started or resumed."""
+        with self.awaiting(call), as_child_error(self.run_id):
+            return await self.bring()
+
+    @contextmanager
+    def awaiting(self, call: Call) -> Iterator[None]:
+        """Count a call of the parent as waiting for the child."""
+        waiting = self.awaited_by
+        assert waiting is not None
+        waiting.append(call)
+        self.run.waits.changed()
+        try:
+            yield
+        finally:
+            waiting.remove(call)
+            self.run.waits.changed()
+
+    def await_with_run(self) -> None:
+        """Let the whole parent wait for the child."""
+        self.awaited_by = None
+        if self.runner is not None:
+            self.runner.run.waits.await_with_run()
+
+    def _belongs(self, trace: Trace) -> bool:
+        link = trace.header["parent"] or {}
+        return link.get("call") == self.place.key and trace.header["task"] == self.plan.task.to_dict()
+
+    def _reuse(self) -> Reuse | None:
+        run = self.run
+        if run.reuse is None or run.reuse.live:
+            return None
+        label = self.place.label(self.name, run.reuse.at + self.place.step)
+        return run.reuse.child(child_id(run.reuse.run_id, label), run.reuse.answers(run.step))
+
+    def _check_end(self, child: LiveRun) -> None:
+        if isinstance(child.stopping, EndedFromAbove):
+            raise child.stopping
+
+
+@contextmanager
+def as_child_error(run_id: str) -> Iterator[None]:
+    """Turn an error that keeps a child from running into ChildRunError, which fails the run.
+
+    As an ordinary error it would become the result of the tool that has started the child.
+    """
+    try:
+        yield
+    except DivergenceError as error:
+        told = DivergenceError([replace(each, run=each.run or run_id) for each in error.divergences])
+        raise ChildRunError(f"child run {run_id} cannot be resumed: {told}") from error
+    except (TraceError, EngineUsageError, StateMigrationError) as error:
+        raise ChildRunError(f"child run {run_id} cannot be started or resumed: {error}") from error

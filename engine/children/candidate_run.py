@@ -1,0 +1,182 @@
+"""The run of a candidate: it carries out one candidate of a branch from a state of another run, in its own trace.
+
+The trace starts with a reference to that state, and the run with the state object itself, so nothing is copied.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from ...tasks import Environment
+from ...traces import Trace
+from ..effects.redaction import Redactor
+from ..endings import RunStatus, StopReason
+from ..loop.decision import Decision
+from ..replay.reuse import Reuse
+from ..result import RunFailure, RunResult
+from ..run.live_run import STATES, LiveRun
+from ..run.plan import Candidate, Limit, Parent, RunPlan
+from ..run.runner import Runner
+from ..state.model import StateSchema, dump
+from .child_run import BUDGETS, ChildRun, child_plan
+from .parent import child_id
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPoint:
+    """A state that a run has reached, from which candidates' runs can start."""
+
+    run_id: str
+    step: int
+    """How many steps of the run led to the state."""
+    state: StateSchema
+    hash: str | None
+    """The hash of the record that determines the state."""
+    path: str
+    """The run's fork path, on which randomness depends."""
+    weight: int
+    """How many bytes of traces a reader of the state has to read."""
+    redactor: Redactor | None
+    reuse: Reuse | None
+    """The outcomes that the run reuses from another run."""
+
+    @classmethod
+    def of(cls, run: LiveRun, state: StateSchema) -> "BranchPoint":
+        """Return the point at which a run stands, with its present `state`."""
+        return cls(run.run_id, run.step, state, run.state_hash, run.path, run.weight, run.redactor, run.reuse)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnd:
+    """The end of a candidate's run."""
+
+    point: BranchPoint
+    candidates: tuple[Decision, ...]
+    """The candidates of the branch decision at which the run stopped."""
+    reason: StopReason
+    error: str | None = None
+    cut: StopReason | None = None
+    """The budget, shared with the parent, that ended the run, if one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Facts about earlier attempts at a step: the children they started, and whether the run had failed."""
+
+    opened: frozenset[str] = frozenset()
+    failed: bool = False
+
+    @classmethod
+    def of(cls, trace: Trace) -> "Earlier":
+        """Read the unfinished step of a trace."""
+        step = trace.unfinished
+        records = step.records if step is not None else ()
+        opened = [r["opened"]["children"] for r in records if r.kind == "branch" and "opened" in r]
+        failed = any(r.kind == "end" and r["status"] == RunStatus.failed for r in records)
+        return cls(frozenset(name for names in opened for name in names), failed)
+
+
+class CandidateRun(ChildRun):
+    """The run of one candidate of a branch of `run`, from `point`.
+
+    `family` returns a trace of the family, kept by the exploration, so that the first state of its relatives is
+    computed once.
+    """
+
+    def __init__(
+        self,
+        run: LiveRun,
+        at_work: set[LiveRun],
+        point: BranchPoint,
+        nest: str,
+        number: int,
+        decision: Decision,
+        limit: Limit,
+        earlier: Earlier,
+        family: Callable[[], Trace],
+    ) -> None:
+        self.point = point
+        self.number = number
+        self.decision = decision
+        self._place = f"{nest}.{number}"
+        self._earlier = earlier
+        self._family_of = family
+        above = run.plan
+        run_id = child_id(point.run_id, f"{point.step}{self._place}")
+        path = f"{point.path}/{point.state.current_step}{self._place}"
+        link = {"kind": "candidate", "run": point.run_id, "step": point.step, "candidate": number}
+        link |= {"hash": point.hash, "path": path}
+        parent, options = Parent(run.account, run.waits), replace(above.options, observers=())
+        plan = RunPlan.child(
+            above, parent, run_id, above.module, above.task, above.budget, options, point.redactor, path
+        )
+        base = {"run": point.run_id, "step": point.step}
+        candidate = Candidate(decision, number, limit, None, base, point.weight)
+        plan = replace(child_plan(run, plan, link), candidate=candidate, state=point.state)
+        super().__init__(run, at_work, plan, {"run": run_id}, run_id in earlier.opened)
+
+    async def bring_in(self, environment: Environment | None) -> ChildEnd:
+        """Run the candidate up to its limit, in this environment, and return its end."""
+        candidate = self.plan.candidate
+        assert candidate is not None
+        self.plan = replace(self.plan, candidate=replace(candidate, environment=environment))
+        result = await self.bring()
+        return _end_of(self.runner, result) if self.runner is not None else self._end_in(result.trace)
+
+    def _family(self) -> Trace:
+        return self._family_of()
+
+    def _redactor(self) -> Redactor | None:
+        return self.point.redactor
+
+    def _belongs(self, trace: Trace) -> bool:
+        """Return whether a trace is of the same candidate, and starts from a record of the run of `point`."""
+        link, own = trace.header["parent"] or {}, self.plan.link or {}
+        origin = self._family().relative(self.point.run_id)
+        first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
+        wanted = orjson.loads(dump(self.decision.with_ids(0).to_dict()))
+        same = all(link.get(name) == value for name, value in own.items() if name != "hash")
+        return same and first in (None, wanted) and any(record.hash == link.get("hash") for record in origin.records)
+
+    def _runs_again(self, trace: Trace) -> bool:
+        """Return whether a failed candidate is tried again, as the run has failed with it, or it had no state."""
+        failed = trace.status == RunStatus.failed
+        return failed and (self._earlier.failed or trace.first_state is None)
+
+    def _reuse(self) -> Reuse | None:
+        reuse, run = self.point.reuse, self.run
+        if reuse is None or reuse.live:
+            return None
+        model = child_id(reuse.run_id, f"{reuse.at + self.point.step}{self._place}")
+        return reuse.child(model, run.reuse.answers(run.step) if run.reuse is not None else {})
+
+    def _end_in(self, trace: Trace) -> ChildEnd:
+        """Return the end of the run from its trace."""
+        step = trace.unfinished
+        decision = step.decision if step is not None else None
+        several = decision.get("candidates") if decision is not None and decision["mode"] == "branch" else None
+        error = None
+        if trace.status == RunStatus.failed:
+            told = trace.end.get("error")
+            error = str(RunFailure.from_dict(told) if told else trace.stop_reason)
+        records = [r for r in trace.records if r.kind in STATES]
+        state = self.plan.module.state_class.from_dict(trace.state(-1))
+        weight, path = self.point.weight + trace.size, trace.header["parent"]["path"]
+        last = records[-1].hash if records else None
+        reached = BranchPoint(
+            trace.run_id, trace.step_count, state, last, path, weight, self.point.redactor, Reuse.of(trace)
+        )
+        candidates = tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else ()
+        return ChildEnd(reached, candidates, StopReason(trace.stop_reason or StopReason.waiting), error)
+
+
+def _end_of(runner: Runner, result: RunResult[Any]) -> ChildEnd:
+    """Return the end of a run that has just worked."""
+    run, reason, error, cut = runner.run, result.stop_reason, None, None
+    if result.status is RunStatus.failed:
+        error = str(result.error or reason)
+    if reason in BUDGETS and (run.stopping is not None or run.account.used_up() is not None):
+        cut = reason
+    return ChildEnd(BranchPoint.of(run, runner.state), runner.candidates, reason, error, cut)

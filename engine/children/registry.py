@@ -1,0 +1,186 @@
+"""The child runs of one run: called ones, background ones, and the candidates of the branch being explored.
+
+A run that ends normally waits for its background children, within its budget, and forwards their requests. A run that
+fails or is cancelled cancels them. A resumed run resumes those that had not ended.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from ...errors import EngineUsageError, TraceNotFoundError
+from ...tasks import Environment, Task
+from ...traces import Trace
+from ..concurrency.tasks import several
+from ..effects.budget import EndedFromAbove, RuntimeBudget
+from ..effects.call import Call
+from ..effects.usage import RunUsage
+from ..loop.decision import Decision
+from ..loop.loop import Adopted
+from ..loop.stop_criteria import StopCriteria
+from ..module import Module
+from ..run.live_run import LiveRun
+from ..run.usage import background_of, used_so_far
+from ..state.model import StateSchema
+from .background import BackgroundChild
+from .called_run import CalledRun, Place
+from .child_result import ChildResult, Reads
+from .environments import Worlds
+from .exploration import Exploration, adopted
+from .parent import child_id
+
+
+class ChildRegistry:
+    """The children of `run`; see `plan.Children`."""
+
+    def __init__(self, run: LiveRun) -> None:
+        self._run = run
+        self._at_work: set[LiveRun] = set()
+        """The child runs that calls have started and that are at work."""
+        self._background: dict[str, BackgroundChild] = {}
+        self._abandoned: dict[str, RunUsage] = {}
+        """The usage of the background children that could not be resumed."""
+        self._exploration: Exploration | None = None
+
+    # candidates
+
+    async def choose(
+        self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
+    ) -> int | Adopted:
+        """See Children.choose."""
+        options = self._run.plan.options
+        async with Worlds(environment, shared=options.shared_env) as worlds:
+            self._exploration = Exploration(self._run, state, decision, nest, again, worlds)
+            try:
+                return await self._exploration.decide(options.branch)
+            finally:
+                self._exploration = None
+
+    async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:
+        """See Children.adopt."""
+        trace = self._run.writer.trace().relative(chosen["run"])
+        return adopted(self._run.plan.module.state_class.from_dict(trace.state(-1)), chosen["stop_reason"])
+
+    # called children
+
+    def called(
+        self,
+        call: Call,
+        module: Module[Any],
+        task: Task,
+        name: str,
+        budget: RuntimeBudget,
+        stop: Sequence[StopCriteria] = (),
+    ) -> CalledRun:
+        """Return the child run that a call starts."""
+        return CalledRun(self._run, self._at_work, Place.of(call), module, task, name, budget, stop)
+
+    def background(self, child: CalledRun) -> BackgroundChild:
+        """Start or resume a child in the background; return the one at work if there is one."""
+        if child.run_id not in self._background:
+            self._background[child.run_id] = BackgroundChild(child)
+        return self._background[child.run_id]
+
+    def status(self, label: str, read: Reads) -> ChildResult:
+        """Return the status of a background child; raises EngineUsageError if there is none with this label."""
+        known = self._background.get(child_id(self._run.run_id, label))
+        return known.status(read) if known is not None else self._status_elsewhere(label)
+
+    async def wait(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
+        """Wait for the end of a background child, for at most `seconds`; return its status then.
+
+        Raises EngineUsageError if the run has started no child with this label.
+        """
+        known = self._background.get(child_id(self._run.run_id, label))
+        if known is None:
+            return self._status_elsewhere(label)
+        await known.wait(call, seconds)
+        return known.status(read)
+
+    def _status_elsewhere(self, label: str) -> ChildResult:
+        """Return the status of a child that is not at work here: an abandoned one, or one of a fork's source."""
+        near: Trace | None = self._run.writer.trace()
+        while near is not None:
+            try:
+                trace = near.relative(child_id(near.run_id, label))
+                return ChildResult.of_trace(trace, used_so_far(trace))
+            except TraceNotFoundError:
+                near = _source(near)
+        raise EngineUsageError(f"this run has started no child {label!r}, and no run that it was forked from has")
+
+    # with the run
+
+    def resume_background(self) -> None:
+        """See Children.resume_background.
+
+        If the module's `child_module` returns None for a child, the child is abandoned, and an event says so.
+        """
+        run, module = self._run, self._run.plan.module
+        trace = run.writer.trace()
+        for start in background_of(trace):
+            run_id, record = start.run_id, start.record
+            try:
+                child = trace.relative(run_id)
+            except TraceNotFoundError:
+                continue  # the starting call was cut off before the child had a trace, and is made again
+            if not len(child.records):
+                continue
+            link, task = child.parent or {}, Task.from_dict(child.header["task"])
+            found = module.child_module(link["name"], task)
+            if found is None:
+                self._abandoned[run_id] = used_so_far(child)
+                data = {"run": run_id, "why": f"{type(module).__name__}.child_module gives no module for it"}
+                run.write("event", run.step, {"name": "child_left", "data": data})
+                continue
+            place = Place(record.step, record["phase"], record["digest"], record.get("n", 0), record["key"])
+            budget = RuntimeBudget(**child.budget)
+            self.background(CalledRun(run, self._at_work, place, found, task, link["name"], budget, recorded=True))
+
+    async def settle(self) -> None:
+        """See Children.settle."""
+        children = list(self._background.values())
+        if children:
+            for each in children:
+                each.child.await_with_run()
+            self._run.waits.changed()
+            await several([each.ended for each in children], len(children))
+
+    async def stop(self) -> None:
+        """See Children.stop."""
+        for each in list(self._background.values()):
+            await each.stop()
+
+    def end(self, why: EndedFromAbove) -> None:
+        """See Children.end. If the run itself is ended from above, the candidates of its branch are ended, too."""
+        for child in tuple(self._at_work):
+            child.stop(why)
+        if self._exploration is not None and isinstance(self._run.stopping, EndedFromAbove):
+            self._exploration.end_children(why)
+
+    def usage(self) -> dict[str, Any] | None:
+        """See Children.usage; the run's own usage includes it."""
+        if not self._background and not self._abandoned:
+            return None
+        at_work = {child.run_id: child.account.to_dict() for child in self._at_work}
+        found = {run_id: at_work.get(run_id) or _counted(each.used) for run_id, each in self._background.items()}
+        return found | {run_id: _counted(used) for run_id, used in self._abandoned.items()}
+
+
+def registry_of(call: Call) -> ChildRegistry:
+    """Return the children of the live run that has made a call."""
+    return cast(ChildRegistry, cast(LiveRun, call.run).children)
+
+
+def _source(trace: Trace) -> Trace | None:
+    """Return the trace of a fork's source; None if the run is no fork, or the trace is missing."""
+    link = trace.parent
+    if link is None or link["kind"] != "fork":
+        return None
+    try:
+        return trace.relative(link["run"])
+    except TraceNotFoundError:
+        return None
+
+
+def _counted(used: RunUsage) -> dict[str, Any]:
+    """Return the usage in the form in which an account counts it, without steps and seconds."""
+    return {name: value for name, value in used.to_dict().items() if name not in ("steps", "seconds")}

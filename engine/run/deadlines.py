@@ -1,0 +1,84 @@
+"""What happens to a run with the passing of time: its time limit, and its beats.
+
+TimeLimit   ends the work once its seconds are used up; blocked time does not count, so the watch is set anew when
+            the run is no longer blocked
+Beat        writes a beat whenever a run at work has written nothing for `BEAT_SECONDS`, so that the time of a
+            killed run is known to within one beat
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import TraceWriteError
+from ...traces.file.record import BEAT
+from ..concurrency.tasks import later
+from .live_run import LiveRun
+
+BEAT_SECONDS = 5.0
+"""After how long without a record a run at work writes a beat."""
+_TIMER_SECONDS = 0.002
+"""How many seconds too early a timer may fire, by the resolution of the event loop's clock."""
+
+
+class TimeLimit:
+    """The time limit of a run's work, in seconds; None if it has none."""
+
+    def __init__(self, run: LiveRun, seconds: float | None) -> None:
+        self._run = run
+        self._seconds = seconds
+        self._forget: Callable[[], Any] | None = None
+
+    def watch(self) -> None:
+        """End the work when the time is used up; called again when the run is no longer blocked."""
+        self.forget()
+        if self._seconds is not None and not self._run.waits.is_blocked:
+            self._forget = later(max(0.0, self._seconds - self._run.elapsed), self._expire)
+
+    def forget(self) -> None:
+        """Remove the limit."""
+        if self._forget is not None:
+            self._forget()
+            self._forget = None
+
+    def _expire(self) -> None:
+        run = self._run
+        assert self._seconds is not None
+        if run.waits.is_blocked or self._seconds - run.elapsed > _TIMER_SECONDS:
+            self.watch()
+        else:
+            run.end_work()
+
+
+class Beat:
+    """The beats of a run."""
+
+    def __init__(self, run: LiveRun) -> None:
+        self.lost: TraceWriteError | None = None
+        """Why a beat could not be written: the run has lost its trace."""
+        self._run = run
+        self._seen = -1
+        self._end: Callable[[], Any] | None = None
+        self._forget: Callable[[], Any] | None = None
+
+    def start(self, end: Callable[[], Any]) -> None:
+        """Write beats from here on; call `end` if one cannot be written."""
+        self._end, self._seen = end, self._run.writer.position
+        self._forget = later(BEAT_SECONDS, self._beat)
+
+    def stop(self) -> None:
+        """Write no more beats."""
+        if self._forget is not None:
+            self._forget()
+
+    def _beat(self) -> None:
+        run = self._run
+        if not run.waits.is_blocked and not run.suspended and run.writer.position == self._seen:
+            try:
+                run.write("event", run.step, {"name": BEAT, "data": {}})
+            except TraceWriteError as error:
+                self.lost = error
+                assert self._end is not None
+                self._end()
+                return
+        self._seen = run.writer.position
+        self._forget = later(BEAT_SECONDS, self._beat)

@@ -1,0 +1,157 @@
+"""Carries out a plan: opens the trace and the environment, lets the Runner work, and writes the end.
+
+    async with opened(plan) as runner     the trace is open, its header (and first state, if known) written
+        drive(runner)                     preflight, environment, the work, the end record
+
+`execute` is both. Whatever happens in `drive`, the run gets an end record, and an opened environment is closed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
+
+from ...errors import EnvironmentMismatchError
+from ...tasks import Environment, TaskValidationIssue, check_task, open_environment, use_environment
+from ..concurrency.cancellation import cancel_requests
+from ..concurrency.threads import in_thread
+from ..effects.context import counted_live
+from ..effects.tools import check_dict
+from ..endings import RunStatus, StopReason
+from ..first_state import input_issues
+from ..replay.unknown_effects import UNKNOWN_EFFECT
+from ..result import RunFailure, RunResult
+from .finish import Outcome, finish
+from .live_run import LiveRun
+from .plan import RunPlan
+from .runner import Runner
+
+log = logging.getLogger("refold.runs")
+
+
+async def execute(plan: RunPlan) -> RunResult[Any]:
+    """Carry out a plan, and return the run's result.
+
+    Raises the cancellation or Ctrl-C that ended the run, and a divergence found on the way; each has the result as its
+    attribute `result`.
+    """
+    with opened(plan) as runner:
+        if plan.done is not None:
+            return plan.done
+        result = await drive(runner)
+        if runner.run.diverged is not None:
+            runner.run.diverged.result = result
+            raise runner.run.diverged
+        return result
+
+
+def logged(result: RunResult[Any]) -> RunResult[Any]:
+    """Return the result, and log a failed run or an unknown effect.
+
+    The warning is on the logger `refold.runs`. Neither case raises an error, so without the warning a caller who drops
+    the result would not notice.
+    """
+    fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
+    if result.status is RunStatus.failed:
+        log.warning("%s", result.told())
+    elif fates:
+        log.warning(
+            "run %s waits: nobody knows whether %s happened; find out, and answer {'ran': result}, {'failed': text} "
+            "or {'retry': True} for each: engine.resume(trace, answer), Engine(..., on_wait=...), or refold resume%s",
+            result.run_id,
+            ", ".join(fates),
+            f" {result.trace.path}" if result.trace.path is not None else "",
+        )
+    return result
+
+
+@contextmanager
+def opened(plan: RunPlan) -> Iterator[Runner]:
+    """Open the run's trace, write what is known before it starts, and yield its runner; close the trace at the end."""
+    with plan.open() as writer:
+        run = LiveRun(plan, writer)
+        runner = Runner(run)
+        if plan.reopened is None:
+            run.write("header", 0, plan.header())
+        for record in plan.shown:
+            run.show(record)
+        if plan.state is not None and not plan.position.has_state:
+            runner.write_first(plan.state)
+        yield runner
+
+
+async def drive(runner: Runner) -> RunResult[Any]:
+    """Check the task, open its environment, run the loop, and write the end; return the result.
+
+    Every failure here is the run's end, and is written to the trace. A candidate's run works in the environment of its
+    plan, and its task has been checked with its parent's.
+    """
+    run, plan = runner.run, runner.plan
+    result: RunResult[Any] | None = None
+    before = cancel_requests()
+    with counted_live():
+        try:
+            outcome = await _preflight(plan, begun=runner.state is not None)
+            if outcome is None:
+                async with AsyncExitStack() as stack:
+                    environment = await _environment(run, stack)
+                    outcome = await runner.work(environment)
+                    result = await finish(run, runner.state, outcome, runner.phase, environment)
+        except EnvironmentMismatchError as error:
+            failure = RunFailure.of_issues(type(error).__name__, error.issues, "environment")
+            outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
+        except Exception as error:  # noqa: BLE001 - a failure around the run ends it, too, and is in its result
+            failure = RunFailure.of(error, run.step, "environment")
+            outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, failure)
+        except BaseException as raised:  # noqa: BLE001 - raised again below, after the end is written
+            outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step), raised)
+        if result is None:
+            result = await finish(run, runner.state, outcome, runner.phase, None)
+    to_raise = outcome.raised
+    if to_raise is None and cancel_requests() > before:
+        to_raise = asyncio.CancelledError()  # an evaluator or environment has suppressed a cancellation
+    if to_raise is not None:
+        to_raise.result = result  # type: ignore[attr-defined]
+        raise to_raise
+    return result
+
+
+async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
+    """Return a failed outcome if something is wrong with the task, otherwise None.
+
+    Inputs are checked only if the run has not `begun`: afterwards, `init_state` does not need them any more.
+    """
+    if plan.candidate is not None:
+        return None
+    task, workspace = plan.task, plan.options.workspace
+    issues: list[TaskValidationIssue] = []
+    if task.resources:  # in a thread, since the check looks at files
+        issues = await in_thread(check_task, {"task": task, "workspace": workspace})
+    else:
+        issues = check_task(task)
+    if not begun:
+        issues = [*issues, *input_issues(plan.module, task)]
+    if not issues:
+        return None
+    error = RunFailure.of_issues("TaskInvalidError", issues, "preflight")
+    return Outcome(StopReason.task_validation_failed, RunStatus.failed, error)
+
+
+async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | None:
+    """Open the environment of the task, or enter that of a candidate; a resumed run's and a fork's is not rewound."""
+    plan = run.plan
+    if plan.candidate is not None:
+        environment = plan.candidate.environment
+        stack.enter_context(use_environment(environment))
+        return environment
+    tools = tuple(check_dict(plan.module.tools))  # they may have changed since the engine checked them
+    fresh = plan.state is None and plan.reopened is None
+    opening = open_environment(plan.task, plan.options.workspace, tools=tools, resume=not fresh)
+    environment = await stack.enter_async_context(opening)
+    if environment is not None:
+        stack.enter_context(use_environment(environment))
+        if not fresh:
+            data = {"environment": environment.type}
+            run.write("event", run.step, {"name": "environment_not_rewound", "data": data})
+    return environment

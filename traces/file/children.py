@@ -1,0 +1,57 @@
+"""The child runs that a trace's records name.
+
+Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in
+a line, with their quotes escaped, and cannot be mistaken for one.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from .lines import Lines
+from .record import Record
+
+CALLED = "refold.child"
+"""The effect name of a call that runs a child and waits for it."""
+STARTED = "refold.start_child"
+"""The effect name of a call that starts a background child."""
+_KINDS: dict[str, Literal["call", "background"]] = {CALLED: "call", STARTED: "background"}
+_HEAD = rb',"seq":[0-9]+,"step":[0-9]+,"at":[^,"]+'
+_STARTS = re.compile(
+    rb'\n(?:\{"kind":"branch"' + _HEAD + rb',"opened":'
+    rb'|\{"kind":"intent"' + _HEAD + rb',"phase":"[^"]*","name":"refold\.(?:child|start_child)")'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStart:
+    """The start of a child run, as its parent's trace records it.
+
+    `kind` is "call" (`run_child`), "background" (`start_child`) or "candidate" (of a branch). `record` is the intent of
+    the call, or the record that opened the branch.
+    """
+
+    run_id: str
+    kind: Literal["call", "background", "candidate"]
+    record: Record
+
+    @property
+    def step(self) -> int:
+        """The step that started the child."""
+        return self.record.step
+
+
+def children_of(record: Record) -> Iterator[ChildStart]:
+    """Yield the child runs that one record starts."""
+    if record.kind == "intent" and record["name"] in _KINDS and "child" in record:
+        yield ChildStart(record["child"], _KINDS[record["name"]], record)
+    elif record.kind == "branch" and "opened" in record:
+        for run_id in record["opened"]["children"]:
+            yield ChildStart(run_id, "candidate", record)
+
+
+def children_in(lines: Lines) -> Iterator[ChildStart]:
+    """Yield the child runs that the records start, in their order; a child that was started again comes again."""
+    for found in _STARTS.finditer(lines.data, 0, lines.end):
+        yield from children_of(lines.record_at(found.start() + 1))
