@@ -14,6 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from refold import (
+    UNANSWERED,
     Action,
     AgentModule,
     BeamSearch,
@@ -270,7 +271,7 @@ STRATEGIES: dict[str, Callable[[Scripted], Any]] = {
 
 def answer(request: WaitRequest) -> Any:
     """What is always said to a question; a pause passes."""
-    return f"yes to {request.prompt}" if request.deadline is None else ...
+    return f"yes to {request.prompt}" if request.deadline is None else UNANSWERED
 
 
 def current(trace: Trace) -> Trace:
