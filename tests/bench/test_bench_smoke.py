@@ -60,16 +60,24 @@ def test_the_command_prints_plain_lines_when_nobody_looks() -> None:
     assert done.stdout.startswith(b"memory ")
 
 
-def test_an_unknown_group_is_refused() -> None:
-    done = bench("--only", "speed")
-    assert done.returncode == 2
-    assert b"invalid choice: 'speed'" in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "speed"], "invalid choice: 'speed'"),
+        (["--only", "agent", "--dreadnode", "no-such-python"], "there is no interpreter no-such-python"),
+    ],
+    ids=["group", "interpreter"],
+)
+def test_what_is_not_there_is_refused(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench.__main__ import main
 
-
-def test_an_interpreter_that_is_not_there_is_refused() -> None:
-    done = bench("--only", "agent", "--dreadnode", "no-such-python")
-    assert done.returncode == 2
-    assert b"there is no interpreter no-such-python" in done.stderr
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_step_leaves_nothing_to_the_garbage_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
