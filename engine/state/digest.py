@@ -119,7 +119,7 @@ def _part(value: Any) -> bytes:
         known = _models.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
-        part = _mark(members_form(value.__dict__))
+        part = b"#%b" % blake2b(members_form(value.__dict__), digest_size=_SIZE).hexdigest().encode()
         _models[id(value)] = ref(value, partial(_forget, id(value))), part
         return part
     if kind is FrozenDict:

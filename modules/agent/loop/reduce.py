@@ -104,9 +104,13 @@ def _without_reaction(
         found.stop = StopReason.context_overflow if error.get("overflow") else StopReason.unrecoverable_error
         found.error = {name: item for name, item in error.items() if name != "overflow"}
         return
-    stops = [outcome for outcome in outcomes if outcome.stop]
-    if stops or value.get("stopped"):
-        found.stop, found.final = StopReason.agent_condition, text or (stops[0].text if stops else None)
+    stopping = None
+    for outcome in outcomes:
+        if outcome.stop:
+            stopping = outcome
+            break
+    if stopping is not None or value.get("stopped"):
+        found.stop, found.final = StopReason.agent_condition, text or (stopping.text if stopping is not None else None)
     elif turn.kind == "answer" and not turn.problems:
         found.stop = StopReason.stagnation if value.get("stalled") else StopReason.final
         found.final = text
@@ -140,8 +144,12 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.weight = estimate_tokens(state.messages)
     if turn.mode is not None:
         state.tool_mode = turn.mode
-    outcomes = [ToolOutcome.of_result(result) for result in results]
-    answers = [outcome.message(result.id) for outcome, result in zip(outcomes, results, strict=True)]
+    outcomes: list[ToolOutcome] = []
+    answers: list[Message] = []
+    for result in results:
+        outcome = ToolOutcome.of_result(result)
+        outcomes.append(outcome)
+        answers.append(outcome.message(result.id))
     tools = state.params.tools if turn.problems else None  # what is read of a draft is drafted
     new = turn_messages(turn, answers, state.tool_mode, tools or ())
     found = consequences(turn, outcomes, value, lambda: [*state.messages, *new])
@@ -151,14 +159,18 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.messages = found.next_chat()
         state.weight = estimate_tokens(state.messages)
     else:
-        new += found.added
+        if found.reactions:
+            new += found.added
         state.messages += new
         state.weight = _weight(state, turn, new)
     state.asked += turn.requests
-    beside = (value or {}).get("used")
-    for used in (turn.used, *(outcome.usage for outcome in outcomes), beside and usage_from(beside)):
-        if used:
+    if (used := turn.used) is not None:
+        state.usage.count(used)
+    for outcome in outcomes:
+        if outcome.metadata and (used := outcome.usage) is not None:
             state.usage.count(used)
+    if value and value.get("used"):
+        state.usage.count(usage_from(value["used"]))
     for outcome in outcomes:
         if outcome.signal is not None:
             fold_kept(state.kept, outcome)

@@ -170,13 +170,13 @@ def kind_of(decision: Decision) -> TurnKind:
 
 def named(calls: Sequence[ToolCall], number: int) -> tuple[ToolCall, ...]:
     """The calls, each with a name, and an id that no other has; `number` tells this generation from others."""
-    taken = {call.id for call in calls}
     seen: set[str] = set()
     good = []
     for i, call in enumerate(calls):
         id_, said = call.id, call.function.name
         name = said if said.strip() else INVALID_NAME
         if not id_ or id_ in seen or len(id_) > _LONGEST_ID:
+            taken = {call.id for call in calls}
             id_, salt = f"call_{number}_{i}", 0
             while id_ in taken or id_ in seen:
                 id_, salt = f"call_{number}_{i}_{salt}", salt + 1

@@ -22,16 +22,16 @@ def action_for(call: ToolCall) -> Action:
     Its arguments are the call's, where they are a JSON object that a trace holds exactly; else it has a single one,
     the text as the model wrote it, and the tool says what is wrong with that.
     """
-    name = call.name or UNNAMED
+    name, text = call.function.name or UNNAMED, call.function.arguments
     try:
-        arguments = _decode(call.arguments)
-        if "\\u" in call.arguments:  # half a surrogate is JSON, and no text
+        arguments = _decode(text)
+        if "\\u" in text:  # half a surrogate is JSON, and no text
             arguments = _decode(clean(_encode(arguments)))
         if isinstance(arguments, dict) and RAW_ARGUMENTS not in arguments:
             return Action(name, arguments, call.id or None)
     except (ValueError, RecursionError, DecisionError):
         pass
-    return Action(name, {RAW_ARGUMENTS: clean(call.arguments)}, call.id or None)
+    return Action(name, {RAW_ARGUMENTS: clean(text)}, call.id or None)
 
 
 def text_of_args(args: Mapping[str, Any]) -> str:
