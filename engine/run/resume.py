@@ -1,20 +1,32 @@
 """Resumes a run from its trace: finished calls are kept, unknown effects are asked about, the rest is done.
 
-`prepare_resume` works on the trace alone, before any hook runs:
+What happens depends on the run's status, its open questions, and whether there is an answer to them. An answer is the
+one given to `resume`, one by `on_wait`, or the passing of a request's deadline:
 
-    1. reopen the trace: take its lock, cut off a torn last line
-    2. if the run has ended (and no larger budget was given): return its result
-    3. verify: fold the recorded steps with the present code; raise DivergenceError if a step differs (unless ignored)
-    4. take the given answer, and look for unknown effects; ask `on_wait` about these
-    5. if unknown effects remain, or the run waits and there is nothing new: return a "waiting" result
-    6. otherwise write the `resume` record
+    status                       open questions         answer    what happens
+    completed                    none                   none      its result is returned again
+    stopped, no budget given     none                   none      its result is returned again
+    one of the two               none                   given     WaitAnsweredError
+    stopped, a budget given      none                   none      resumed
+    failed, cancelled            none                   none      resumed: the last step is tried again
+    interrupted (killed)         none                   none      resumed
+    any but the first two        unknown effects        none      "waiting": nothing runs before each fate is known
+    any but the first two        unknown effects        to all    resumed: {"ran"} is the outcome, {"retry"} runs again
+    waiting (suspended)          requests               none      "waiting", unless `on_wait` may answer now
+    waiting (suspended)          requests               any       resumed; the others are asked again
+    interrupted while waiting    requests               none      resumed: other work of its step may be left
+    any                          not the given one's    given     WaitAnsweredError
+
+`prepare_resume` works on the trace alone, before any hook runs: it reopens the trace (which takes its lock and cuts
+off a torn last line), verifies the recorded steps with the present code (DivergenceError, unless divergence is
+ignored), and then goes by the table. A run that is resumed gets a `resume` record.
 
 A preparation that fails before it has anything to write leaves the trace as it was, except for the torn line. `_say`
 writes the `resume` record, once, before any other record of the new attempt.
 
-The plan's `position` says where the trace ends: step number, usage, requests, and, for an unfinished step, the recorded
-decision, the chosen candidate and the journal of its calls. The step's hooks run again from their beginning, with
-recorded outcomes, until they make a request that has none.
+The plan's `position` says where the trace ends: step number, usage, requests, and, for an unfinished step, the
+recorded decision, the chosen candidate and the journal of its calls. The step's hooks run again from their beginning,
+with recorded outcomes, until they make a request that has none.
 """
 
 from collections.abc import Sequence
