@@ -133,19 +133,22 @@ def _sources(name: str) -> tuple[str, ...]:
 def _offered(source: str) -> list[str]:
     """Return the names that a module of refold offers."""
     module = import_module(source)
-    return getattr(module, "__all__", None) or [name for name in vars(module) if _public(source, name) is not None]
+    return [
+        *getattr(module, "__all__", ()),
+        *(name for name in list(vars(module)) if _public(source, name) is not None),
+    ]
 
 
 def _public(source: str, name: str) -> Any:
-    """Return what a module of refold offers by a name.
+    """Return what a module of refold offers by a name: one of its `__all__`, or defined in it or a file below it.
 
     Returns None if nothing.
     """
     module = import_module(source)
-    offered = getattr(module, "__all__", None)
     if name.startswith("_"):
         return None
-    if offered is not None:
-        return getattr(module, name, None) if name in offered else None
+    if name in getattr(module, "__all__", ()):
+        return getattr(module, name, None)
     value = vars(module).get(name)
-    return value if getattr(value, "__module__", None) == source else None
+    home = str(getattr(value, "__module__", ""))
+    return value if home == source or home.startswith(f"{source}.") else None
