@@ -40,7 +40,7 @@ from ..effects.journal import Entry, Journal, Match, Request
 from ..effects.lanes import lane_in
 from ..effects.redaction import Redactor
 from ..effects.spec import EffectSpec
-from ..effects.state_refs import Asked, StateRefs, action_asked, asked_for
+from ..effects.state_refs import Asked, StateRefs, action_asked, asked_for, request_digest
 from ..effects.tool_arguments import Signature
 from ..effects.usage import RunUsage, Usage
 from ..endings import StopReason
@@ -245,19 +245,23 @@ class LiveRun:
         if (frame.within or frame).over or self.closed or self.suspended:
             self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
+        new = self.journal is None and self.reuse is None  # as in most steps: there is nothing to look up
+        found = None
         if action is not None:
-            asked = action_asked(spec.name, action.args, frame.prefix)
             members["action"] = action.id
+            if new:
+                digest = request_digest(frame.prefix, spec.name, action.args)
+                call = self._call(frame, spec, (digest, lane_in(frame).number(digest)))
+            else:
+                asked = action_asked(spec.name, action.args, frame.prefix)
         else:
             asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, self.redactor, self.learn_secret)
-        if self.journal is None and self.reuse is None:  # as in most steps: there is nothing to look up
-            lane = lane_in(frame)
-            match = asked.digest, lane.number(asked.digest)
-            call = Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
-            if asked.clear != asked.digest:
-                lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
-            found = None
-        else:
+            if new:
+                lane = lane_in(frame)
+                call = self._call(frame, spec, (asked.digest, lane.number(asked.digest)))
+                if asked.clear != asked.digest:
+                    lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
+        if not new:
             call, found = self._looked_up(frame, spec, asked, action)
             if call.recorded is not None:
                 return call
@@ -279,7 +283,9 @@ class LiveRun:
         return call
 
     def _call(self, frame: Frame, spec: EffectSpec, match: Match) -> Call:
-        return Call(self, frame, spec, match, call_key(self.run_id, frame.step, frame.phase, *match))
+        """Return a call with its idempotency key, which is the same in every attempt."""
+        place = f"{self.run_id}|{frame.step}|{frame.phase}|{match[0]}|{match[1]}"
+        return Call(self, frame, spec, match, blake2b(place.encode(), digest_size=16).hexdigest())
 
     def _looked_up(
         self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any
@@ -544,11 +550,6 @@ class LiveRun:
     def warn_budget(self, what: str, used: float, limit: float) -> None:
         """Write an event that says that 80 % of a limit are used."""
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
-
-
-def call_key(run_id: str, step: int, phase: str, digest: str, n: int | str) -> str:
-    """Return the idempotency key of a call, which is the same in every attempt."""
-    return blake2b(f"{run_id}|{step}|{phase}|{digest}|{n}".encode(), digest_size=16).hexdigest()
 
 
 def _ignore(*_: Any) -> None:

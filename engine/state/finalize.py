@@ -42,7 +42,7 @@ from .fields import ModelShape
 from .freezer import MAX_DEPTH, Freezer
 from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
 from .model import built
-from .same_items import EQUAL, OTHER, stands
+from .same_items import EQUAL, OTHER, SAME, stands
 from .scalars import INT_MAX, INT_MIN, ScalarShape
 from .serialization import COMPARISON, PLAIN
 from .splices import Run, gaps
@@ -246,6 +246,10 @@ def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple
             old, now, rest = base, work, _get_item(work, slice(size, None))
             list.__delitem__(work, slice(size, None))
             found = stands(old, now, base)
+            if found == EQUAL:  # the base's items again, by a copy: to replace them in their places costs twice that
+                list.clear(work)
+                list.extend(work, base)
+                found = SAME
             list.extend(work, rest)
         else:
             old = _get_item(base, slice(start, start + count))
