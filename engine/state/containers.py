@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ...errors import StateValueError
 from .freezer import MAX_DEPTH, Freezer
-from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
+from .frozen import FrozenDict, FrozenList, frozen_list
 from .scalars import (
     INT_MAX,
     INT_MIN,
@@ -201,7 +201,8 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
     """
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
-    frozen = frozen_dict((), shape)
+    frozen: FrozenDict = FrozenDict.__new__(FrozenDict)
+    frozen.meta = shape
     stack = freezer.stack
     if not value and len(stack) < MAX_DEPTH:
         return frozen
