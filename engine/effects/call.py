@@ -1,7 +1,7 @@
 """One recorded call: an intent before it starts, an outcome after it ended, and the value for its caller.
 
 A call is made by `Host.begin`. If the journal has its outcome, `recorded` is set and `replayed` returns it. Otherwise
-`Books.open` writes the intent, the function runs in `inner_frame()`, and exactly one method writes the outcome:
+`Books.open` writes the intent, the function runs in `frame_inside(call)`, and exactly one method writes the outcome:
 `finish` (a value), `fail` or `failed` (an error), or `cancelled` (the function was cut off; the effect is unknown). If
 the enclosing hook or call ends first, `leave` cancels the call, and a later result is refused.
 """
@@ -142,12 +142,6 @@ class Call:
         self.pending: dict[str, Any] = {}
         """The members of the intent, until it is written."""
         self.started = perf_counter()
-
-    def inner_frame(self) -> Frame:
-        """Return the frame for the called function, whose own effects are recorded inside this call."""
-        frame, (digest, n) = self.frame, self.match
-        prefix = f"{digest}.{n}|".encode()
-        return Frame(frame.host, frame.step, frame.phase, self.intent, prefix, self, self)
 
     def info(self) -> CallInfo:
         """Return the facts about this call for its function."""

@@ -137,6 +137,12 @@ class Frame(Lane):
         return blake2b(self.prefix + place.encode(), digest_size=16).digest()
 
 
+def frame_inside(call: Any) -> Frame:
+    """Return the frame for a call's function, whose own effects are recorded inside the call."""
+    frame, (digest, n) = call.frame, call.match
+    return Frame(frame.host, frame.step, frame.phase, call.intent, f"{digest}.{n}|".encode(), call, call)
+
+
 class _Outside:
     """The context of code that a run calls but that is no part of it; functions just run there, in any thread."""
 

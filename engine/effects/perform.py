@@ -21,7 +21,7 @@ from ..concurrency.forks import end_child
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..purity import frame_variable, reset_frame, set_frame
 from .call import Call, CallInfo, replayed, typed
-from .context import OUTSIDE, Frame, frame_or_none, in_event_loop
+from .context import OUTSIDE, Frame, frame_inside, frame_or_none, in_event_loop
 from .lanes import lane_in
 from .spec import EffectSpec, Marks, effect, is_async, spec_as, spec_of
 from .usage import Usage
@@ -138,7 +138,7 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
             call.order.all_in_thread()
     while not started(call, args, kwargs):
         time.sleep(_POLL_SECONDS)
-    token = set_frame(call.inner_frame())
+    token = set_frame(frame_inside(call))
     try:
         value = _called_here(fn, args, kwargs)
     except Exception as error:
@@ -208,7 +208,7 @@ async def carry_out(
     spec, task = call.spec, own_task()
     before = 0 if task is None else task.cancelling()
     process = forks.number
-    token = set_frame(call.inner_frame())
+    token = set_frame(frame_inside(call))
     try:
         try:
             if spec.is_async:

@@ -54,7 +54,10 @@ async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
     try:
         if len(decision.actions) > 1:
             return await _several(frame, tools, decision)
-        return made(Observation, {"results": (await _run(_begin(frame, tools, decision.actions[0])),)})
+        observation = object.__new__(Observation)
+        result = await _run(_begin(frame, tools, decision.actions[0]))
+        object.__setattr__(observation, "__dict__", {"results": (result,)})  # as in `made`
+        return observation
     finally:
         reset_frame(token)
         frame.over = True
@@ -176,7 +179,10 @@ async def _run(call: Call | ActionResult) -> ActionResult:
     except EffectError as error:
         problem = error.message or error.error_type
         return ActionResult(call.action_id, spec.name, None, problem, error.error_type, call.outcome)
-    return made(ActionResult, {"id": call.action_id, "name": spec.name, "output": output, "_outcome": outcome})
+    result = object.__new__(ActionResult)
+    members = {"id": call.action_id, "name": spec.name, "output": output, "_outcome": outcome}
+    object.__setattr__(result, "__dict__", members)  # as in `made`
+    return result
 
 
 def check_dict(tools: Tools) -> Tools:

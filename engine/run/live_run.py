@@ -35,7 +35,7 @@ from ..concurrency.tasks import current_loop
 from ..concurrency.threads import RUNNING
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
 from ..effects.call import BLOB_FROM, Call, Recorded
-from ..effects.context import Frame
+from ..effects.context import Frame, frame_inside
 from ..effects.journal import Entry, Journal, Match, Request
 from ..effects.lanes import lane_in
 from ..effects.redaction import Redactor
@@ -442,7 +442,7 @@ class LiveRun:
         if call.intent in self.open_calls and not self.suspended:
             self.account.charge(call, usage, call.reserved)
         elif not self.suspended:
-            self._refuse_late(call.inner_frame(), "the charge")
+            self._refuse_late(frame_inside(call), "the charge")
 
     def priced(self, usage: Usage | None) -> Usage | None:
         """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""

@@ -56,7 +56,9 @@ def fold_step(
         draft._refold_node.touched.update(engine_fields)
         ops: list[Op] = []
         new = _settled(draft, Freezer(consuming=True), ops)
-        return new, plain_ops(ops) if ops else ops
+        if not PLAIN.issuperset([type(op.get("value")) for op in ops]):
+            plain_ops(ops)
+        return new, ops
     finally:
         expire(scope)
 
