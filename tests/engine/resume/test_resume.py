@@ -202,7 +202,7 @@ def test_a_failed_step_is_taken_back_whole_and_done_again() -> None:
 def test_a_torn_tail_is_cut_and_said(tmp_path: Path) -> None:
     path = tmp_path / "torn.trace.jsonl"
     path.write_bytes(cut(WHOLE, 9).data + b'{"kind":"outc')
-    result = Engine(Books([])).resume(path, ...)
+    result = Engine(Books([])).resume(path)
     while result.waiting:
         result = Engine(Books([])).resume(path, {"retry": True})
     resumed = [r for r in Trace.load(path).records if r.kind == "resume"]
