@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 from toys import scripted_family as kit
 
-from refold import Engine, RunResult, RuntimeBudget, StopReason, Trace
+from refold import UNANSWERED, Engine, RunResult, RuntimeBudget, StopReason, Trace
 from refold.errors import TraceNotFoundError
 
 DEEP = int(os.environ.get("REFOLD_FAMILIES", "0"))
@@ -273,7 +273,7 @@ class Families(RuleBasedStateMachine):
 
 
 def _resumed(trace: Trace, answers: dict[str, Any], budget: RuntimeBudget | None, engine: Engine) -> RunResult:
-    return engine.resume(trace, answers or ..., budget=budget)
+    return engine.resume(trace, answers or UNANSWERED, budget=budget)
 
 
 def outcome(result: RunResult) -> Any:
