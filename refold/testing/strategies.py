@@ -2,7 +2,7 @@
 
 import types
 from collections import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -81,6 +81,8 @@ class _Maker:
 
     def __init__(self) -> None:
         self.made: dict[type, SearchStrategy[Any]] = {}
+        self.open: set[type] = set()
+        """The classes whose strategy is being made; a container of one of them makes a model recursive."""
 
     def model(self, cls: type[StateModel], given: dict[str, SearchStrategy[Any]]) -> SearchStrategy[Any]:
         drawn = {
@@ -96,7 +98,9 @@ class _Maker:
     def nested(self, cls: type[StateModel]) -> SearchStrategy[Any]:
         if cls not in self.made:
             self.made[cls] = st.deferred(lambda: made)
+            self.open.add(cls)
             made = self.model(cls, {})
+            self.open.discard(cls)
         return self.made[cls]
 
     def of(self, annotation: Any, metadata: Sequence[Any] = ()) -> SearchStrategy[Any]:
@@ -119,7 +123,22 @@ class _Maker:
         if origin is Literal:
             return st.sampled_from(args)
         contained = self.container(origin or annotation, args, limits)
-        return contained if contained is not None else _leaf(annotation, limits, self)
+        if contained is None:
+            return _leaf(annotation, limits, self)
+        empty = self._empty(origin or annotation, annotation, limits)
+        return contained if empty is None else st.one_of(*[st.builds(empty)] * 4, contained)
+
+    def _empty(self, kind: Any, annotation: Any, limits: Limits) -> Callable[[], Any] | None:
+        """Return what makes an empty container, if its items may be of a model that is being made; otherwise None.
+
+        Four of five such containers are empty. Otherwise a tree would on average have more than one branch at each
+        node, and most would grow until Hypothesis gives up.
+        """
+        if limits.sizes(default=4).get("min_size") or not any(each in self.open for each in _parts(annotation)):
+            return None
+        if kind is tuple:
+            return tuple if get_args(annotation)[-1:] == (Ellipsis,) else None
+        return dict if kind in (dict, abc.Mapping, abc.MutableMapping) else list
 
     def container(self, kind: Any, args: tuple[Any, ...], limits: Limits) -> SearchStrategy[Any] | None:
         sizes = limits.sizes(default=4)
@@ -133,6 +152,13 @@ class _Maker:
                 return st.tuples(*[self.of(each) for each in args])
             return st.lists(self.of(args[0] if args else Any), **sizes).map(tuple)
         return None
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """Yield the types in an annotation."""
+    yield annotation
+    for each in get_args(annotation):
+        yield from _parts(each)
 
 
 def _plain(annotation: Any) -> SearchStrategy[Any] | None:

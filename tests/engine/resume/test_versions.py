@@ -26,6 +26,7 @@ from refold import (
     effect,
     perform,
 )
+from refold.engine import UNANSWERED
 from refold.errors import DivergenceError, EngineUsageError, StateMigrationError, StateValueError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch
 
@@ -485,7 +486,7 @@ def test_answers_in_tools_go_along_and_what_the_tools_had_done_is_not_done_again
         ({"ran": "paid by hand"}, "paid by hand!", []),
         ({"failed": "declined"}, "None!", []),
         ({"retry": True}, "paid!", ["pay entry"]),
-        (..., "paid!", ["pay entry"]),
+        (UNANSWERED, "paid!", ["pay entry"]),
     ],
 )
 def test_a_fate_that_is_told_goes_along(folder: Path | None, fate: Any, entry: str, calls: list[str]) -> None:
