@@ -40,6 +40,8 @@ class ChildRegistry:
         self._abandoned: dict[str, RunUsage] = {}
         """The usage of the background children that could not be resumed."""
         self._exploration: Exploration | None = None
+        self.has_background = False
+        """See Children.has_background."""
 
     # candidates
 
@@ -76,6 +78,7 @@ class ChildRegistry:
 
     def background(self, child: CalledRun) -> BackgroundChild:
         """Start or resume a child in the background; return the one at work if there is one."""
+        self.has_background = True
         if child.run_id not in self._background:
             self._background[child.run_id] = BackgroundChild(child)
         return self._background[child.run_id]
@@ -127,6 +130,7 @@ class ChildRegistry:
             link, task = child.parent or {}, Task.from_dict(child.header["task"])
             found = module.child_module(link["name"], task)
             if found is None:
+                self.has_background = True
                 self._abandoned[run_id] = used_so_far(child)
                 data = {"run": run_id, "why": f"{type(module).__name__}.child_module gives no module for it"}
                 run.write("event", run.step, {"name": "child_left", "data": data})
@@ -156,10 +160,8 @@ class ChildRegistry:
         if self._exploration is not None and isinstance(self._run.stopping, EndedFromAbove):
             self._exploration.end_children(why)
 
-    def usage(self) -> dict[str, Any] | None:
+    def usage(self) -> dict[str, Any]:
         """See Children.usage; the run's own usage includes it."""
-        if not self._background and not self._abandoned:
-            return None
         at_work = {child.run_id: child.account.to_dict() for child in self._at_work}
         found = {run_id: at_work.get(run_id) or _counted(each.used) for run_id, each in self._background.items()}
         return found | {run_id: _counted(used) for run_id, used in self._abandoned.items()}

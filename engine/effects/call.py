@@ -148,6 +148,35 @@ class Call:
         frame = self.frame
         return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key, self.charged)
 
+    def describe(self, members: dict[str, Any]) -> None:
+        """Set the members of the intent, which is written when the call starts."""
+        self.pending = members
+
+    def carry(self, action_id: str, tool: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        """Set the action that the call carries out: its id, its tool, and the checked arguments."""
+        self.action_id, self.fn, self.kwargs = action_id, tool, arguments
+
+    def opened(self, intent: int) -> None:
+        """Set the number of the intent: from here on, the call needs an outcome."""
+        self.intent = intent
+
+    def hold(self, tokens: int) -> None:
+        """Set how many tokens of the budget are reserved for the call."""
+        self.reserved = tokens
+
+    def come_after(self, order: Any) -> None:
+        """Let the call wait for the recorded outcomes of `order` before it starts."""
+        self.order = order
+
+    def delivered(self, recorded: Recorded) -> None:
+        """Set the outcome that was written when the caller received it."""
+        self.recorded, self.outcome = recorded, recorded.outcome
+
+    def running(self, work: Any) -> Any:
+        """Keep the coroutine of the call's function, so that the processes it waits for can be found; return it."""
+        self.coroutine = work
+        return work
+
     def take(self, recorded: Recorded, deliver: Callable[[], Any], entry: Any) -> None:
         """Set the outcome that the journal has for this call."""
         self.recorded, self.deliver, self.entry = recorded, deliver, entry

@@ -212,7 +212,7 @@ async def carry_out(
     try:
         try:
             if spec.is_async:
-                work = call.coroutine = fn(**kwargs)  # kept, so that the processes it waits for can be found
+                work = call.running(fn(**kwargs))
             else:
                 work = in_thread(fn, kwargs)
             if spec.marks.timeout is None:

@@ -141,8 +141,7 @@ def _begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
     except ArgumentError as error:
         return ActionResult(action.id or name, name, None, str(error), "ArgumentError")
     call: Call = host.begin(frame, known[2], None, action)
-    call.action_id = action.id or name
-    call.fn, call.kwargs = fn, kwargs
+    call.carry(action.id or name, known[0], kwargs)
     return call
 
 

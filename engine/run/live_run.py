@@ -161,7 +161,9 @@ class LiveRun:
     @property
     def elapsed(self) -> float:
         """Seconds of work, in earlier attempts too; blocked time does not count."""
-        return self._earlier_seconds + self.clock.monotonic() - self._began - self.waits.blocked_seconds
+        now, waits = self.clock.monotonic(), self.waits
+        blocked = waits.blocked_before if waits.blocked_at is None else waits.blocked_before + now - waits.blocked_at
+        return self._earlier_seconds + now - self._began - blocked
 
     @property
     def tokens(self) -> int:
@@ -279,7 +281,7 @@ class LiveRun:
             members["idempotent"] = True
         if found is not None:
             return self._reused(call, members, *found)
-        call.pending = members
+        call.describe(members)
         return call
 
     def _call(self, frame: Frame, spec: EffectSpec, match: Match) -> Call:
@@ -300,7 +302,7 @@ class LiveRun:
             call.take(recorded, entry.give, entry)
             return call, None
         if journal is not None and action is None:
-            call.order = journal.order(request)
+            call.come_after(journal.order(request))
         return call, self.reuse.take(frame.step, request, self.learn_secret) if self.reuse is not None else None
 
     def _look_for_divergence(self, journal: Journal, request: Request) -> None:
@@ -336,7 +338,7 @@ class LiveRun:
         """
         intent = self.write("intent", call.frame.step, {**members, "reused": recorded.intent})
         call.take(recorded, partial(self._deliver, call, found, recorded), found)
-        call.intent = intent
+        call.opened(intent)
         return call
 
     def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
@@ -350,8 +352,8 @@ class LiveRun:
             data = orjson.dumps(recorded.result)
             large = len(data) >= BLOB_FROM or is_blob(recorded.result)
             outcome["result"] = self.writer.put_blob(data) if large else recorded.result
-        call.outcome = self.write("outcome", call.frame.step, {**outcome, "reused": recorded.outcome})
-        call.recorded = Recorded(recorded.intent, call.outcome, recorded.result, recorded.error, recorded.order)
+        seq = self.write("outcome", call.frame.step, {**outcome, "reused": recorded.outcome})
+        call.delivered(Recorded(recorded.intent, seq, recorded.result, recorded.error, recorded.order))
         found.give()
 
     def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
@@ -381,8 +383,9 @@ class LiveRun:
         span = frame.within or frame
         if span.over or self.closed or self.suspended:
             self._refuse_late(frame, call.spec.name)
-        call.intent = self.write("intent", call.frame.step, call.pending)
-        self.open_calls[call.intent] = call
+        intent = self.write("intent", call.frame.step, call.pending)
+        call.opened(intent)
+        self.open_calls[intent] = call
         if span.open is None:
             span.open = set()
         span.open.add(call)
@@ -425,7 +428,7 @@ class LiveRun:
         except BudgetExceededError as error:
             self.stop(error)
             raise
-        call.reserved = tokens
+        call.hold(tokens)
         return True
 
     def charge(self, call: Call, usage: Usage) -> None:

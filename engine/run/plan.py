@@ -47,6 +47,9 @@ Durability = Literal["process", "power", "none"]
 class Children(Protocol):
     """The child runs of one run, as the run itself uses them."""
 
+    has_background: bool
+    """Whether there are background children, at work or ended."""
+
     async def choose(
         self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
     ) -> int | Adopted:
@@ -71,8 +74,8 @@ class Children(Protocol):
     def end(self, why: EndedFromAbove) -> None:
         """End the children that calls of the run have started, for a budget; from any thread."""
 
-    def usage(self) -> dict[str, Any] | None:
-        """Return the usage of each background child so far, for the commit; None if there are none."""
+    def usage(self) -> dict[str, Any]:
+        """Return the usage of each background child so far, for the commit."""
 
 
 @dataclass(frozen=True)

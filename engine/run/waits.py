@@ -112,8 +112,10 @@ class Waits:
         """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
         """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
         self._version = 0
-        self._blocked_at: float | None = None
-        self._blocked_before = 0.0
+        self.blocked_at: float | None = None
+        """Since when the run is blocked, by its clock; None if it is not."""
+        self.blocked_before = 0.0
+        """How many seconds it was blocked before that, in this attempt."""
         self._told = 0.0
         """The blocked seconds that records have reported so far."""
         self.answers = dict(answers or {})
@@ -140,12 +142,12 @@ class Waits:
     def blocked_seconds(self) -> float:
         """How many seconds this attempt has been blocked."""
         now = self._run.clock.monotonic()
-        return self._blocked_before + (now - self._blocked_at if self._blocked_at is not None else 0.0)
+        return self.blocked_before + (now - self.blocked_at if self.blocked_at is not None else 0.0)
 
     @property
     def is_blocked(self) -> bool:
         """Whether nothing but an answer can move the run."""
-        return self._blocked_at is not None
+        return self.blocked_at is not None
 
     def waited(self) -> float:
         """Return the blocked seconds since the last call of this method; each is reported in one record."""
@@ -305,12 +307,12 @@ class Waits:
         self._version += 1  # calls off a suspension that `_settle` may be counting down to
         now = self._run.clock.monotonic() if since is None else since
         blocked = self._is_blocked()
-        if blocked and self._blocked_at is None:
-            self._blocked_at = now
+        if blocked and self.blocked_at is None:
+            self.blocked_at = now
             self._tell_parent(blocked=True)
-        elif not blocked and self._blocked_at is not None:
-            self._blocked_before += now - self._blocked_at
-            self._blocked_at = None
+        elif not blocked and self.blocked_at is not None:
+            self.blocked_before += now - self.blocked_at
+            self.blocked_at = None
             self._tell_parent(blocked=False)
             self._unblocked()
         if blocked and self.asking and not self.blocked_children and all(asking.parked for asking in self.asking):
