@@ -85,7 +85,9 @@ def create_environment(
         raise _mismatch("ENV_OPEN_FAILED", message) from error
     if lacking := [name for name in _NEEDED if inspect.getattr_static(environment, name, _NEEDED) is _NEEDED]:
         what = type(environment).__name__
-        message = f"the factory of {spec.type!r} gave a {what}, which is no Environment: it has no {', '.join(lacking)}"
+        message = (
+            f"the factory of {spec.type!r} gave a {what}, which is not an Environment: it has no {', '.join(lacking)}"
+        )
         raise _mismatch("ENV_OPEN_FAILED", message)
     if missing := _capability_issues(spec, environment):
         raise EnvironmentMismatchError(missing)

@@ -199,7 +199,7 @@ def _check(argv: Sequence[str], env: Mapping[str, str]) -> None:
     if any("\0" in str(each) for each in (*argv, *env, *env.values())):
         raise CommandError(argv, "a NUL character is in no argument and no variable")
     if bad := [name for name in env if not name or "=" in name]:
-        raise CommandError(argv, f"{bad[0]!r} is no name of a variable")
+        raise CommandError(argv, f"{bad[0]!r} is not a name of a variable")
 
 
 def _start_problem(cwd: Path, env: Mapping[str, str], number: int | None) -> str:

@@ -163,7 +163,7 @@ class _Build:
             case "refold:ambiguous":
                 shown = repr(text[:100])
                 message = (
-                    f"{shown} is read as different things by different YAML readers, or is no JSON value: quote it"
+                    f"{shown} is read as different things by different YAML readers, or is not a JSON value: quote it"
                 )
             case "tag:yaml.org,2002:merge":
                 message = "'<<' is not plain data here: quote it"

@@ -149,7 +149,7 @@ def _no_tool(tools: Tools, action: Action) -> ActionResult:
     """Return the error result of an action whose tool does not exist."""
     name = action.name
     if (fn := tools.get(name)) is not None:
-        raise ModuleDefinitionError(f"tool {name!r} is no function but {type(fn).__name__} {fn!r}")
+        raise ModuleDefinitionError(f"tool {name!r} is not a function but {type(fn).__name__} {fn!r}")
     names = [*map(str, tools)]
     near = get_close_matches(name, names, 3)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
@@ -197,7 +197,7 @@ def check_tools(tools: Tools) -> None:
         if not isinstance(name, str) or not name:
             raise ModuleDefinitionError(f"a tool needs a name, got {name!r}")
         if not callable(fn):
-            raise ModuleDefinitionError(f"tool {name!r} is no function but {type(fn).__name__} {fn!r}")
+            raise ModuleDefinitionError(f"tool {name!r} is not a function but {type(fn).__name__} {fn!r}")
         try:
             signature_of(name, fn)
             spec_of(fn, name)

@@ -43,7 +43,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        raise DecisionError(f"schema is no JSON Schema: {error.message}") from None
+        raise DecisionError(f"schema is not a JSON Schema: {error.message}") from None
     for reference in (references := _references(schema)):
         if not reference.startswith("#"):
             raise DecisionError(f"schema refers to {reference!r}; put what it needs under $defs: nothing is fetched")

@@ -176,7 +176,7 @@ class Answers:
         }
         return WaitRequest(
             id=fate_id(self.trace.run_id, self.trace.step_count, effect),
-            prompt=f"{effect.name} was begun and nobody knows whether it happened. Did it? "
+            prompt=f"{effect.name} was started, and it is unknown whether it happened. Did it? "
             'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
             schema=FATE_SCHEMA,
             kind=UNKNOWN_EFFECT,

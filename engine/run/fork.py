@@ -150,7 +150,7 @@ def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
             tokens = split_pointer(path)
         except (PatchError, AttributeError):
             raise EngineUsageError(
-                f"{path!r} is no path of the state; a path begins with '/', such as /notes/0"
+                f"{path!r} is not a path of the state; a path begins with '/', such as /notes/0"
             ) from None
         if not tokens or tokens == [""]:
             raise EngineUsageError("an edit sets parts of the state: name one by its path, such as /notes/0")

@@ -414,7 +414,7 @@ class LiveRun:
             where = f"the call of {frame.call.spec.name}" if frame.call is not None else f"the {frame.phase} hook"
             raise CallClosedError(
                 f"{where} of step {frame.step} is over; {what} is not started: it comes from a thread or task that was "
-                "left behind (by a timeout, or since nobody awaited it)"
+                "left behind by a timeout, or was never awaited"
             )
 
     def reserve(self, call: Call, tokens: int) -> bool:

@@ -81,18 +81,15 @@ async def prepare_resume(
     try:
         link = trace.header["parent"]
         if not child and link is not None and link["kind"] != "fork":
-            what, whose = _WHOSE[link["kind"]]
+            what = "a child run" if link["kind"] == "call" else "the run of a candidate"
             raise EngineUsageError(
-                f"run {trace.run_id} is {what}, which goes on with the run that {whose}: resume {link['run']}, or "
-                "fork this one"
+                f"run {trace.run_id} is {what}, which is resumed with its parent: resume {link['run']}, or fork this "
+                "run"
             )
         return await _Preparation(module, writer, trace, budget, options).prepare(value, request)
     except BaseException:
         writer.close()
         raise
-
-
-_WHOSE = {"call": ("a child run", "began it"), "candidate": ("an explored candidate", "branched")}
 
 
 class _Preparation:

@@ -22,7 +22,7 @@ def migrated(
     seen: list[Any] = []
     while (version := current.get("schema_version", 1)) != wanted:
         if not isinstance(version, int):
-            raise StateMigrationError(f"the document's schema_version is no whole number, but {version!r:.80}")
+            raise StateMigrationError(f"the document's schema_version is not a whole number, but {version!r:.80}")
         step = migrations.get(version)
         if step is None or version in seen:
             if version > wanted:

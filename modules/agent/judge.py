@@ -41,7 +41,7 @@ class JudgementError(ExternalError):
     """A judge's model gave no judgement that could be read; `reply` is what it said last."""
 
     def __init__(self, problem: str, reply: str) -> None:
-        super().__init__(f"the judge's reply is no judgement: {problem}. It said: {cut_middle(reply, 500)!r}")
+        super().__init__(f"the judge's reply is not a judgement: {problem}. It said: {cut_middle(reply, 500)!r}")
         self.problem = problem
         self.reply = reply
 

@@ -94,11 +94,11 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         document = load_yaml(path.read_text("utf-8-sig"))
     except FileNotFoundError:
-        raise CapabilityError(folder, f"there is no {MANIFEST}, so that it is no capability") from None
+        raise CapabilityError(folder, f"there is no {MANIFEST}, so that it is not a capability") from None
     except OSError as error:
         raise CapabilityError(path, f"it cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # a YAMLError, or text that is no UTF-8
-        raise CapabilityError(path, f"it is no YAML: {error}") from error
+        raise CapabilityError(path, f"it is not YAML: {error}") from error
     if not isinstance(document, dict):
         raise CapabilityError(path, f"it is a {type(document).__name__}; `key: value` lines were expected")
     if isinstance(document.get("mcp"), list):

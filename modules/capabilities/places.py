@@ -62,7 +62,7 @@ class Places:
         if wanted(path):
             found[path] = None
         else:
-            self._health.left_out(kind, self.relative(path), f"it is no file that {kind} can be in")
+            self._health.left_out(kind, self.relative(path), f"it is not a file that {kind} can be in")
 
     def _below(self, kind: str, folder: Path, wanted: Wanted) -> Iterator[Path]:
         if not self._is_inside(folder):

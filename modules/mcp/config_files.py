@@ -125,7 +125,7 @@ def read_servers(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(Path(path).read_text("utf-8-sig"))
     except ValueError as error:
-        raise ServerConfigError(str(path), f"the file is no JSON: {error}") from None
+        raise ServerConfigError(str(path), f"the file is not JSON: {error}") from None
     found = next((document[key] for key in ("mcpServers", "servers") if key in document), None) if document else None
     if not isinstance(found, dict):
         raise ServerConfigError(str(path), 'the file has no "mcpServers" with servers by name')

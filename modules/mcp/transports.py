@@ -28,7 +28,7 @@ Streams = tuple[Any, Any]
 def _in_a_line(record: logging.LogRecord) -> bool:
     """Shorten the package's traceback about a line that is not a message to one line."""
     if record.exc_info is not None and record.msg == "Failed to parse JSONRPC message from server":
-        record.msg = "an MCP server has written a line that is no message of the protocol; it is skipped"
+        record.msg = "an MCP server has written a line that is not a message of the protocol; it is skipped"
         record.exc_info = None
     return True
 

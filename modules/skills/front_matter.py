@@ -48,7 +48,7 @@ def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
     try:
         document = load_yaml(found["yaml"] or "")
     except YAMLError as error:
-        raise SkillFileError(path, f"the front matter is no YAML: {error}") from error
+        raise SkillFileError(path, f"the front matter is not YAML: {error}") from error
     if document is None:
         document = {}
     if not isinstance(document, dict):

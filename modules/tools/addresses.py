@@ -32,15 +32,15 @@ def clean_url(url: str) -> tuple[str, str]:
     """
     if re.search(r"[\s\\\x00-\x20\x7f]", url):
         raise ValueError(
-            f"{url!r:.200} is no URL that can be fetched: it has blanks, backslashes or control characters"
+            f"{url!r:.200} is not a URL that can be fetched: it has blanks, backslashes or control characters"
         )
     try:
         split = urlsplit(url)
         host, port = clean_host(split.hostname or ""), split.port
     except ValueError as error:
-        raise ValueError(f"{url!r:.200} is no URL that can be fetched: {error}") from None
+        raise ValueError(f"{url!r:.200} is not a URL that can be fetched: {error}") from None
     if split.scheme not in ("http", "https"):
-        raise ValueError(f"{url!r:.200} is no URL that can be fetched; it begins with http:// or https://")
+        raise ValueError(f"{url!r:.200} is not a URL that can be fetched; it begins with http:// or https://")
     written = f"[{host}]" if ":" in host else host
     netloc = written if port is None else f"{written}:{port}"
     path, query = (quote(each, safe=punctuation) for each in (split.path or "/", split.query))
@@ -53,7 +53,7 @@ def clean_host(host: str) -> str:
     Raises ValueError for what is neither.
     """
     if "%" in host or not host:
-        raise ValueError(f"{host!r} is no host")
+        raise ValueError(f"{host!r} is not a host")
     if ":" in host:
         address = IPv6Address(host)
         # RFC 5952, section 5. Python writes it so since 3.13; a form that depends on Python's version is not one form.
@@ -61,9 +61,9 @@ def clean_host(host: str) -> str:
     try:
         name = host.encode("idna").decode("ascii").casefold().rstrip(".")
     except UnicodeError as error:
-        raise ValueError(f"{host!r} is no host: {error}") from None
+        raise ValueError(f"{host!r} is not a host: {error}") from None
     if not name or not re.fullmatch(r"[a-z0-9_.-]+", name) or ".." in name:
-        raise ValueError(f"{host!r} is no host")
+        raise ValueError(f"{host!r} is not a host")
     if _NUMERIC.fullmatch(name):
         with suppress(OSError):  # as the system reads it: decimal, octal, hexadecimal, with parts left out
             return str(IPv4Address(socket.inet_aton(name)))

@@ -156,7 +156,7 @@ def _next(url: str, where: str) -> str:
     try:
         clean, _ = clean_url(led)
     except ValueError:
-        raise FetchError(f"{url} leads to {led:.200}, which is no page of the web") from None
+        raise FetchError(f"{url} leads to {led:.200}, which is not a page of the web") from None
     guard = _guard.get()
     why = guard.why_not(clean) if guard is not None else None
     if why is not None:

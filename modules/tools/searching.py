@@ -61,7 +61,7 @@ def searxng(url: str) -> SearchBackend:
     Raises ValueError for what is no URL.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-        raise ValueError(f"{url!r} is no URL of a search engine; it begins with http:// or https://")
+        raise ValueError(f"{url!r} is not a URL of a search engine; it begins with http:// or https://")
 
     def search(query: str, most: int) -> list[SearchResult]:
         asked = f"{url.rstrip('/')}/search?{urlencode({'q': query, 'format': 'json'})}"
@@ -73,7 +73,7 @@ def searxng(url: str) -> SearchBackend:
             found = json.loads(data)["results"]
             return [_result(one) for one in found[:most]]
         except (ValueError, KeyError, TypeError) as error:
-            raise SearchError(f"{url} answered what is no list of results; does it give JSON?") from error
+            raise SearchError(f"{url} answered what is not a list of results; does it give JSON?") from error
 
     return search
 

@@ -66,8 +66,8 @@ class FrozenStateError(StateError, TypeError):
 
     def __init__(self, field: str, attempt: str) -> None:
         super().__init__(
-            f"{attempt} on {field}, which is frozen: it is committed, or was made just now and is no draft; reach it "
-            "through the state that is passed to reduce() and change it there (state.items[-1].x = 1), or work on a "
+            f"{attempt} on {field}, which is frozen: it is committed, or was made just now and is not a draft; reach "
+            "it through the state that is passed to reduce() and change it there (state.items[-1].x = 1), or work on a "
             "copy (model_copy(update={...}) of a model; copy.deepcopy gives a plain list or dict)"
         )
         self.field = field

@@ -57,7 +57,7 @@ def _module(named: str) -> AgentModule[Any]:
             "Put it on the import path, or give a module in the hook pytest_refold_module."
         ) from error
     if not (isinstance(found, type) and issubclass(found, AgentModule)):
-        raise TraceTestError(f"the module that wrote the trace, {named}, is no AgentModule today")
+        raise TraceTestError(f"the module that wrote the trace, {named}, is not an AgentModule today")
     try:
         return found()
     except TypeError as error:

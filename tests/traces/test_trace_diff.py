@@ -21,7 +21,7 @@ def test_ids_times_and_order_do_not_count(write_run: WriteRun) -> None:
         assert not diff
         assert str(diff) == "the traces are equal"
         assert (diff.step, diff.phase, diff.path, diff.left) == (None, None, None, ABSENT)
-        assert diff == left.diff(left), "what is drawn anew for each run is no difference, of differences neither"
+        assert diff == left.diff(left), "what is drawn anew for each run is not a difference, of differences neither"
 
 
 def test_the_first_difference_is_named(write_run: WriteRun) -> None:

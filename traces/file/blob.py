@@ -107,7 +107,7 @@ class FolderBlobs:
         Read only a regular file of this folder, and no more than `size + 1` bytes of it.
         """
         if not _DIGEST.fullmatch(digest):
-            raise TraceError(f"{digest!r} is no blob's name: those are 32 hex digits")
+            raise TraceError(f"{digest!r} is not a blob's name: those are 32 hex digits")
         path = self.folder / digest
         try:
             if self.folder.is_symlink():

@@ -30,19 +30,19 @@ def open_file(path: Path, *, links: bool = False) -> int:
     except FileNotFoundError:
         raise TraceNotFoundError(f"there is no trace at {path}", path) from None
     except ValueError as error:
-        raise TraceError(f"{path!r} is no path: {error}") from None
+        raise TraceError(f"{path!r} is not a path: {error}") from None
     except OSError as error:
         if error.errno == errno.ELOOP and not links:
             raise TraceError(f"{path} is a link: refold follows none beside a trace") from None
         if error.errno == errno.ENXIO:
-            raise TraceError(f"{path} is no regular file") from None
+            raise TraceError(f"{path} is not a regular file") from None
         raise TraceError(f"{path} can't be read: {error.strerror}") from error
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
         os.close(fd)
         if stat.S_ISDIR(mode):
             raise TraceNotFoundError(f"there is no trace at {path}", path)
-        raise TraceError(f"{path} is no regular file")
+        raise TraceError(f"{path} is not a regular file")
     return fd
 
 

@@ -51,7 +51,7 @@ class ScriptedGenerator:
         try:
             document: Any = load_yaml(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is no text in UTF-8: {error}") from None
+            raise ValueError(f"{path} is not text in UTF-8: {error}") from None
         except YAMLError as error:
             raise ValueError(f"{path} is neither YAML nor JSON: {error}") from None
         if isinstance(document, list):
@@ -62,7 +62,9 @@ class ScriptedGenerator:
             or not isinstance(document.get("answers"), list)
             or document.keys() - {*known}
         ):
-            raise ValueError(f"{path} is no script: it holds a list of answers, or an object with {', '.join(known)}")
+            raise ValueError(
+                f"{path} is not a script: it holds a list of answers, or an object with {', '.join(known)}"
+            )
         for i, answer in enumerate(document["answers"]):
             _check(answer, f"{path}, answer {i + 1}")
         usage = Usage.from_openai(document.get("usage"))

@@ -109,7 +109,7 @@ class Hook(property):
             return answer
         if isinstance(event, ToolStart):
             raise TypeError(f"the hook {self.name!r} returned {type(answer).__name__}: return None to let a call pass")
-        told = f"the hook {self.name!r} returned {type(answer).__name__}, which is no reaction, and is not obeyed"
+        told = f"the hook {self.name!r} returned {type(answer).__name__}, which is not a reaction, and is not obeyed"
         warnings.warn(told, AgentWarning, stacklevel=2)
         return None
 

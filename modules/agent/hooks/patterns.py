@@ -25,7 +25,7 @@ def matcher(
         try:
             compiled = re.compile(pattern, 0 if case_sensitive else re.IGNORECASE)
         except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     else:
         return _plain(pattern, case_sensitive, exact)
     return lambda text: is_found(compiled, text)

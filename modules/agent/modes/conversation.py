@@ -128,7 +128,7 @@ def feedback_on(mode: ToolMode, problems: Sequence[Problem], tools: Sequence[Too
 def _text_mode(mode: ToolMode) -> TextMode:
     found = TEXT_MODES.get(mode)
     if found is None:
-        raise ValueError(f"{mode!r} is no text mode; those are {', '.join(TEXT_MODES)}, and auto is chosen before")
+        raise ValueError(f"{mode!r} is not a text mode; those are {', '.join(TEXT_MODES)}, and auto is chosen before")
     return found
 
 

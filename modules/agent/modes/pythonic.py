@@ -214,7 +214,7 @@ def _value(node: ast.expr) -> Any:
             raise _NotLiteral("a number is too large")
         if value is None or isinstance(value, str | int | float):
             return value
-        raise _NotLiteral(f"{ast.unparse(node):.40} is no JSON value")
+        raise _NotLiteral(f"{ast.unparse(node):.40} is not a JSON value")
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         number = _value(node.operand)
         if isinstance(number, int | float) and not isinstance(number, bool):

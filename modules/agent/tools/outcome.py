@@ -96,7 +96,7 @@ class ToolOutcome:
         """The outcome of a JSON form; raises RefoldError where it is none."""
         content = doc.get("content") if isinstance(doc, Mapping) else None
         if not isinstance(content, str | list):
-            raise RefoldError("what a tool is said to have given is no outcome of a tool: it has no content")
+            raise RefoldError("what a tool is said to have given is not an outcome of a tool: it has no content")
         parts = content if isinstance(content, str) else [content_part(part) for part in content]
         return cls(parts, doc.get("stop", False), doc.get("signal"), doc.get("metadata") or {})
 

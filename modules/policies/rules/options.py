@@ -167,7 +167,7 @@ def _add(spec: Spec, tokens: Sequence[str], shared: Mapping[str, str], kinds: Ma
         elif (found := _TOKEN.fullmatch(token)) is not None:
             spec.options[found[1]] = Option(found[2], found[4], kinds[found[3]] if found[3] else None)
         else:
-            raise ValueError(f"{token!r} in the table of {spec.name} is no option")
+            raise ValueError(f"{token!r} in the table of {spec.name} is not an option")
 
 
 def read_arguments(spec: Spec, args: Sequence[Word], *, is_open: bool = False) -> Arguments:

@@ -170,7 +170,7 @@ class Reading:
             self.doubt(f"which program {head.raw or 'this'} is, is known when it runs")
             return
         if not _HEAD.fullmatch(head.text):
-            self.doubt(f"{head.raw} is no name that a program has")
+            self.doubt(f"{head.raw} is not a name that a program has")
             return
         command = Command(self._name(head.text), tuple(words[1:]), is_open, writes)
         self.line.commands.append(command)

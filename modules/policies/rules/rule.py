@@ -92,7 +92,7 @@ class Rule:
         """
         found = _WRITTEN.fullmatch(text)
         if found is None or (found["pattern"] is not None and not found["pattern"].strip()):
-            raise ValueError(f"{text!r} is no rule; write it as tool, tool(pattern) or tool(argument=pattern)")
+            raise ValueError(f"{text!r} is not a rule; write it as tool, tool(pattern) or tool(argument=pattern)")
         pattern, argument = found["pattern"], None
         if pattern is not None and pattern.strip() in ("*", "**"):
             pattern = None
@@ -233,7 +233,7 @@ def _line(call: Call, given: str) -> Line:
     line = line_of(given, is_fed=bool(call.args.get("input")), trusted=call.trusted)
     env = call.args.get("env") or {}
     if not isinstance(env, Mapping):
-        return Line(line.commands, ["it sets env to what is no object", *line.doubts], line.cautions)
+        return Line(line.commands, ["it sets env to what is not an object", *line.doubts], line.cautions)
     pairs = [(str(name), value if isinstance(value, str) else None) for name, value in env.items()]
     steering = [f"it sets {name}, which may steer what programs do" for name, value in pairs if steers(name, value)]
     unknown = [f"it sets {name}" for name, _ in pairs if not is_harmless(name)]

@@ -25,7 +25,7 @@ class Glob:
 
     def __init__(self, glob: str) -> None:
         if not glob or "\0" in glob or glob.startswith("/") or ".." in glob.split("/"):
-            raise ValueError(f"{glob!r:.80} is no pattern for paths in a folder; take one such as **/*.py")
+            raise ValueError(f"{glob!r:.80} is not a pattern for paths in a folder; take one such as **/*.py")
         if len(glob) > _LONGEST:
             raise ValueError(f"a pattern has at most {_LONGEST} characters, got {len(glob)}")
         whole = [part for each in _alternatives(glob.removeprefix("./")) for part in _unfolded(each, glob)]

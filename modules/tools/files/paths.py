@@ -59,7 +59,7 @@ def parts_of(path: str, root: Path, given: Path) -> list[str]:
     try:
         size = len(os.fsencode(path))
     except UnicodeEncodeError:
-        raise OutsideWorkspaceError(ascii(path), root, "is no name that a file can have") from None
+        raise OutsideWorkspaceError(ascii(path), root, "is not a name that a file can have") from None
     if size > MAX_BYTES:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), f"{path[:80]}...")
     if not path.startswith("/"):

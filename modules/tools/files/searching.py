@@ -77,7 +77,7 @@ def _searched(
         wanted = re.escape(pattern) if literal else pattern
         wrong = apart.ask({"pattern": wanted, "ignore_case": ignore_case})
         if wrong is not None:
-            raise ValueError(f"{pattern!r:.200} is no regular expression: {wrong}; or say literal=true")
+            raise ValueError(f"{pattern!r:.200} is not a regular expression: {wrong}; or say literal=true")
         for batch in _batches(texts):
             answer = apart.ask({"texts": [text for _, text in batch], "most": MOST_MATCHES})
             for (name, text), (count, hits) in zip(batch, answer, strict=True):

@@ -189,7 +189,7 @@ def killed(start: Command, scripted: Command, lab: Path) -> Path:
 
 def test_what_became_of_a_call_is_told_in_plain_words(refold: Command, killed: Path) -> None:
     ran = refold("resume", killed)
-    assert (ran.code, "bash was begun and nobody knows whether it happened" in ran.out) == (20, True)
+    assert (ran.code, "bash was started, and it is unknown whether it happened" in ran.out) == (20, True)
     ran = refold("resume", killed, "--value", '{"ran": "it was done"}')
     assert ran.code == 0, ran.err
     assert "  → it was done" in ran.lines

@@ -54,7 +54,7 @@ def test_a_call_whose_fate_nobody_knows_is_asked_about(refold: Command, crashed:
     ran = refold("resume", crashed)
     assert ran.code == 20
     assert "status: waiting" in ran.lines
-    assert "waits for: die was begun and nobody knows whether it happened." in ran.out
+    assert "waits for: die was started, and it is unknown whether it happened." in ran.out
     assert ran.lines[-1] == f"resume: refold resume {crashed} --value JSON"
     (request,) = refold("resume", crashed, "--json").doc["waiting"]
     assert request["kind"] == "unknown_effect"

@@ -170,7 +170,7 @@ def test_a_child_can_be_forked_and_not_resumed_by_itself(tmp_path: Path) -> None
     result = Engine(Boss(), traces=tmp_path, seed=1).run("note:a note:b")
     (child,) = children_of(result.trace)
     engine = Engine(Worker(), traces=tmp_path)
-    with pytest.raises(EngineUsageError, match="goes on with the run that began it"):
+    with pytest.raises(EngineUsageError, match="a child run, which is resumed with its parent"):
         engine.resume(child)
     fork = engine.fork(child, 1)
     assert fork.final_result == "thought of a thought of b"

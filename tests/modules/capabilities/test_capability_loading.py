@@ -135,7 +135,7 @@ def test_a_file_that_does_not_import_takes_no_other_with_it(tmp_path: Path, capl
         "tools tools/b.py": "ModuleNotFoundError",
         "tools tools/c.py": "SystemExit",
         "tools none.py": "there is no such file",
-        "tools capability.yaml": "it is no file that tools can be in",
+        "tools capability.yaml": "it is not a file that tools can be in",
         "hooks hooks/h.py": "ZeroDivisionError",
         "skills skills/bad/SKILL.md": "SkillFileError",
         "skills skills/none": "there is no such file",

@@ -71,7 +71,7 @@ def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
         time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "garbage":
-        print("this is no JSON", flush=True)
+        print("this is not JSON", flush=True)
         print('{"neither": "is this a message"}', flush=True)
         send(id=number, result={"content": "nor is this a result"})
     elif name == "fail":

@@ -228,8 +228,8 @@ def test_an_agent_is_served_by_its_tools_and_texts_and_models_are_no_lists_of_to
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     for name, told in (
-        ("text", "type str is no tool"),
-        ("mapping", "type dict is no tool"),
+        ("text", "type str is not a tool"),
+        ("mapping", "type dict is not a tool"),
         ("idle", "has no tools"),
     ):
         assert cli(["mcp", "serve", f"counters:{name}"]) == 2

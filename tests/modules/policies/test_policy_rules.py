@@ -53,7 +53,7 @@ class TestNames:
 
     @pytest.mark.parametrize("bad", ["", " ", "bash(", "bash()", "bash( )", "(x)", "bash)x(", "a b(c)"])
     def test_what_is_no_rule_is_refused(self, bad: str) -> None:
-        with pytest.raises(ValueError, match="is no rule"):
+        with pytest.raises(ValueError, match="is not a rule"):
             ToolRules(deny=[bad])
 
     def test_rules_cannot_be_changed_once_they_are_made(self) -> None:

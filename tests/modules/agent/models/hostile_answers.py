@@ -138,7 +138,7 @@ BEHAVIOURS: dict[str, Either] = {
     "arguments that are a list": calling(call("[1]")),
     "arguments with NaN": calling(call('{"q": NaN}')),
     "arguments with half a surrogate": calling(call('{"q": "\\ud800"}')),
-    "a call that is no object": both({"content": None, "tool_calls": ["look"]}, finish="tool_calls"),
+    "a call that is not an object": both({"content": None, "tool_calls": ["look"]}, finish="tool_calls"),
     "calls that are no list": both({"content": None, "tool_calls": call()}, finish="tool_calls"),
     "a custom call": both(
         {

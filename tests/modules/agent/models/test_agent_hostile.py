@@ -123,7 +123,7 @@ FIRST: dict[str, tuple[str | None, str, int]] = {
     "parts of text": (None, "hello", 0),
     "a part that is a picture": (None, "see", 0),
     "tool_calls without calls": ("no_calls", "", 0),
-    "a call that is no object": ("no_calls", "", 0),
+    "a call that is not an object": ("no_calls", "", 0),
     "content that is empty": ("empty", "", 0),
     "content that is null": ("empty", "", 0),
     "content that is a number": (None, "5", 0),
@@ -163,7 +163,7 @@ async def test_what_a_message_cannot_hold_is_kept_beside_it() -> None:
     assert (await extra("audio"))["audio"] == {"id": "a", "data": "AAAA", "transcript": "hello"}
     assert (await extra("a part that nobody knows"))["parts"] == [{"type": "smell", "smell": "roses"}]
     assert (await extra("a member that nobody knows"))["mood"] == "good"
-    assert (await extra("a call that is no object"))["unread"] == ["a call of a tool: look"]
+    assert (await extra("a call that is not an object"))["unread"] == ["a call of a tool: look"]
     (unread,) = (await extra("usage below 0"))["unread"]
     assert json.dumps(-5) in unread
 

@@ -213,7 +213,7 @@ CHUNK = (
     "reply",
     [
         Raw("data: " + CHUNK % '{"role":"assistant","content":"half an ans"}' + "\n\n", "text/event-stream"),
-        Raw("this is no event stream"),
+        Raw("this is not an event stream"),
         Raw('data: {"error":{"message":"the model fell over","code":500}}\n\n', "text/event-stream"),
         Raw("data: {broken\n\n", "text/event-stream"),
     ],

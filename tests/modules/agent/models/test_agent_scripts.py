@@ -324,5 +324,5 @@ def test_parameters_are_merged_the_later_ones_first() -> None:
 def test_a_script_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match=r"script\.yaml is no text in UTF-8"):
+    with pytest.raises(ValueError, match=r"script\.yaml is not text in UTF-8"):
         ScriptedGenerator.from_file(path)

@@ -105,7 +105,7 @@ class Comparison:
     def _property(self, text: str) -> None:
         found = inspect.getattr_static(self.owner, self.name)
         getter = found.fget if isinstance(found, property) else getattr(found, "func", None)
-        assert getter is not None, "it is no property"
+        assert getter is not None, "it is not a property"
         self._fit("what it gives", self._hints(getter).get("return", Any), text)
 
     def _attribute(self) -> None:

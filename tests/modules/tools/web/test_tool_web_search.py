@@ -110,7 +110,7 @@ def test_several_pages_are_extracted_and_one_that_fails_takes_none_with_it(base:
     assert len(first) < 10_200
     assert "[It could not be had: " in second
     assert "403" in second
-    assert "is no URL that can be fetched" in third
+    assert "is not a URL that can be fetched" in third
     with pytest.raises(ValueError, match="1 to 5"):
         web_extract([])
     with pytest.raises(ValueError, match="1 to 5"):
