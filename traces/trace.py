@@ -171,7 +171,7 @@ class Trace:
         Its `kind` is "fork", "candidate" (of a branch) or "call" (a child run that a call has started); `run` and
         `step` name the state from which this run comes.
         """
-        link: dict[str, Any] | None = self.header["parent"] if self.size else None
+        link: dict[str, Any] | None = self.header.get("parent") if self.size else None
         return link
 
     @cached_property

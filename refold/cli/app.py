@@ -117,13 +117,14 @@ def resume(
 
     Calls that have an outcome are not made again.
     """
-    from .commands.continuation import NOTHING_SAID, Resume
+    from ..engine import UNANSWERED
+    from .commands.continuation import Resume
     from .commands.resume import resume_trace
     from .commands.run import Manner
     from .input.values import read_json
 
     wanted = Resume(
-        value=read_json(value, "--value") if value is not None else NOTHING_SAID,
+        value=read_json(value, "--value") if value is not None else UNANSWERED,
         request=request,
         budget=o.budget_of(max_steps, max_seconds, max_tokens, max_cost),
         on_divergence=on_divergence,

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...engine import RuntimeBudget
+from ...engine import UNANSWERED, RuntimeBudget
 from ...modules.agent import Agent, Trajectory
 from ...traces import Trace
-from ..commands.continuation import NOTHING_SAID, Fork, Resume
+from ..commands.continuation import Fork, Resume
 from ..commands.run import Manner, hushed
 from ..errors import INTERRUPTED
 from ..render.output import console
@@ -25,7 +25,7 @@ def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget |
 
     If no answer is given, the person at the terminal is asked.
     """
-    request = wanted.request if wanted.value is not NOTHING_SAID else None
+    request = wanted.request if wanted.value is not UNANSWERED else None
 
     async def work(agent: Agent) -> Trajectory:
         given: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ...engine import AgentModule, Engine, RunResult, RuntimeBudget
+from ...engine import UNANSWERED, AgentModule, Engine, RunResult, RuntimeBudget
 from ...errors import WaitAnsweredError
 from ...traces import Durability, Record, Trace
 from ..errors import InputError, one_line
@@ -15,14 +15,12 @@ from ..render.output import can_ask
 from ..render.summary import Summary
 from .run import Manner, watched
 
-NOTHING_SAID: Any = ...
-
 
 @dataclass(frozen=True)
 class Resume:
     """The options of `refold resume`."""
 
-    value: Any = NOTHING_SAID
+    value: Any = UNANSWERED
     request: str | None = None
     budget: dict[str, Any] = field(default_factory=dict)
     on_divergence: Literal["fail", "fork", "ignore"] = "fail"
@@ -83,11 +81,11 @@ class Going:
         """
         left: set[str] = set()
         only = self.wanted.request
-        if self.wanted.value is NOTHING_SAID and only is not None and summary.waiting:
+        if self.wanted.value is UNANSWERED and only is not None and summary.waiting:
             left = {str(each["id"]) for each in summary.waiting} - {only}
             if len(left) == len(summary.waiting):
                 raise InputError(f"no request {only!r} is open in this run; open: {', '.join(sorted(left))}")
-        while self.wanted.value is NOTHING_SAID:
+        while self.wanted.value is UNANSWERED:
             asked = [each for each in summary.waiting if each["id"] not in left]
             if not asked or self.manner.mute or not can_ask():
                 break
@@ -98,7 +96,7 @@ class Going:
                     summary = self.on(answers)
                 except WaitAnsweredError as error:
                     print(f"refold: {one_line(str(error))}", file=sys.stderr)
-                    summary = self.on(NOTHING_SAID)
+                    summary = self.on(UNANSWERED)
         return summary
 
 

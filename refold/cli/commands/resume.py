@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine import AgentModule
+from ...engine import UNANSWERED, AgentModule
 from ...traces import Trace
 from ..errors import INTERRUPTED
 from ..input.consent import Row, check_module, confirm, module_rows, pending_rows, trusted_folders
 from ..input.importing import as_module, is_agent, load_module, thing_at
 from ..render.output import write_json
 from ..render.summary import Summary
-from .continuation import NOTHING_SAID, Going, Resume, budget_over
+from .continuation import Going, Resume, budget_over
 from .run import Manner, hushed, tell
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
     """Resume the run of a trace; return the exit code."""
     trace = Trace.load(path)
     wanted = replace(wanted, module=module)
-    if trace.status == "completed" and wanted.value is NOTHING_SAID:
+    if trace.status == "completed" and wanted.value is UNANSWERED:
         if not manner.as_json:
             print("refold: this run has completed already; there is nothing to resume", file=sys.stderr)
         summary = Summary.of_trace(trace)
@@ -44,7 +44,7 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
 
         return resume_agent(runner, path, wanted, budget_over(trace, wanted.budget), manner)
     going = Going(path, runner, wanted, manner, budget_over(trace, wanted.budget))
-    summary = going.on(wanted.value, wanted.request if wanted.value is not NOTHING_SAID else None)
+    summary = going.on(wanted.value, wanted.request if wanted.value is not UNANSWERED else None)
     try:
         summary = going.while_a_person_answers(summary)
     except KeyboardInterrupt:

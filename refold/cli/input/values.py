@@ -9,7 +9,6 @@ from ...tasks import Task, load_tasks
 from ..errors import InputError
 
 TASK_FILES = (".yaml", ".yml", ".json", ".jsonl")
-_NOTHING: Any = ...
 
 
 def is_task_file(text: str) -> bool:

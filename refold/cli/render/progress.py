@@ -103,7 +103,7 @@ class Progress:
             self.run_id, self.module = record["run_id"], record["module"]
             self.steps = self.before = self.tokens = self.unpriced = self._step_tokens = 0
             self.cost = self._earlier = 0.0
-            self._forked = (record["parent"] or {}).get("kind") == "fork"
+            self._forked = (record.get("parent") or {}).get("kind") == "fork"
         else:
             self._earlier += self._last - self._began
         self.budget = record["budget"]
