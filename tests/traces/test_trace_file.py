@@ -267,6 +267,7 @@ import resource, signal, sys
 from pathlib import Path
 from refold.errors import TraceWriteError
 from refold.traces import *
+from refold.traces.file.writer import TraceWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 writer = TraceWriter.create(Path(sys.argv[1]), durability=sys.argv[2])
@@ -312,6 +313,7 @@ import sys
 from pathlib import Path
 from refold.errors import TraceWriteError
 from refold.traces import *
+from refold.traces.file.writer import TraceWriter
 writer = TraceWriter.create(Path(sys.argv[1]))
 writer.append("header", 0, 0.0, {"format": 1, "run_id": "r"})
 print("ready", flush=True)
@@ -346,6 +348,7 @@ import os, subprocess, sys, time
 from pathlib import Path
 from refold.errors import TraceWriteError
 from refold.traces import *
+from refold.traces.file.writer import TraceWriter
 writer = TraceWriter.create(Path(sys.argv[1]))
 writer.append("header", 0, 0.0, {"format": 1, "run_id": "r"})
 if sys.argv[2] == "fork":

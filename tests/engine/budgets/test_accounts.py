@@ -31,9 +31,9 @@ from refold import (
     wait_child,
 )
 from refold.engine import Usage
-from refold.engine import engine as engine_file
 from refold.engine.effects.budget import Account
 from refold.engine.purity import frame_variable
+from refold.engine.run import drive
 from refold.engine.run.usage import used_so_far
 from refold.engine.run.waits import Waits
 from refold.testing import scripted
@@ -160,7 +160,7 @@ def test_whoever_no_longer_waits_for_a_child_does_not_block_the_run() -> None:
 
     async def looks() -> None:
         run = frame_variable.get().host
-        blocked.append(any(child.waits.awaited_by for child in run.children))
+        blocked.append(any(child.waits._awaited_by for child in run.children._at_work))
         await anyio.sleep(0)
         blocked.append(run.waits.is_blocked)
 
@@ -249,7 +249,7 @@ def test_what_fails_around_the_run_is_its_end_too(
     def no_environment(*args: Any, **kwargs: Any) -> Any:
         raise raised
 
-    monkeypatch.setattr(engine_file, "open_environment", no_environment)
+    monkeypatch.setattr(drive, "open_environment", no_environment)
     engine = Engine(Acts(lambda_tool))
     if isinstance(raised, KeyboardInterrupt):
         with pytest.raises(KeyboardInterrupt) as caught:

@@ -43,11 +43,11 @@ async def test_no_fault_of_a_server_takes_a_run_down_and_the_run_replays(tmp_pat
         trajectory = await agent.run("go")
     assert [text[:30] for text in told(trajectory)] == [
         "",
-        '<error type="MCPUnknownFateErr',
+        '<error type="MCPUnknownEffectE',
         "",
         '<error type="MCPToolError">no ',
         '<error type="MCPProtocolError"',
-        '<error type="MCPUnknownFateErr',
+        '<error type="MCPUnknownEffectE',
         "",
     ]
     assert calls(tmp_path) == ["echo", "die", "echo", "fail", "refuse", "die", "echo"]
