@@ -5,8 +5,10 @@ in the parent, so a resumed parent finds its children again. `ChildRun.advance` 
 trace:
 
     no trace                                            start the child
-    a file that another child has left at this place    rename the file, and start the child
+    a file of something else, nothing recorded here     rename the file, and start the child
+    a file of something else, the child is recorded     raise ChildRunError
     a trace that has ended                              take its result; the child is not run again
+    one that failed since its own child could not run   resume the child, as if it had not ended
     any other trace                                     resume the child
 
 While a child waits for an answer, its parent waits too, and shows the child's requests as its own (`answers`).
@@ -21,7 +23,7 @@ from typing import Any
 
 import anyio
 
-from ...errors import TraceNotFoundError, WaitAnsweredError
+from ...errors import ChildRunError, TraceNotFoundError, WaitAnsweredError
 from ...traces import Trace
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.store import SUFFIX
@@ -141,7 +143,9 @@ class ChildRun:
         if path is not None and not len(trace.records):
             path.unlink()
             return None
-        if not self._recorded:
+        if self._recorded:
+            check_place(trace, self.run_id, self.plan.link or {})
+        else:
             if path is not None and not self._belongs(trace):
                 free = next(n for n in count(1) if not path.with_name(f"{path.name}.{n}").exists())
                 path.rename(path.with_name(f"{path.name}.{free}"))
@@ -152,6 +156,8 @@ class ChildRun:
     def _ended(self, trace: Trace) -> RunResult | None:
         """Return the child's result if it has ended for good; None if it is to be resumed."""
         if trace.status not in _OVER or self._runs_again(trace):
+            return None
+        if (trace.end.get("error") or {}).get("type") == ChildRunError.__name__:
             return None
         if trace.status == RunStatus.stopped and trace.stop_reason in BUDGETS:
             return None
@@ -180,7 +186,11 @@ class ChildRun:
         return Parent(self.run.account, self.run.waits, self.awaited_by)
 
     async def _drive(self, plan: RunPlan) -> RunResult:
-        """Carry out one attempt; raise a failed write, which says nothing about the child."""
+        """Carry out one attempt.
+
+        Raise what says nothing about the child: a failed write, and a child of its own that cannot run. Otherwise the
+        failure would become the child's result, and stay it when the cause is gone.
+        """
         with opened(plan) as runner:
             self.started.set()
             if plan.done is not None:
@@ -194,6 +204,8 @@ class ChildRun:
                 self._at_work.discard(child)
             if child.writer.failed is not None:
                 raise child.writer.failed
+            if result.error is not None and result.error.type == ChildRunError.__name__:
+                raise ChildRunError(f"child run {self.run_id}: {result.error.message}")
             self._check_end(child)
             return result
 
@@ -221,6 +233,17 @@ class ChildRun:
 
     def _check_end(self, child: LiveRun) -> None:
         """Raise the reason for which the child's end is no result."""
+
+
+def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
+    """Raise ChildRunError if a trace at the place of a recorded child is not the child's."""
+    found = trace.parent or {}
+    same = all(found.get(name) == value for name, value in link.items() if name != "hash")
+    if trace.header.get("run_id") != run_id or not same:
+        raise ChildRunError(
+            f"the trace at the place of child run {run_id} is of another run ({trace.header.get('run_id')}): "
+            f"{trace.path or 'in memory'}; put the child's own trace there, or fork the parent from an earlier state"
+        )
 
 
 def child_plan(run: LiveRun, plan: RunPlan, link: Mapping[str, Any]) -> RunPlan:

@@ -24,6 +24,7 @@ from ..state.model import StateSchema
 from .background import BackgroundChild
 from .called_run import CalledRun, Place
 from .child_result import ChildResult, Reads
+from .child_run import check_place
 from .environments import Worlds
 from .exploration import Exploration, adopted
 from .parent import child_id
@@ -127,7 +128,9 @@ class ChildRegistry:
                 continue  # the starting call was cut off before the child had a trace, and is made again
             if not len(child.records):
                 continue
-            link, task = child.parent or {}, Task.from_dict(child.header["task"])
+            link = child.parent or {}
+            check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})
+            task = Task.from_dict(child.header["task"])
             found = module.child_module(link["name"], task)
             if found is None:
                 self.has_background = True
