@@ -120,6 +120,7 @@ class CalledRun(ChildRun):
         return run.reuse.child(child_id(run.reuse.run_id, label), run.reuse.answers(run.step))
 
     def _check_end(self, child: LiveRun) -> None:
+        self.run.learn_from(child.redactor)  # the result, and what the parent makes of it, may hold the child's secrets
         if isinstance(child.stopping, EndedFromAbove):
             raise child.stopping
 

@@ -19,7 +19,7 @@ from ..loop.loop import Adopted
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
 from ..run.live_run import LiveRun
-from ..run.usage import background_of, used_so_far
+from ..run.usage import background_of, relative_or_none, used_so_far
 from ..state.model import StateSchema
 from .background import BackgroundChild
 from .called_run import CalledRun, Place
@@ -122,12 +122,12 @@ class ChildRegistry:
         trace = run.writer.trace()
         for start in background_of(trace):
             run_id, record = start.run_id, start.record
-            try:
-                child = trace.relative(run_id)
-            except TraceNotFoundError:
-                continue  # the starting call was cut off before the child had a trace, and is made again
-            if not len(child.records):
-                continue
+            child = relative_or_none(trace, start)
+            if child is None:
+                if start.step < run.step:
+                    data = {"run": run_id, "why": "its trace is missing, or has no whole record"}
+                    run.write("event", run.step, {"name": "child_left", "data": data})
+                continue  # otherwise the starting call was cut off before the child had a trace, and is made again
             link = child.parent or {}
             check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})
             task = Task.from_dict(child.header["task"])

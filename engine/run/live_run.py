@@ -199,16 +199,17 @@ class LiveRun:
 
     def show(self, record: Record) -> None:
         """Show a record to the observers; report and drop an observer that raises."""
+        raised: list[tuple[str, Exception]] = []
         for observer in tuple(self.observers):
             try:
                 observer(record)
             except Exception as error:  # noqa: BLE001 - a stranger's observer must not end the run; it is reported
                 self.observers.remove(observer)
-                name = getattr(observer, "__qualname__", repr(observer))
-                log.warning("observer %s raised %r and is dropped", name, error)
-                self.write(
-                    "event", self.step, {"name": "observer_dropped", "data": {"observer": name, "error": repr(error)}}
-                )
+                raised.append((getattr(observer, "__qualname__", repr(observer)), error))
+        for name, problem in raised:  # once all have seen the record, so that they see all records in their order
+            log.warning("observer %s raised %r and is dropped", name, problem)
+            data = {"observer": name, "error": repr(problem)}
+            self.write("event", self.step, {"name": "observer_dropped", "data": data})
 
     def begin_at(self, state: StateSchema) -> None:
         """Set the state from which the work starts; arguments of effects may point into it."""

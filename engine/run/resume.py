@@ -126,10 +126,12 @@ class _Preparation:
                 raise DivergenceError(divergences)
         now = self.clock.time()
         answers, again, fates = self._answers(value, request)
-        if fates:
+        while fates:  # a call that is run again may have unknown effects inside it, which are asked about next
             self._show(fates)
-            if on_wait is not None and (told := await self._told(on_wait, answers, fates)):
-                answers, again, fates = self._answers(told, None)
+            told = await self._told(on_wait, answers, fates) if on_wait is not None else {}
+            if not told:
+                break
+            answers, again, fates = self._answers(told, None)
         waiting = [r for r in answers.requests if r.id not in answers.answers]
         if fates:
             self._show(fates)

@@ -110,7 +110,6 @@ class Waits:
         self._on_wait = on_wait
         self.asking: list[_Asking] = []
         """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
-        """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
         self._version = 0
         self.blocked_at: float | None = None
         """Since when the run is blocked, by its clock; None if it is not."""
