@@ -54,7 +54,7 @@ def test_a_grandchild_that_cannot_run_is_no_result_of_the_child(
     """The run fails, whatever stands between; once the cause is gone, a resume gives what an undisturbed run gives."""
     create = TraceWriter.create.__func__  # type: ignore[attr-defined]
 
-    def refuse(cls: Any, path: Path | None, **options: Any) -> Any:
+    def refuse(cls: Any, /, path: Path | None, **options: Any) -> Any:
         if path is not None and ".leaf-" in path.name:
             raise TraceWriteError("no room", path)
         return create(cls, path, **options)
