@@ -254,6 +254,6 @@ async def test_an_error_repeats_little_of_a_long_command(tmp_path: Path) -> None
         with pytest.raises(CommandError, match="more characters") as raised:
             await env.exec(["bash", "-c", "x" * 3_000_000])
         assert len(str(raised.value)) < 1000
-        for argv, why in ((["echo", "a\0b"], "NUL"), (["echo"], "no name of a variable")):
+        for argv, why in ((["echo", "a\0b"], "NUL"), (["echo"], "not a name of a variable")):
             with pytest.raises(CommandError, match=why):
                 await env.exec(argv, env={"A=B": "x"} if len(argv) == 1 else None)

@@ -427,7 +427,7 @@ def test_no_asking_in_reduce_nor_outside_of_a_run() -> None:
         ((5,), "as text, got int"),
         (("?", None, -1), "seconds must be"),
         (("?", None, "soon"), "seconds must be"),
-        (("?", {"type": "nothing"}), "no JSON Schema"),
+        (("?", {"type": "nothing"}), "not a JSON Schema"),
         (("?", {"$ref": "https://example.org/schema"}), "nothing is fetched"),
         (("?", {"properties": {"a": {"$ref": "#/$defs/A"}}}), "refers to '/$defs/A', which it does not have"),
         (("?", {"$ref": "#"}), "refers to itself without end"),

@@ -246,7 +246,7 @@ def test_what_is_found_outside_by_a_link_is_left_out(tmp_path: Path) -> None:
     [
         ("", "it is a NoneType"),
         ("- a", "it is a list"),
-        ("a: [", "no YAML"),
+        ("a: [", "not YAML"),
         (MANIFEST.replace("schema: 1\n", ""), "schema is missing"),
         (MANIFEST.replace("schema: 1", "schema: 2"), "schema: Input should be 1"),
         (MANIFEST.replace("intel", "Intel"), "name: 'Intel' is not lower-case"),

@@ -166,7 +166,7 @@ async def test_garbage_is_an_error_of_that_call(tmp_path: Path, caplog: pytest.L
         message = await call(client, "garbage")
         assert message.metadata["error_type"] == "MCPProtocolError"
         assert (await call(client, "echo", text="on")).content == "on"
-    told = [record for record in caplog.records if "no message of the protocol" in record.getMessage()]
+    told = [record for record in caplog.records if "not a message of the protocol" in record.getMessage()]
     assert told
     assert not any(record.exc_info for record in told)  # a line each, and no traceback
 

@@ -91,7 +91,7 @@ def test_line_endings_marks_and_rules_make_no_difference(tmp_path: Path, text: s
     [
         ("# no front matter", "begins with front matter"),
         ("---\nname: my-skill\n", "no second one"),
-        ("---\nname: [\n---\n", "no YAML"),
+        ("---\nname: [\n---\n", "not YAML"),
         ("---\n- a\n---\n", "`key: value`"),
         ("---\ndescription: d\n---\n", "name is missing"),
         ("---\nname: 12\ndescription: d\n---\n", "name must be text"),

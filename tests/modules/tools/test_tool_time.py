@@ -89,7 +89,7 @@ async def test_a_pattern_that_never_ends_is_given_up_and_holds_nothing_up(folder
 )
 def test_what_is_no_pattern_is_told(folder: Path, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "SECONDS", 60)  # to start the child that says so
-    with use_workspace(folder), pytest.raises(ValueError, match="no regular expression"):
+    with use_workspace(folder), pytest.raises(ValueError, match="not a regular expression"):
         grep(pattern)
 
 

@@ -83,7 +83,7 @@ def test_an_engine_of_ones_own_goes_before_the_environment(base: str, monkeypatc
 def test_without_an_engine_the_error_says_what_to_set() -> None:
     with pytest.raises(NoSearchError, match="REFOLD_SEARCH_URL"):
         web_search("q")
-    with pytest.raises(ValueError, match="no URL of a search engine"), use_search("localhost:8888"):
+    with pytest.raises(ValueError, match="not a URL of a search engine"), use_search("localhost:8888"):
         pass
     with pytest.raises(ValueError, match="empty"):
         web_search("  ")
@@ -93,7 +93,12 @@ def test_without_an_engine_the_error_says_what_to_set() -> None:
 
 @pytest.mark.parametrize(
     ("path", "told"),
-    [("/html", "no list of results"), ("/wrong", "no list of results"), ("/none-such", "403"), (":1", "could not be")],
+    [
+        ("/html", "not a list of results"),
+        ("/wrong", "not a list of results"),
+        ("/none-such", "403"),
+        (":1", "could not be"),
+    ],
     ids=["html", "no-url", "refused", "nobody-there"],
 )
 def test_what_is_no_answer_is_an_error_that_says_so(base: str, path: str, told: str) -> None:
