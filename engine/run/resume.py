@@ -126,12 +126,14 @@ class _Preparation:
                 raise DivergenceError(divergences)
         now = self.clock.time()
         answers, again, fates = self._answers(value, request)
-        while fates:  # a call that is run again may have unknown effects inside it, which are asked about next
+        asked: set[str] = set()
+        # a call that is run again may have unknown effects inside it, which are asked about next
+        while on_wait is not None and (fresh := [each for each in fates if each.id not in asked]):
             self._show(fates)
-            told = await self._told(on_wait, answers, fates) if on_wait is not None else {}
-            if not told:
-                break
-            answers, again, fates = self._answers(told, None)
+            asked |= {each.id for each in fresh}
+            told = await self._told(on_wait, answers, fresh)
+            if told:
+                answers, again, fates = self._answers(told, None)
         waiting = [r for r in answers.requests if r.id not in answers.answers]
         if fates:
             self._show(fates)
@@ -171,7 +173,7 @@ class _Preparation:
                 self._left_open(request, "answer_refused", str(error))
             except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
                 self._left_open(request, "on_wait_failed", f"{type(error).__name__}: {message_of(error)}")
-        self.waited = round(self.clock.monotonic() - began, 6)
+        self.waited = round(self.waited + self.clock.monotonic() - began, 6)
         return told
 
     def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
