@@ -1,0 +1,296 @@
+/**
+ * What the page asks of its data, and what it is given.
+ *
+ * There is one interface, `Source`, with two suppliers: `remote.js` asks the server (each method is a GET under `/api/`
+ * with the arguments as query, and the same JSON), `local.js` computes the answers from the records inside an exported
+ * file. Tests ask both the same questions about the same traces and compare the answers.
+ *
+ * Steps are numbered from 0. State k is the state before step k, state k + 1 the state after it. A path is a JSON Pointer.
+ * Times (`at`) are seconds since 1970, durations are seconds, tokens are counts, cost is in US dollars. A figure that is
+ * not known is null, never 0.
+ */
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+export type Mode = "act" | "final" | "wait" | "branch" | "open" // "open": the step that was under way at the end of the trace, undecided
+export type Status = "completed" | "stopped" | "waiting" | "failed" | "cancelled" | "interrupted" | "running" | "damaged"
+
+export interface Usage { tokens_in: number, tokens_out: number, cost: number | null }
+
+/** One run in the list of runs. */
+export interface RunRow {
+  id: string // the run's id, unique within what is viewed; if two files have the same run id: `<run id>~<n>`
+  file: string // the file's path relative to the folder that is viewed
+  task: string // the task's id
+  objective: string
+  module: string // import path, "" where it is not known
+  agent: boolean // a run of the Agent: it has a conversation
+  status: Status // "running": another process is writing it; "damaged": the file cannot be read, see `problem`
+  reason: string | null // stop reason
+  problem: string | null
+  started: number | null
+  changed: number // time of the last record (or of the file, where it is damaged)
+  seconds: number | null // work done, without waits
+  steps: number
+  usage: Usage
+  errors: number // actions and effects that failed
+  waiting: number // open requests
+  tags: string[] // of the task's metadata
+  parent: Parent | null
+  children: number // runs below it: candidates, called runs and forks that are in the folder
+  descendants: number // with those below them
+  shape: string // 48 columns of the run, one character each: "." act, "B" branch, "W" wait, "F" final, "E" error, " " nothing
+  bytes: number
+}
+export interface Parent { kind: "fork" | "candidate" | "call", run: string, step: number, candidate?: number, here: boolean } // here: the parent's trace is in what is viewed
+
+export interface RunQuery {
+  q?: string // text in objective, task, id, module, tags
+  status?: string // several, separated by commas; likewise below
+  reason?: string, module?: string, task?: string, tag?: string
+  since?: number, until?: number // `started`, seconds since 1970
+  min_steps?: number, max_steps?: number, min_tokens?: number, max_tokens?: number, min_cost?: number, max_cost?: number
+  under?: string // only runs below this one (an opened family)
+  flat?: boolean // do not fold families: every run is a row
+  sort?: "started" | "changed" | "seconds" | "steps" | "tokens" | "cost" | "status" | "task" | "errors" // default: started
+  order?: "asc" | "desc"
+  offset?: number, limit?: number // default 0 and 100, at most 500
+}
+export interface RunPage {
+  rows: RunRow[]
+  total: number // rows that fit the query
+  totals: Totals // of all that fit, not of the page; with their descendants if families are folded
+  facets: { status: Facet[], reason: Facet[], module: Facet[], task: Facet[], tag: Facet[] } // at most 50 each, of the whole folder
+  folder: string
+  indexing: number | null // files that are still to be read, while the index is being made
+}
+export interface Totals { runs: number, steps: number, seconds: number, usage: Usage, errors: number, unknown_cost: number }
+export interface Facet { value: string, count: number }
+
+/** All that is known of a run beside its steps. */
+export interface Run extends RunRow {
+  state_class: string
+  seed: number | null
+  versions: Record<string, string>
+  inputs: Json
+  task_document: Json
+  budget: { max_steps: number | null, max_runtime_seconds: number | null, max_tokens: number | null, max_cost_usd: number | null }
+  answer: Node | null // final_result
+  error: { type: string, message: string, traceback: string | null } | null
+  criteria: { criterion: string, passed: boolean | null, evidence: string | null }[]
+  requests: Request[] // open ones
+  attempts: { attempt: number, at: number, step: number }[] // each resume
+  first_at: number | null
+  open: number | null // the number of the unfinished step, if there is one (= steps)
+  counts: { records: number, actions: number, effects: number, events: number, waits: number, branches: number }
+  longest: { k: number, seconds: number, label: string }[] // up to 5
+  failing: number[] // the first 20 steps with errors
+  changed_most: { path: string, changes: number }[] // up to 8, lists' indices as `*`; the engine's step counter left out
+  state_bytes: number // about
+  actions_allowed: boolean // whether the server acts, see `Act`
+  version: string // changes whenever the run has grown
+}
+export interface Request {
+  id: string, kind: string // "wait", "ask", "unknown_effect", ...
+  prompt: string, schema: Json | null, details: Json | null, step: number, deadline: number | null, at: number
+}
+
+/** The overview and the window of the timeline, and the charts: one entry a column; a column covers steps from[i] up to the next one's. */
+export interface Columns {
+  from: number, to: number // steps asked for, `to` excluded
+  n: number // columns given: at most as many as asked for, and as there are steps
+  first: number[] // the first step of each column
+  mode: string // one character a column, as in `shape`: the rarest in it (E, W, B, F before .)
+  seconds: number[] // of the longest step in it
+  tokens: number[] // of the step with most
+  cost: number[] // of the dearest
+  // sums over the run up to the end of the column, for the charts
+  sum_seconds: number[], sum_tokens: number[], sum_cost: number[]
+}
+
+/** One line of the list of steps. */
+export interface StepRow {
+  k: number
+  mode: Mode
+  label: string // "fetch /guide", "3 actions: fetch, look", "answer: 42", "asks: may I?", "chose 2 of 5"
+  errors: number
+  seconds: number | null
+  usage: Usage
+  actions: number
+  changes: number // operations of the patch
+  committed: boolean
+  at: number | null // of its first record
+}
+
+export interface Step extends StepRow {
+  decision: { mode: string, rationale: string | null, answer: Node | null, prompt: string | null, schema: Json | null, seconds: number | null, meta: Json | null } | null
+  replaced: boolean // a branch strategy chose another decision than the one decided first
+  calls: Call[] // the actions, in their order, with what came of them; at most 500, see `more_calls`
+  more_calls: number
+  effects: EffectNode[] // of all phases, nested; at most 500 nodes
+  more_effects: number
+  events: { name: string, at: number, data: Node, effect: number | null }[] // at most 200
+  more_events: number
+  branches: Branch[]
+  asked: { request: Request, answer: Node | null, answered_at: number | null, expired: boolean }[]
+  children: { run: string, kind: "candidate" | "call" | "background", candidate: number | null, here: boolean }[]
+  value: Node | null // the observation's value after a wait
+  before: { seconds: number, usage: Usage } // what the run had used before this step
+}
+export interface Call {
+  id: string | null, name: string
+  args: Node
+  output: Node | null
+  error: { type: string, message: string } | null
+  seconds: number | null
+  state: "ok" | "error" | "open" | "cancelled"
+}
+export interface EffectNode {
+  seq: number, phase: string, name: string, action: string | null
+  start: number // seconds since the step's first record
+  seconds: number | null // null: open
+  usage: Usage | null
+  error: { type: string, message: string } | null
+  cancelled: boolean, open: boolean, idempotent: boolean
+  children: EffectNode[]
+}
+export interface Branch {
+  strategy: string, chosen: number | null, run: string | null
+  candidates: { index: number, label: string, score: number | null, run: string | null, status: Status | null, lost: string | null, here: boolean }[]
+}
+
+/**
+ * A JSON value as far as it is loaded. `text` is cut at 2,000 UTF-16 units (`size` is the whole length); of containers the
+ * first 200 members, and in one answer 3,000 nodes at most: where `children` is missing although `size` > 0, or
+ * shorter than `size`, more can be asked for with `state` or `value`.
+ */
+export interface Node {
+  key?: string | number
+  kind: "object" | "array" | "text" | "number" | "boolean" | "null"
+  value?: string | number | boolean | null // scalars
+  raw?: string // of a number that JavaScript cannot hold exactly
+  size: number // members, items, or units of text
+  by?: number // the step that wrote it last, -1: init_state (or the state that a fork began with); for containers the last write in them
+  children?: Node[]
+  at?: string // where the value is found again: given to `value` for long texts and blobs
+}
+
+/** What a step changed. `tree` has only changed containers with their changed children; gaps say how many are unchanged. */
+export interface Changes {
+  k: number
+  count: number // of changed leaves and subtrees
+  tree: Change | null // null: nothing changed but the step counter
+  more: number // changes beyond the first 500
+}
+export interface Change {
+  key?: string | number
+  path: string
+  change: "in" | "add" | "remove" | "replace" // "in": something inside it changed
+  kind: Node["kind"] // of the container
+  size: number
+  children?: (Change | { unchanged: number })[] // of "in"
+  old?: Node, new?: Node
+  by?: number
+}
+
+export interface History {
+  path: string
+  entries: { k: number, old: Node | null, new: Node | null }[] // a page of 100; with at most 200 units of text each
+  steps: number[] // all steps that changed it, at most 10,000
+  total: number
+}
+
+export interface Hits {
+  hits: Hit[]
+  next: string | null // pass as `after` to go on; null: all was searched
+  searched: number // share of the run, 0 to 1
+}
+export interface Hit {
+  k: number
+  where: "decision" | "argument" | "result" | "state" | "event" | "answer" | "error" | "task"
+  path: string // within that, for "state" a JSON Pointer
+  before: string, match: string, after: string // about 40 units around
+}
+
+/** A stretch of an Agent's conversation: what the steps added to it. */
+export interface Chat {
+  from: number, to: number // steps covered
+  turns: Turn[]
+  total: number // steps
+}
+export interface Turn {
+  k: number // the step after which the messages stand; -1: those that the run began with
+  at: number | null
+  messages: ChatMessage[]
+  compacted: number // messages that the step took out of the conversation
+  asked: Step["asked"]
+  children: Step["children"]
+  error: { type: string, message: string } | null
+}
+export interface ChatMessage {
+  role: "system" | "user" | "assistant" | "tool"
+  parts: ({ type: "text", text: Node } | { type: "image", url: string | null, bytes: number } | { type: "audio", format: string, transcript: string | null })[] // url: only `data:image/(png|jpeg|gif|webp)` of up to 2 MB, else null
+  reasoning: Node | null
+  tool_calls: { id: string, name: string, args: Node, output: Node | null, error: string | null, seconds: number | null, run: string | null }[] // the answers stand at their calls; a tool's message comes alone only without a call
+  usage: Usage | null
+}
+
+export interface Comparison {
+  a: RunRow, b: RunRow
+  kin: "fork" | "same" | "other" // fork: b comes from a (or both from one), aligned by the source's step numbers
+  shift: number // step k of b stands beside step k + shift of a
+  only_a: number, only_b: number // steps before/after that one of them does not have
+  columns: { a: Columns, b: Columns, differ: string } // aligned; differ: one character a column, "=" "x" or " "
+  edited: Changes | null // of a fork: what was changed at its start
+  first: { ka: number | null, kb: number | null, phase: string, path: string | null, a: Node | null, b: Node | null, says: string } | null
+  differing: number[] // aligned steps (numbers of a) that differ, at most 1,000
+  differing_total: number
+  states: Changes | null // from a's state to b's after the first difference (old: a, new: b)
+}
+
+/** A family: its root and all below it. */
+export interface Family { root: string, nodes: FamilyNode[] }
+export interface FamilyNode {
+  run: string, parent: string | null, kind: "root" | Parent["kind"], step: number // the parent's step
+  label: string // candidate's label, the child's task, or the fork's edit
+  score: number | null, chosen: boolean
+  row: RunRow | null // null: its trace is not here
+}
+
+export interface Problem { error: { kind: string, message: string, hint: string | null } } // answers with status 400, 403, 404, 409, 500
+
+export interface Source {
+  live: boolean // whether there are events and, maybe, actions
+  runs(query: RunQuery): Promise<RunPage> //                                   /api/runs
+  totals(ids: string[]): Promise<Totals> //                                    /api/totals?ids=
+  run(id: string): Promise<Run> //                                             /api/run?id=
+  columns(id: string, from: number, to: number, n: number): Promise<Columns> // /api/columns
+  steps(id: string, from: number, to: number): Promise<StepRow[]> //            /api/steps, 500 at most
+  find(id: string, from: number, mode: string, back: boolean): Promise<number | null> // /api/find: the next step from `from` whose mode character is one of `mode`
+  step(id: string, k: number): Promise<Step> //                                /api/step
+  changes(id: string, k: number): Promise<Changes> //                          /api/changes
+  state(id: string, k: number, path: string, offset: number, limit: number): Promise<Node> // /api/state: state k (0 … steps, and -1 for the last with the end's patch)
+  value(id: string, at: string, offset: number, length: number): Promise<{ text: string, size: number }> // /api/value
+  history(id: string, path: string, offset: number): Promise<History> //       /api/history
+  search(id: string, q: string, after: string | null): Promise<Hits> //        /api/search; one answer takes 300 ms at most
+  chat(id: string, from: number, to: number): Promise<Chat> //                 /api/chat, 200 steps at most
+  compare(a: string, b: string, n: number): Promise<Comparison> //             /api/compare
+  family(id: string): Promise<Family> //                                       /api/family
+  events(id: string | null, heard: (event: LiveEvent) => void): () => void //  /api/events (server-sent events); returns how to stop
+  act?: Act
+}
+
+/** A folder's event: rows that are new or changed (at most four a second). A run's: that it has grown, with its figures. */
+export type LiveEvent =
+  | { type: "runs", rows: RunRow[], removed: string[] }
+  | { type: "run", row: RunRow, version: string, from: number } // steps from `from` on are new or changed
+  | { type: "hello", server: string } // sent first, also after a reconnection: whoever hears it asks anew
+
+/** POST /api/act/<name> with JSON and the header `X-Refold-Token`; only where the server was started with actions. */
+export interface Act {
+  offered(id: string): Promise<{ module: string | null, known: boolean, question: string | null }> // question: to be shown before the trace's own module is imported
+  answer(id: string, request: string, value: Json): Promise<Started>
+  fork(id: string, k: number, edits: { path: string, value: Json }[], reuse: boolean): Promise<Started>
+  resume(id: string): Promise<Started>
+  verify(id: string): Promise<{ divergences: { step: number, phase: string, expected: Node | null, actual: Node | null, run: string | null }[] }>
+}
+export interface Started { run: string }
