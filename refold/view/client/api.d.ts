@@ -230,7 +230,7 @@ export interface ChatMessage {
   role: "system" | "user" | "assistant" | "tool"
   parts: ({ type: "text", text: Node } | { type: "image", url: string | null, bytes: number } | { type: "audio", format: string, transcript: string | null })[] // url: only `data:image/(png|jpeg|gif|webp)` of up to 2 MB, else null
   reasoning: Node | null
-  tool_calls: { id: string, name: string, args: Node, output: Node | null, error: string | null, seconds: number | null, run: string | null }[] // the answers stand at their calls; a tool's message comes alone only without a call
+  tool_calls: { id: string, name: string, args: Node, output: Node | null, error: string | null, seconds: number | null, run: string | null, images: { url: string | null, bytes: number }[] }[] // the answers stand at their calls, `images` are those in the answer, with `url` as in the parts; a tool's message comes alone only without a call
   usage: Usage | null
 }
 
