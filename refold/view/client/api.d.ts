@@ -27,6 +27,7 @@ export interface RunRow {
   status: Status // "running": another process is writing it; "damaged": the file cannot be read, see `problem`
   reason: string | null // stop reason
   problem: string | null
+  answer: string | null // the final result in one line, at most 120 units
   started: number | null
   changed: number // time of the last record (or of the file, where it is damaged)
   seconds: number | null // work done, without waits
@@ -49,7 +50,7 @@ export interface RunQuery {
   reason?: string, module?: string, task?: string, tag?: string
   since?: number, until?: number // `started`, seconds since 1970
   min_steps?: number, max_steps?: number, min_tokens?: number, max_tokens?: number, min_cost?: number, max_cost?: number
-  under?: string // only runs below this one (an opened family)
+  under?: string // only runs directly below this one (with `flat`: all below it)
   flat?: boolean // do not fold families: every run is a row
   sort?: "started" | "changed" | "seconds" | "steps" | "tokens" | "cost" | "status" | "task" | "errors" // default: started
   order?: "asc" | "desc"
@@ -241,11 +242,13 @@ export interface Comparison {
   only_a: number, only_b: number // steps before/after that one of them does not have
   columns: { a: Columns, b: Columns, differ: string } // aligned; differ: one character a column, "=" "x" or " "
   edited: Changes | null // of a fork: what was changed at its start
-  first: { ka: number | null, kb: number | null, phase: string, path: string | null, a: Node | null, b: Node | null, says: string } | null
+  first: Difference | null
+  here: Difference | null // at the step that was asked for; if none was, the first
   differing: number[] // aligned steps (numbers of a) that differ, at most 1,000
   differing_total: number
-  states: Changes | null // from a's state to b's after the first difference (old: a, new: b)
+  states: Changes | null // from a's state to b's after the step of `here` (old: a, new: b)
 }
+export interface Difference { ka: number | null, kb: number | null, phase: string, path: string | null, a: Node | null, b: Node | null, says: string }
 
 /** A family: its root and all below it. */
 export interface Family { root: string, nodes: FamilyNode[] }
@@ -273,7 +276,7 @@ export interface Source {
   history(id: string, path: string, offset: number): Promise<History> //       /api/history
   search(id: string, q: string, after: string | null): Promise<Hits> //        /api/search; one answer takes 300 ms at most
   chat(id: string, from: number, to: number): Promise<Chat> //                 /api/chat, 200 steps at most
-  compare(a: string, b: string, n: number): Promise<Comparison> //             /api/compare
+  compare(a: string, b: string, n: number, k?: number): Promise<Comparison> //  /api/compare; k: an aligned step (a number of a), for `here` and `states`
   family(id: string): Promise<Family> //                                       /api/family
   events(id: string | null, heard: (event: LiveEvent) => void): () => void //  /api/events (server-sent events); returns how to stop
   act?: Act
