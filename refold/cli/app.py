@@ -236,3 +236,55 @@ def verify(
     from .commands.verify import verify_traces
 
     return verify_traces(find_traces(trace or [str(traces)], traces, all=all), module, trust or (), json)
+
+
+_FORMATS = "Formats"
+
+
+def _target(help: str, metavar: str = "FILE") -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        metavar=metavar, help=help, show_default=False, rich_help_panel=_FORMATS
+    )
+    return option
+
+
+@app.command()
+def export(
+    trace: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (the newest).", show_default=False),
+    ] = None,
+    markdown: Annotated[str | None, _target("A report to read or paste.")] = None,
+    perfetto: Annotated[str | None, _target("A timeline for ui.perfetto.dev, in Chrome's trace format.")] = None,
+    otel: Annotated[
+        str | None, _target("OpenTelemetry spans: OTLP as JSON, or sent to an OTLP/HTTP endpoint.", "FILE|URL")
+    ] = None,
+    parquet: Annotated[str | None, _target("A table with a row for each step.")] = None,
+    chat: Annotated[str | None, _target("An Agent's run: roles and texts alone, a line for each run.")] = None,
+    openai: Annotated[str | None, _target("An Agent's run: the messages, as OpenAI's API takes them.")] = None,
+    jsonl: Annotated[str | None, _target("An Agent's run: a record for training, a line for each run.")] = None,
+    full: o.Full = False,
+    content: Annotated[
+        bool, typer.Option("--content", help="Put prompts, arguments, results and error messages into spans.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Write a run in the format of another program.
+
+    Each format takes a FILE, or - for stdout. Without TRACE, export the newest in the folder of traces.
+    """
+    from .commands.export import Options
+    from .commands.export import export as export_runs
+
+    paths = find_traces(trace or [str(traces)], traces)
+    wanted = {
+        "markdown": markdown,
+        "perfetto": perfetto,
+        "otel": otel,
+        "parquet": parquet,
+        "chat": chat,
+        "openai": openai,
+        "jsonl": jsonl,
+    }
+    return export_runs(paths, wanted, Options(full, content, force))

@@ -66,6 +66,8 @@ from .tasks import (
     TaskInvalidError,
 )
 from .traces import (
+    ExportError,
+    ExtraMissingError,
     MissingMemberError,
     NotATraceError,
     PatchError,
@@ -96,7 +98,9 @@ __all__ = [
     "EnvironmentMismatchError",
     "EnvironmentNotOpenError",
     "ExplorationError",
+    "ExportError",
     "ExternalError",
+    "ExtraMissingError",
     "FrozenStateError",
     "MissingMemberError",
     "ModuleDefinitionError",

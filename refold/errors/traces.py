@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from .families import TraceError
+from .families import ExternalError, TraceError
 
 
 class TraceNotFoundError(TraceError):
@@ -103,6 +103,22 @@ class PatchError(TraceError):
         self.reason = reason
         self.op = op
         self.pointer = pointer
+
+
+class ExportError(TraceError):
+    """A trace cannot be exported so, or the file cannot be written; `path` is that file, if there is one."""
+
+    def __init__(self, message: str, path: Path | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class ExtraMissingError(ExternalError, ImportError):
+    """A package of an extra is not installed; the message has the command that installs it."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs {package}, which is not installed: pip install 'refold[{extra}]'")
+        self.extra = extra
 
 
 def _short(value: Any) -> str:

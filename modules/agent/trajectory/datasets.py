@@ -67,18 +67,16 @@ def _messages(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
 
 
 def _chats(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
-    rows = []
-    for record in records:
-        metadata = record.get("metadata") or {}
-        rows.append(
-            {
-                "conversation": [_said(message) for message in record.get("messages") or ()],
-                **_labels(metadata),
-                "success": metadata.get("success"),
-            }
-        )
+    rows = [chat_of(record) for record in records]
     columns = {"conversation": _said_kind(library, rows, "conversation"), **_label_kinds(library), "success": None}
     return columns, rows
+
+
+def chat_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's conversation with roles and contents alone, and what its metadata says of it."""
+    metadata = record.get("metadata") or {}
+    said = [_said(message) for message in record.get("messages") or ()]
+    return {"conversation": said, **_labels(metadata), "success": metadata.get("success")}
 
 
 def _turns(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:

@@ -1,0 +1,56 @@
+"""Agents' runs as files of messages, by the converters."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO, Literal
+
+from ....errors import ExportError
+from ....traces import Trace
+from ....traces.export.values import dump
+from .converters import trajectory_to_jsonl_record, trajectory_to_openai_format
+from .datasets import chat_of
+from .trajectory import Trajectory
+
+Form = Literal["chat", "openai", "jsonl"]
+
+
+def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
+    """Write Agents' runs as messages.
+
+    - `openai`: a JSON array of one run's messages, as `trajectory_to_openai_format` gives them
+    - `jsonl`: a line for each run, with `messages`, `tools` and `metadata`, as `trajectory_to_jsonl_record` gives them
+    - `chat`: a line for each run, with `conversation` (role and content alone), `agent_name`, `task_type`, `success`
+
+    Raises ExportError for a run that is not an Agent's.
+    """
+    for trace in traces:
+        trajectory = _trajectory(trace)
+        if form == "openai":
+            out.write(dump(trajectory_to_openai_format(trajectory), indent=True) + b"\n")
+            return
+        record = trajectory_to_jsonl_record(trajectory, tools=_tools(trace), metadata=_metadata(trace, trajectory))
+        out.write(dump(record if form == "jsonl" else chat_of(record)) + b"\n")
+
+
+def _trajectory(trace: Trace) -> Trajectory:
+    if not str(trace.header.get("state")).endswith(":AgentState"):
+        raise ExportError(f"run {trace.run_id} is not an Agent's, so it has no messages; --markdown exports any run")
+    return Trajectory.of(trace)
+
+
+def _tools(trace: Trace) -> list[dict[str, Any]]:
+    params = (trace.first_state or {}).get("params")
+    tools = params.get("tools") if isinstance(params, Mapping) else None
+    return tools if isinstance(tools, list) else []
+
+
+def _metadata(trace: Trace, trajectory: Trajectory) -> dict[str, Any]:
+    agent = (trace.first_state or {}).get("agent") or {}
+    return {
+        "run_id": trace.run_id,
+        "agent_name": agent.get("name"),
+        "model": agent.get("model"),
+        "task_type": (trace.header.get("task") or {}).get("id"),
+        "status": trace.status,
+        "stop_reason": trajectory.stop_reason,
+        "success": (trace.end.get("task_result") or {}).get("success"),
+    }

@@ -1,0 +1,140 @@
+"""`refold export`: write runs in the formats of other programs.
+
+`FORMATS` is the one table of them; each format's code is imported when it is used.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from rich.text import Text
+
+from ...traces import Trace
+from ...traces.export.files import export_file
+from ..errors import InputError
+from ..render.output import console, say
+from ..render.text import clean, size_text
+
+STDOUT = "-"
+
+
+Form = Literal["chat", "openai", "jsonl"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How runs are written.
+
+    `full` leaves long values whole in a report; `content` lets prompts, arguments and results into spans; `force`
+    replaces files.
+    """
+
+    full: bool = False
+    content: bool = False
+    force: bool = False
+
+
+Write = Callable[[Iterable[Trace], BinaryIO, Options], None]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: how it is written, and whether one file can hold several runs."""
+
+    write: Write
+    several: bool = False
+
+
+def export(traces: Sequence[Path], wanted: dict[str, str | None], options: Options) -> int:
+    """Write the runs in each wanted format: a mapping of format names to files; `-` is stdout."""
+    targets = {name: target for name, target in wanted.items() if target is not None}
+    if not targets:
+        raise InputError(f"name a format and its file, such as --markdown run.md; formats: {', '.join(sorted(wanted))}")
+    if list(targets.values()).count(STDOUT) > 1:
+        raise InputError("only one format can be written to stdout; name files for the others")
+    for name in targets:
+        if len(traces) > 1 and not FORMATS[name].several:
+            raise InputError(f"--{name} takes one trace, not {len(traces)}; export each to a file of its own")
+    for name, target in targets.items():
+        _refuse_own_trace(target, traces)
+        _write(FORMATS[name], name, _loaded(traces), target, options, quiet=STDOUT in targets.values())
+    return 0
+
+
+def _loaded(paths: Sequence[Path]) -> Iterator[Trace]:
+    """Yield the traces; one is in memory at a time."""
+    return (Trace.load(path) for path in paths)
+
+
+def _write(made: Format, name: str, traces: Iterable[Trace], target: str, options: Options, *, quiet: bool) -> None:
+    if target == STDOUT:
+        sys.stdout.flush()
+        made.write(traces, sys.stdout.buffer, options)
+        sys.stdout.buffer.flush()
+        return
+    if name == "otel" and target.lower().startswith(("http://", "https://")):
+        from ...traces.export.otel_endpoint import send_spans
+
+        sent = send_spans(traces, target, content=options.content)
+        if not quiet:
+            say(console(), Text(f"sent {sent:,} spans to {clean(target)}"))
+        return
+    path = Path(target)
+    with export_file(path, force=options.force) as file:
+        made.write(traces, file, options)
+        size = file.tell() if file.seekable() else None
+    if not quiet:
+        say(console(), Text(f"wrote {clean(target)}" + (f", {size_text(size)}" if size is not None else "")))
+
+
+def _refuse_own_trace(target: str, traces: Sequence[Path]) -> None:
+    path = Path(target)
+    if target != STDOUT and path.exists() and any(path.samefile(each) for each in traces):
+        raise InputError(f"{target} is the trace itself; name another file")
+
+
+def _markdown(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+    from ...traces.export.markdown import write_markdown
+
+    for trace in traces:
+        write_markdown(trace, out, full=options.full)
+
+
+def _perfetto(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+    from ...traces.export.perfetto import write_perfetto
+
+    write_perfetto(traces, out)
+
+
+def _otel(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+    from ...traces.export.otel import write_otlp
+
+    write_otlp(traces, out, content=options.content)
+
+
+def _parquet(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+    from ...traces.export.parquet import write_parquet
+
+    write_parquet(traces, out)
+
+
+def _chat(form: Form) -> Write:
+    def write(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+        from ...modules.agent.trajectory.export import write_chat
+
+        write_chat(traces, out, form)
+
+    return write
+
+
+FORMATS: dict[str, Format] = {
+    "markdown": Format(_markdown),
+    "perfetto": Format(_perfetto, several=True),
+    "otel": Format(_otel, several=True),
+    "parquet": Format(_parquet, several=True),
+    "chat": Format(_chat("chat"), several=True),
+    "openai": Format(_chat("openai")),
+    "jsonl": Format(_chat("jsonl"), several=True),
+}

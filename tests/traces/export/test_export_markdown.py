@@ -1,0 +1,78 @@
+"""A report holds the run, and nothing that the run says becomes Markdown or HTML."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from refold.traces import Trace
+from refold.traces.export.markdown import markdown_lines
+from refold.traces.export.values import LONG
+
+WriteRun = Callable[..., Trace]
+HOSTILE = (
+    "```\n# out\n<script>alert(1)</script>\n````````\n![x](http://x.invalid/p)\n@somebody\n\u202e\x1b[31m "
+    "` `` <img src=x onerror=alert(1)> [a](javascript:b)"
+)
+
+
+def text_of(trace: Trace, **options: Any) -> str:
+    return "\n".join(markdown_lines(trace, **options))
+
+
+def outside(report: str) -> str:
+    """The report without its blocks and code spans, as CommonMark reads them."""
+    kept, fence = [], ""
+    for line in report.split("\n"):
+        found = re.match("(`{3,})([a-z]*)$", line)
+        if fence:
+            fence = "" if found and not found[2] and len(found[1]) >= len(fence) else fence
+        elif found:
+            fence = found[1]
+        else:
+            kept.append(re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", "", line))
+    assert not fence
+    return "\n".join(kept)
+
+
+def test_a_report_has_the_task_the_steps_and_the_end(write_run: WriteRun) -> None:
+    report = text_of(write_run(steps=2))
+    assert report.startswith("# Run `r1`")
+    assert [line for line in report.split("\n") if line.startswith("## ")] == [
+        "## Task",
+        "## Answer",
+        "## Step 0 · act · 1.4 s · 4 tokens",
+        "## Step 1 · act · 1.0 s · 4 tokens",
+    ]
+    assert "**Call** `count`: failed" in report
+    assert "ValueError: no" in report
+    assert '+ /plan/0  "p0"' in report
+
+
+def test_what_a_run_says_stays_in_its_block(write_run: WriteRun, tmp_path: Path) -> None:
+    report = text_of(write_run(odd={0: HOSTILE, 1: {HOSTILE: HOSTILE}, 2: {"a\n": "x\n" + HOSTILE}}, run_id="r-`` <b>"))
+    assert "<script>" in report
+    rest = outside(report)
+    for sign in ("<", "@", "![", "](", "# out"):
+        assert sign not in rest, rest
+    assert "\u202e" not in report
+    assert "\x1b" not in report
+
+
+def test_long_values_are_cut_with_their_size(write_run: WriteRun) -> None:
+    trace = write_run(odd={0: "y" * 9000})
+    report = text_of(trace)
+    assert "y" * LONG in report
+    assert "y" * (LONG + 1) not in report
+    assert "(9,000 characters)" in report
+    assert "y" * 9000 in text_of(trace, full=True)
+
+
+def test_an_unfinished_run_is_written_as_far_as_it_goes(write_run: WriteRun) -> None:
+    whole = write_run(steps=2, snapshot=None, end=False)
+    lines = whole.data.splitlines(keepends=True)
+    cut = Trace.from_bytes(b"".join(lines[:-1]) + lines[-1][:20])
+    report = text_of(cut)
+    assert "- status: `interrupted`" in report
+    assert "## Step 1 · act · 875 ms · 4 tokens · unfinished" in report
+    assert "bytes after the last whole record are torn" in report

@@ -1,0 +1,173 @@
+"""Spans have times, parents and ids of the trace; the file and an endpoint get the same ones."""
+
+import gzip
+import http.server
+import io
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import opentelemetry.semconv._incubating.attributes.gen_ai_attributes as conventions
+import orjson
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.semconv.schemas import Schemas
+
+from refold.errors import ExportError
+from refold.traces import Trace
+from refold.traces.export.otel import otel_spans, write_otlp
+from refold.traces.export.otel_endpoint import send_spans
+from refold.traces.export.otel_facts import provider_of
+from refold.traces.export.otel_names import CONVENTIONS, SCHEMA_URL, Name
+
+Span = dict[str, Any]
+
+
+def written(trace: Trace, **options: Any) -> list[Span]:
+    out = io.BytesIO()
+    write_otlp([trace], out, **options)
+    (resource,) = orjson.loads(out.getvalue())["resourceSpans"]
+    (scope,) = resource["scopeSpans"]
+    assert scope["schemaUrl"] == SCHEMA_URL
+    found: list[Span] = scope["spans"]
+    for span in found:
+        span["attributes"] = {each["key"]: next(iter(each["value"].values())) for each in span["attributes"]}
+    return found
+
+
+def test_the_names_are_those_of_the_conventions() -> None:
+    known = {value for name, value in vars(conventions).items() if name.startswith("GEN_AI_")}
+    ours = [each.value.name for each in Name]
+    assert len(set(ours)) == len(ours)
+    assert {name for name in ours if name.startswith("gen_ai.")} <= known
+    assert {name.partition(".")[0] for name in ours} == {"gen_ai", "error", "refold"}
+    assert f"V{CONVENTIONS.replace('.', '_')}" in Schemas.__members__
+
+
+def test_every_span_has_its_parent_and_lies_in_the_run(family_trace: Trace) -> None:
+    spans = written(family_trace)
+    ids = {span["spanId"]: span for span in spans}
+    assert len(ids) == len(spans)
+    assert len({span["traceId"] for span in spans}) == 1
+    roots = [span for span in spans if "parentSpanId" not in span]
+    assert [root["name"] for root in roots] == ["invoke_agent Parent"]
+    for span in spans:
+        start, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
+        assert int(roots[0]["startTimeUnixNano"]) <= start <= end <= int(roots[0]["endTimeUnixNano"])
+        if span is not roots[0]:
+            assert int(ids[span["parentSpanId"]]["startTimeUnixNano"]) <= start
+    child = next(span for span in spans if span["name"] == "invoke_agent Child")
+    assert ids[child["parentSpanId"]]["name"] == "refold.child"
+
+
+def test_operations_tokens_and_errors(family_trace: Trace) -> None:
+    spans = written(family_trace)
+    asked = [span for span in spans if span["name"] == "chat openai/gpt-x"]
+    assert len(asked) == 4
+    for span in asked:
+        said = span["attributes"]
+        assert (said["gen_ai.operation.name"], said["gen_ai.provider.name"]) == ("chat", "openai")
+        assert (said["gen_ai.usage.input_tokens"], said["gen_ai.usage.output_tokens"]) == ("6", "4")
+        assert (said["refold.usage.cost_usd"], span["kind"]) == (0.25, 3)
+        assert said["gen_ai.response.finish_reasons"] == {"values": [{"stringValue": "stop"}]}
+    (failed,) = [span for span in spans if span["status"]["code"] == 2]
+    assert failed["name"] == "execute_tool fail"
+    assert failed["attributes"]["error.type"] == "ValueError"
+    assert [span["name"] for span in spans if "refold.wait.request" in span["attributes"]] == ["wait"]
+
+
+def test_what_was_said_is_written_on_request_only(family_trace: Trace) -> None:
+    names = {each.value.name for each in Name if each.value.content}
+    bare = orjson.dumps(written(family_trace)).decode()
+    assert "SECRET" not in bare
+    assert not any(name in bare for name in names)
+    spans = written(family_trace, content=True)
+    asked = next(span for span in spans if span["name"].startswith("chat"))["attributes"]
+    assert orjson.loads(asked["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": "SECRET question"}]}
+    ]
+    (answer,) = orjson.loads(asked["gen_ai.output.messages"])
+    assert answer["parts"] == [{"type": "text", "content": "SECRET answer"}]
+    assert next(s for s in spans if s["status"]["code"] == 2)["status"]["message"] == "SECRET SECRET text"
+
+
+def test_another_export_gives_the_same_spans(family_trace: Trace) -> None:
+    assert family_trace.path is not None
+    assert written(family_trace) == written(Trace.load(family_trace.path))
+
+
+def test_a_run_that_grows_keeps_its_ids(write_run: Callable[..., Trace]) -> None:
+    whole = write_run(steps=3)
+    lines = whole.data.splitlines(keepends=True)
+    later = {span.span_id for span in otel_spans([whole])}
+    for records in range(5, len(lines)):
+        assert {span.span_id for span in otel_spans([Trace.from_bytes(b"".join(lines[:records]))])} <= later
+
+
+def test_providers_are_read_from_names_of_models() -> None:
+    assert provider_of("bedrock/anthropic.claude") == "aws.bedrock"
+    assert provider_of("own/model") == "own"
+    assert provider_of("gpt-x") is None
+    assert provider_of("scripted:a/b") is None
+
+
+class Collector:
+    """An OTLP endpoint on the loopback, which answers with `status`."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.paths: list[str] = []
+        self.status = 200
+        collector = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                collector.paths.append(self.path)
+                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                    for scope in resource.scope_spans:
+                        collector.spans += scope.spans
+                self.send_response(collector.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None: ...
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    thread = threading.Thread(target=made.server.serve_forever)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+
+
+def test_an_endpoint_gets_what_the_file_has(family_trace: Trace, collector: Collector) -> None:
+    there = written(family_trace)
+    assert send_spans([family_trace], collector.url) == len(there)
+    assert set(collector.paths) == {"/v1/traces"}
+    assert [span.name for span in collector.spans] == [span["name"] for span in there]
+    for got, span in zip(collector.spans, there, strict=True):
+        assert (got.trace_id.hex(), got.span_id.hex()) == (span["traceId"], span["spanId"])
+        assert got.parent_span_id.hex() == span.get("parentSpanId", "")
+        assert str(got.start_time_unix_nano) == span["startTimeUnixNano"]
+        assert str(got.end_time_unix_nano) == span["endTimeUnixNano"]
+        assert (got.kind, got.status.code) == (span["kind"], span["status"]["code"])
+        assert {each.key for each in got.attributes} == set(span["attributes"])
+
+
+def test_an_endpoint_that_refuses_is_an_error(family_trace: Trace, collector: Collector) -> None:
+    collector.status = 400
+    with pytest.raises(ExportError, match=r"did not take the spans.*400"):
+        send_spans([family_trace], f"{collector.url}/own/path")
+    assert collector.paths == ["/own/path"]
+    with pytest.raises(ExportError, match="not the address"):
+        send_spans([family_trace], "http://")

@@ -1,0 +1,16 @@
+"""A run in the formats of other programs, computed from its trace alone.
+
+`markdown` writes a report to read, `perfetto` a timeline, `otel` spans, `parquet` a table of the steps. `timeline`
+turns records into spans with times and parents, for those formats that need them; `files` writes an export without
+ever leaving half of one. Exports are written step by step: beside the file, one step is in memory at a time.
+
+Terms: a *span* is a piece of work with a start, an end and a parent: a run, a step, an effect, a wait.
+"""
+
+from .files import export_file
+from .markdown import write_markdown
+from .otel import write_otlp
+from .parquet import write_parquet
+from .perfetto import write_perfetto
+
+__all__ = ["export_file", "write_markdown", "write_otlp", "write_parquet", "write_perfetto"]

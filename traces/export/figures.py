@@ -1,0 +1,65 @@
+"""The figures of steps and runs that several exports show."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..step import Step
+from ..trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Tokens and cost; `cost` is None if a price is not known."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens."""
+        return self.tokens_in + self.tokens_out
+
+
+def step_figures(step: Step) -> Figures:
+    """Return what the calls of a step have used, without its child runs."""
+    tokens_in = tokens_out = 0
+    cost: float | None = 0.0
+    for record in step.records:
+        usage = record.get("usage") if record.kind == "outcome" else None
+        if usage:
+            tokens_in += usage.get("tokens_in", 0)
+            tokens_out += usage.get("tokens_out", 0)
+            priced = usage.get("cost")
+            if priced is None and usage.get("tokens_in", 0) + usage.get("tokens_out", 0):
+                cost = None
+            elif cost is not None:
+                cost += priced or 0.0
+    return Figures(tokens_in, tokens_out, cost)
+
+
+def step_seconds(step: Step) -> float | None:
+    """Return how long a step took; None if it was resumed, as nobody knows then."""
+    if not step.records or any(record.kind == "resume" for record in step.records):
+        return None
+    return max(0.0, step.records[-1].at - step.records[0].at)
+
+
+def run_usage(trace: Trace) -> dict[str, Any]:
+    """Return what a run has used: from its end, otherwise from its last commit."""
+    used = trace.end.get("usage")
+    if used is None and trace.step_count:
+        commit = trace.steps[-1].records[-1]
+        used = {**(commit.get("usage") or {}), "steps": trace.step_count, "seconds": commit.get("seconds")}
+    return used or {}
+
+
+def run_seconds(trace: Trace) -> float | None:
+    """Return how many seconds a run has worked; None if that is not known."""
+    seconds = run_usage(trace).get("seconds")
+    return float(seconds) if isinstance(seconds, int | float) else None
+
+
+def task_of(trace: Trace) -> dict[str, Any]:
+    """Return the task in a trace's header."""
+    return trace.header.get("task") or {}

@@ -1,0 +1,260 @@
+"""A run as Markdown, to read or to paste.
+
+Text of the run stands in code spans and fenced blocks alone, whose fences are longer than any in it. So nothing in it
+becomes a heading, a link, an image, HTML, or the mention of a person.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, BinaryIO
+
+from ...printable import printable
+from ..step import Effect, Step
+from ..trace import Trace
+from .figures import run_seconds, run_usage, step_figures, step_seconds, task_of
+from .values import LONG, SHORT, as_json, cut, duration, in_line, moment
+
+_TASK = ("inputs", "constraints", "resources", "success_criteria", "metadata")
+_MODES = ("act", "final", "wait", "branch")
+_MOST = 200
+"""How many calls, effects, events or changes of one step are written, unless all of them are asked for."""
+
+
+def write_markdown(trace: Trace, out: BinaryIO, *, full: bool = False) -> None:
+    """Write a run as Markdown; `full` leaves long values and long lists whole."""
+    for line in markdown_lines(trace, full=full):
+        out.write(line.encode("utf-8", "replace") + b"\n")
+
+
+def markdown_lines(trace: Trace, *, full: bool = False) -> Iterator[str]:
+    """Yield the lines of a report; one may hold line breaks."""
+    report = _Report(trace, full)
+    yield from report.head()
+    for step in trace.steps:
+        yield from report.step(step)
+    if (unfinished := trace.unfinished) is not None:
+        yield from report.step(unfinished)
+    yield from report.foot()
+
+
+class _Report:
+    def __init__(self, trace: Trace, full: bool) -> None:
+        self.trace = trace
+        self.limit = None if full else LONG
+        self.most = None if full else _MOST
+
+    def head(self) -> Iterator[str]:
+        trace, task = self.trace, task_of(self.trace)
+        yield f"# Run {_code(trace.run_id)}\n"
+        for name, text in self._facts():
+            yield f"- {name}: {text}"
+        yield "\n## Task\n"
+        yield self._text(str(task.get("objective") or ""))
+        for name in _TASK:
+            if task.get(name):
+                yield f"{name.replace('_', ' ').capitalize()}:\n"
+                yield self._json(task[name])
+        answer, error = trace.end.get("final_result"), trace.end.get("error")
+        if answer is not None:
+            yield "## Answer\n"
+            yield self._text(str(answer))
+        if error:
+            yield "## Error\n"
+            yield self._text(f"{error.get('type')}: {error.get('message')}")
+            if error.get("traceback"):
+                yield self._text(str(error["traceback"]))
+        if trace.waiting:
+            yield "## Waits for\n"
+            for request in trace.waiting:
+                yield f"- {_code(str(request.get('prompt') or request.get('kind') or 'an answer'))}"
+            yield ""
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        trace, used = self.trace, run_usage(self.trace)
+        reason = trace.stop_reason
+        status = "running" if trace.pid is not None and trace.status in ("interrupted", "waiting") else trace.status
+        yield "status", _code(status) + (f" ({_code(reason)})" if reason and reason != status else "")
+        yield "module", _code(str(trace.header.get("module")))
+        yield "started", moment(trace.header.at)
+        seconds = run_seconds(trace)
+        if seconds is not None:
+            yield "time", duration(seconds)
+        yield "steps", f"{trace.step_count:,}"
+        tokens = (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
+        if tokens:
+            yield "tokens", f"{tokens:,} ({used.get('tokens_in') or 0:,} in, {used.get('tokens_out') or 0:,} out)"
+        if used.get("cost") or used.get("unpriced"):
+            unknown = f", and {used['unpriced']:,} calls of unknown price" if used.get("unpriced") else ""
+            yield "cost", f"{used.get('cost') or 0.0:.4f} USD{unknown}"
+        limits = {name: limit for name, limit in trace.budget.items() if limit is not None}
+        if limits:
+            yield "budget", ", ".join(f"{_code(str(name))} {_code(as_json(limit))}" for name, limit in limits.items())
+        parent = trace.parent
+        if parent is not None:
+            yield "from", f"{_code(str(parent['kind']))} of {_code(str(parent['run']))}, state {parent['step']}"
+        for criterion in (trace.end.get("task_result") or {}).get("criteria") or ():
+            passed = {True: "passed", False: "failed"}.get(criterion.get("passed"), "not known")
+            yield "criterion", f"{passed} {_code(str(criterion.get('criterion')))}"
+
+    def step(self, step: Step) -> Iterator[str]:
+        decision = step.decision or {}
+        figures, seconds = step_figures(step), step_seconds(step)
+        parts = [f"Step {step.index}", _mode(decision)]
+        parts += [duration(seconds)] if seconds is not None else []
+        parts += [f"{figures.tokens:,} tokens"] if figures.tokens else []
+        parts += [] if step.committed else ["unfinished"]
+        yield f"## {' · '.join(parts)}\n"
+        if decision.get("rationale"):
+            yield self._text(str(decision["rationale"]))
+        for member in ("answer", "prompt"):
+            if decision.get(member) is not None:
+                yield f"{member.capitalize()}:\n"
+                yield self._text(str(decision[member]))
+        for member in ("schema", "candidates", "meta"):
+            if decision.get(member) is not None:
+                yield f"{member.capitalize()}:\n"
+                yield self._json(decision[member])
+        yield from self._calls(step, decision)
+        yield from self._effects(step)
+        yield from self._events(step)
+        yield from self._changes(step)
+
+    def _calls(self, step: Step, decision: Mapping[str, Any]) -> Iterator[str]:
+        actions = decision.get("actions") or []
+        observation = step.observation or {}
+        results, errors = observation.get("results") or [], step.errors
+        took = {effect.action: effect.seconds for effect in step.effects if effect.action is not None}
+        for number, action in enumerate(actions[: self.most]):
+            result = results[number] if number < len(results) else None
+            error = errors[number] if number < len(errors) else None
+            seconds = took.get(action.get("id"))
+            how = "no result" if result is None else "failed" if error is not None else "ok"
+            time = f", {duration(seconds)}" if seconds is not None else ""
+            yield f"**Call** {_code(str(action.get('name')))}: {how}{time}\n"
+            if action.get("args"):
+                yield from self._texts(action["args"])
+            if error is not None:
+                yield self._text(f"{error[0]}: {error[1]}")
+            elif result is not None:
+                yield from self._texts(result.get("output"))
+        yield from self._rest(len(actions), "calls")
+        if not actions:
+            for result in results[: self.most]:
+                yield f"**Result** {_code(str(result.get('name')))}\n"
+                yield self._value(result.get("error") if result.get("error") is not None else result.get("output"))
+        if observation.get("value") is not None:
+            yield "Observed:\n"
+            yield self._value(observation["value"])
+
+    def _effects(self, step: Step) -> Iterator[str]:
+        shown = [e for e in step.effects if e.action is None or e.children or e.open or e.cancelled]
+        effects = [pair for effect in shown for pair in _nested(effect, 0)]
+        if effects:
+            yield "Effects:\n"
+            for effect, depth in effects[: self.most]:
+                yield f"{'  ' * depth}- {_code(effect.name)} ({', '.join(_effect_facts(effect))})"
+            yield ""
+            yield from self._rest(len(effects), "effects")
+
+    def _events(self, step: Step) -> Iterator[str]:
+        events = step.events
+        if events:
+            yield "Events:\n"
+            for event in events[: self.most]:
+                yield f"- {_code(str(event['name']))} {_code(cut(as_json(event['data']), SHORT))}"
+            yield ""
+            yield from self._rest(len(events), "events")
+
+    def _changes(self, step: Step) -> Iterator[str]:
+        changes = [change for change in step.changes if change.path != "/current_step"]
+        if not changes:
+            return
+        lines = []
+        limit = None if self.limit is None else SHORT
+        for change in islice(changes, self.most):
+            path = printable(change.path) or "/"
+            if change.op != "add":
+                lines.append(f"- {path}  {cut(as_json(change.old), limit)}")
+            if change.op != "remove":
+                lines.append(f"+ {path}  {cut(as_json(change.new), limit)}")
+        yield "Changes:\n"
+        yield _fence("\n".join(lines), "diff")
+        yield from self._rest(len(changes), "changes")
+
+    def foot(self) -> Iterator[str]:
+        if self.trace.torn:
+            yield f"{len(self.trace.torn):,} bytes after the last whole record are torn, and left out here."
+
+    def _rest(self, number: int, what: str) -> Iterator[str]:
+        if self.most is not None and number > self.most:
+            yield f"… and {number - self.most:,} more {what}\n"
+
+    def _texts(self, value: Any) -> Iterator[str]:
+        """Yield a value; texts of several lines in an object get blocks of their own, in which they can be read."""
+        members = value if isinstance(value, Mapping) else {}
+        texts = {name: text for name, text in members.items() if isinstance(text, str) and "\n" in text.strip()}
+        rest = {name: member for name, member in members.items() if name not in texts}
+        if not texts:
+            yield self._value(value)
+            return
+        if rest:
+            yield self._json(rest)
+        for name, text in texts.items():
+            yield f"{_code(name)}:\n"
+            yield self._text(text)
+
+    def _value(self, value: Any) -> str:
+        return self._text(value) if isinstance(value, str) else self._json(value)
+
+    def _json(self, value: Any) -> str:
+        return _fence(cut(as_json(value, indent=1), self.limit), "json")
+
+    def _text(self, text: str) -> str:
+        return _fence(cut(printable(text, lines=True), self.limit), "text")
+
+
+def _mode(decision: Mapping[str, Any]) -> str:
+    mode = decision.get("mode")
+    return "no decision" if mode is None else mode if mode in _MODES else _code(str(mode))
+
+
+def _nested(effect: Effect, depth: int) -> Iterator[tuple[Effect, int]]:
+    yield effect, depth
+    for child in effect.children:
+        yield from _nested(child, depth + 1)
+
+
+def _effect_facts(effect: Effect) -> Iterator[str]:
+    yield _code(effect.phase)
+    if effect.seconds is not None:
+        yield duration(effect.seconds)
+    usage = effect.usage or {}
+    tokens = usage.get("tokens_in", 0) + usage.get("tokens_out", 0)
+    if tokens:
+        yield f"{tokens:,} tokens"
+    if effect.cancelled:
+        yield "cancelled"
+    elif effect.open:
+        yield "no outcome"
+    elif effect.error is not None:
+        said = f"{effect.error.get('type')}: {effect.error.get('message')}"
+        yield f"failed {_code(said)}"
+
+
+def _code(text: str) -> str:
+    """Return foreign text as a code span in one line."""
+    text = in_line(text) or " "
+    ticks = "`" * (_longest_ticks(text) + 1)
+    pad = " " if text[0] == "`" or text[-1] == "`" else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def _fence(text: str, kind: str) -> str:
+    """Return foreign text as a block whose fence the text does not hold."""
+    fence = "`" * max(3, _longest_ticks(text) + 1)
+    return f"{fence}{kind}\n{text}\n{fence}\n"
+
+
+def _longest_ticks(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)

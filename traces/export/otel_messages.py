@@ -1,0 +1,58 @@
+"""Messages in the JSON form of OpenTelemetry's conventions: roles with parts."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from .values import as_json
+
+
+def input_messages(messages: Any) -> str | None:
+    """Return the messages that a model was sent, as JSON; None if they are no messages."""
+    if not isinstance(messages, list):
+        return None
+    return as_json([_message(message) for message in messages if isinstance(message, Mapping)])
+
+
+def output_messages(message: Any, finish_reason: Any) -> str | None:
+    """Return a model's answer as JSON; None if there is none."""
+    if not isinstance(message, Mapping):
+        return None
+    return as_json([{**_message(message), "finish_reason": finish_reason}])
+
+
+def system_instructions(message: Any) -> str | None:
+    """Return a system's message as JSON; None if there is none."""
+    return as_json(_message(message)["parts"]) if isinstance(message, Mapping) else None
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    role = message.get("role")
+    body = message.get("body", message.get("content"))
+    if role == "tool":
+        parts = [{"type": "tool_call_response", "id": message.get("tool_call_id"), "response": body}]
+    else:
+        parts = [_part(part) for part in (body if isinstance(body, list) else [body] if body else [])]
+        calls = message.get("tool_calls")
+        parts += [_call(call) for call in (calls if isinstance(calls, list) else []) if isinstance(call, Mapping)]
+    return {"role": role, "parts": parts}
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "content": part}
+    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+        return {"type": "text", "content": part["text"]}
+    return {"type": str(part.get("type") if isinstance(part, Mapping) else "other"), "content": part}
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    asked = call.get("function")
+    function: Mapping[str, Any] = asked if isinstance(asked, Mapping) else {}
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        with suppress(orjson.JSONDecodeError):  # a model's text need not be JSON; it says more than nothing
+            arguments = orjson.loads(arguments)
+    return {"type": "tool_call", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}

@@ -1,0 +1,140 @@
+"""A run as spans: pieces of work with a start, an end and a parent, and the child runs below them.
+
+Times are those of the records, in seconds since the epoch; a clock that went back makes a span empty, never negative.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...errors import TraceError
+from ..file.children import ChildStart
+from ..step import Effect, Step
+from ..trace import Trace
+
+Kind = Literal["run", "step", "effect", "wait"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of work of one run.
+
+    `key` names it within the run, the same in every export. `ended` is False for work that was under way when the trace
+    was read; such a span ends where its step does. The source is a step, an effect, or the request of a wait.
+    """
+
+    kind: Kind
+    key: str
+    above: "Span | None"
+    name: str
+    start: float
+    end: float
+    ended: bool = True
+    step: Step | None = None
+    effect: Effect | None = None
+    request: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRun:
+    """A run of a family: its trace, and for a child the run and the record that started it."""
+
+    trace: Trace
+    number: int
+    """Counts the runs from 0, in the order in which they are found."""
+    parent: str | None = None
+    start: ChildStart | None = None
+
+
+def family_runs(trace: Trace) -> Iterator[FamilyRun]:
+    """Yield a run and all child runs below it, each once.
+
+    Children whose trace is missing or damaged are left out.
+    """
+    seen = {trace.run_id}
+    queue: deque[tuple[Trace, ChildStart]] = deque()
+    number = 0
+    found = FamilyRun(trace, number)
+    while True:
+        yield found
+        for child in found.trace.children:
+            if child.run_id not in seen:
+                seen.add(child.run_id)
+                queue.append((found.trace, child))
+        while queue:
+            near, child = queue.popleft()
+            try:
+                relative = near.relative(child.run_id)
+                relative.header  # noqa: B018 - raises if there is none
+            except TraceError:
+                continue
+            number += 1
+            found = FamilyRun(relative, number, near.run_id, child)
+            break
+        else:
+            return
+
+
+def run_span(trace: Trace) -> Span:
+    """Return the span of a whole run."""
+    start, last = trace.header.at, trace.records[-1]
+    return Span("run", "run", None, trace.run_id, start, max(start, last.at), last.kind == "end")
+
+
+def spans_of(trace: Trace) -> Iterator[Span]:
+    """Yield the spans of a run: the run, then each step with the waits and effects in it, outer ones first."""
+    run = run_span(trace)
+    yield run
+    for step in trace.steps:
+        yield from _step_spans(step, run)
+    if (unfinished := trace.unfinished) is not None:
+        yield from _step_spans(unfinished, run)
+
+
+def start_key(start: ChildStart, effects: set[int]) -> str:
+    """Return the key of the span in which a child run was started; `effects` are the calls that have spans."""
+    seq = start.record.seq
+    return f"effect/{seq}" if start.kind != "candidate" and seq in effects else f"step/{start.step}"
+
+
+def _step_spans(step: Step, run: Span) -> Iterator[Span]:
+    times = {record.seq: record.at for record in step.records}
+    last = max(times.values(), default=run.start)
+    decision = step.decision or {}
+    name = f"step {step.index}: {decision.get('mode') or 'no decision'}"
+    start = step.records[0].at if step.records else run.start
+    own = Span("step", f"step/{step.index}", run, name, start, max(start, last), step.committed, step)
+    yield own
+    yield from _wait_spans(step, own)
+    for effect in step.effects:
+        yield from _effect_spans(effect, own, times, last)
+
+
+def _wait_spans(step: Step, above: Span) -> Iterator[Span]:
+    opened: dict[str, tuple[float, dict[str, Any]]] = {}
+    for record in step.records:
+        if record.kind == "wait":
+            for request in record["requests"]:
+                opened.setdefault(request["id"], (record.at, request))
+        elif record.kind == "input":
+            for request_id in [*record["answers"], *(record.get("expired") or ())]:
+                if (found := opened.pop(request_id, None)) is not None:
+                    yield _wait_span(above, found[1], found[0], record.at, True)
+    for at, request in opened.values():
+        yield _wait_span(above, request, at, above.end, above.ended)
+
+
+def _wait_span(above: Span, request: dict[str, Any], start: float, end: float, ended: bool) -> Span:
+    key = f"wait/{request['id']}"
+    return Span("wait", key, above, "wait", start, max(start, end), ended, above.step, request=request)
+
+
+def _effect_spans(effect: Effect, above: Span, times: dict[int, float], last: float) -> Iterator[Span]:
+    start = times.get(effect.seq, above.start)
+    end = times.get(effect.outcome, last) if effect.outcome is not None else last
+    key = f"effect/{effect.seq}"
+    own = Span("effect", key, above, effect.name, start, max(start, end), not effect.open, above.step, effect)
+    yield own
+    for child in effect.children:
+        yield from _effect_spans(child, own, times, last)

@@ -1,0 +1,58 @@
+"""Values of a trace as text: safe, and cut where they are long."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from ...printable import printable, printable_json
+
+LONG = 2000
+"""How many characters of a value are written, unless all of it is asked for."""
+SHORT = 200
+"""How many characters of a value are written within a line."""
+
+
+def cut(text: str, limit: int | None) -> str:
+    """Return the text, cut to `limit` characters; a note says how long all of it is."""
+    if limit is None or len(text) <= limit + 40:
+        return text
+    return f"{text[:limit]}… ({len(text):,} characters)"
+
+
+def in_line(text: str, limit: int | None = SHORT) -> str:
+    """Return the text in one line."""
+    return cut(printable(" ".join(text.split())), limit)
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON, safe to print."""
+    return printable_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def dump(value: Any, *, indent: bool = False) -> bytes:
+    """Return a value as the bytes of a JSON document, safe to print."""
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
+    except TypeError:  # deeper than orjson's 254 levels: an export adds some levels around a value of the trace
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), indent=2 if indent else None)
+    return printable_json(text).encode("utf-8", "surrogatepass")
+
+
+def moment(at: float) -> str:
+    """Return seconds since the epoch as a time in UTC; a time outside the calendar as a number."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return f"{at:g} s after 1970"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration: 12 ms, 3.4 s, 2 min 05 s, 1 h 05 min."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
