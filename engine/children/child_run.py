@@ -86,41 +86,51 @@ class ChildRun:
             return await self._drive(await self._resumed(answers))
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
-        """Return answers to the child's requests, asked on its behalf; ask again if the child refuses an answer."""
-        refused: dict[str, Any] = {}
-        for again in count():
-            ids = {each.id if not again else _again(each.id, again): each.id for each in requests}
-            asked = [replace(each, id=name) for name, each in zip(ids, requests, strict=True)]
+        """Return the first answers to the child's requests, asked on its behalf; none if a deadline passes before.
+
+        The child continues with these, and its other requests stay open. A request whose answer the child refuses is
+        asked again.
+        """
+        refusals: dict[str, list[str]] = {each.id: [] for each in requests}
+        while True:
+            asked = {_again(each.id, len(refusals[each.id])): each for each in requests}
+            shown = {name: {"refused": refusals[each.id][-1]} for name, each in asked.items() if refusals[each.id]}
             with self.run.waits.child_at_work():
-                given = await self._asked(asked, {**self._shown, **refused})
-            answers = {ids[name]: answer for name, answer in given.items()}
-            if (problem := self._problem(answers)) is None:
+                given = await self._asked([replace(each, id=name) for name, each in asked.items()], shown)
+            answers = dict[str, Any]()
+            for name, answer in given.items():
+                if (problem := self._problem({asked[name].id: answer})) is None:
+                    answers[asked[name].id] = answer
+                else:
+                    refusals[asked[name].id].append(problem)
+            if answers or not given:
                 return answers
-            refused = {"refused": problem}
-        raise AssertionError("it is asked for ever")
 
     async def _asked(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answers to these requests, by id; without those whose time has passed."""
+        """Return the answers that are there, by id, or wait for the first; none if a deadline passes before."""
         run, given = self.run, dict[str, Any]()
 
         async def ask(request: WaitRequest) -> None:
-            asked = replace(request, details={**request.details, **shown})
+            details = {**request.details, **self._shown, **shown.get(request.id, {})}
+            asked = replace(request, details=details)
             value = await run.waits.answer(asked, handled=False, calls=self.awaited_by or ())  # it has tried handlers
-            if request.deadline is None or request.deadline > run.clock.time():
+            late = request.deadline is not None and request.deadline <= run.clock.time()
+            if value is not None or not late:  # otherwise the child finds by itself that its time has passed
                 given[request.id] = value
+            group.cancel_scope.cancel()
 
+        known = [each for each in requests if each.id in run.waits.answers]
         with run.waits.child_asks():
             async with anyio.create_task_group() as group:
-                for request in requests:
+                for request in known or requests:
                     group.start_soon(ask, request)
         return given
 
     def _problem(self, answers: dict[str, Any]) -> str | None:
         """Return why the child refuses these answers, or None; only the child's own tools can check a result."""
         trace, run = self._family().relative(self.run_id), self.run
-        module, now = self.plan.module, run.clock.time()
         try:
-            Answers(trace, lambda kind, members: None, run.redactor, module, now).take(answers or UNANSWERED, None)
+            Answers(trace, lambda kind, members: None, run.redactor, self.plan.module).take(answers, None)
         except WaitAnsweredError as error:
             return str(error)
         return None
@@ -254,4 +264,5 @@ def child_plan(run: LiveRun, plan: RunPlan, link: Mapping[str, Any]) -> RunPlan:
 
 
 def _again(request: str, number: int) -> str:
-    return blake2b(f"{request}|{number}".encode(), digest_size=8).hexdigest()
+    """Return the id of a request that is asked again, after so many refused answers."""
+    return blake2b(f"{request}|{number}".encode(), digest_size=8).hexdigest() if number else request

@@ -10,6 +10,7 @@ answers, and the engine writes what follows from it:
 
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -53,7 +54,11 @@ FATE_SCHEMA: dict[str, Any] = {
 
 
 class Answers:
-    """The requests and answers of a trace's unfinished step; `write(kind, members)` writes new records."""
+    """The requests and answers of a trace's unfinished step; `write(kind, members)` writes new records.
+
+    `now` is the time at which answers are judged. Without it no answer is late: those of a child are given by its
+    parent, which has received them in time.
+    """
 
     def __init__(
         self,
@@ -61,7 +66,7 @@ class Answers:
         write: Callable[[str, dict[str, Any]], None],
         redactor: Redactor | None,
         module: "Module[Any]",
-        now: float,
+        now: float = -inf,
     ) -> None:
         self.trace = trace
         self._module = module

@@ -31,6 +31,7 @@ with recorded outcomes, until they make a request that has none.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ async def prepare_resume(
                 f"run {trace.run_id} is {what}, which is resumed with its parent: resume {link['run']}, or fork this "
                 "run"
             )
-        return await _Preparation(module, writer, trace, budget, options).prepare(value, request)
+        return await _Preparation(module, writer, trace, budget, options, child).prepare(value, request)
     except BaseException:
         writer.close()
         raise
@@ -96,12 +97,19 @@ class _Preparation:
     """One attempt to resume a run: the steps that the head of this file lists."""
 
     def __init__(
-        self, module: Module[Any], writer: TraceWriter, trace: Trace, budget: RuntimeBudget | None, options: RunOptions
+        self,
+        module: Module[Any],
+        writer: TraceWriter,
+        trace: Trace,
+        budget: RuntimeBudget | None,
+        options: RunOptions,
+        child: bool,
     ) -> None:
         self.module = module
         self.writer = writer
         self.trace = trace
         self.options = options
+        self.child = child
         self.task = Task.from_dict(trace.header["task"])
         self.budget = budget or RuntimeBudget.from_dict(trace.budget)
         self.raised = budget is not None  # a run that was stopped may go on with another budget
@@ -149,7 +157,8 @@ class _Preparation:
     def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
         """Take the given answers; return them, the intents to run again, and requests about unknown effects left."""
         trace = self.writer.trace() if self.written else self.trace
-        answers = Answers(trace, self._write_after_saying, self.redactor, self.module, self.clock.time())
+        now = -inf if self.child else self.clock.time()
+        answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now)
         return answers, *answers.take(value, request)
 
     def _show(self, fates: list[WaitRequest]) -> None:
