@@ -78,12 +78,21 @@ class ChildRun:
             if trace is None:
                 return await self._drive(self._new_plan())
             self.started.set()
-            return self._ended(trace) or await self._drive(await self._resumed({}))
+            return self._told(self._ended(trace) or await self._drive(await self._resumed({})))
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
         """Resume a waiting child with `answers`, until it ends or waits again."""
         with self.run.waits.child_at_work():
-            return await self._drive(await self._resumed(answers))
+            return self._told(await self._drive(await self._resumed(answers)))
+
+    def _told(self, result: RunResult) -> RunResult:
+        """Close the requests that the parent shows for the child, and that the child no longer has: they expired."""
+        waits = self.run.waits
+        shown = [each for each in waits.open_requests() if each.details.get("run") == self.run_id]
+        if shown:
+            still = {_again(each.id, n) for each in result.waiting for n in range(len(waits.shown))}
+            waits.expire([each for each in shown if each.id not in still])
+        return result
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
         """Return the first answers to the child's requests, asked on its behalf; none if a deadline passes before.

@@ -157,6 +157,11 @@ class Waits:
         """Return the requests without an answer, in the order of their records."""
         return [request for name, request in self.shown.items() if name not in self.answers]
 
+    def expire(self, requests: Sequence[WaitRequest]) -> None:
+        """Close requests of a child whose time has passed in the child."""
+        for request in requests:
+            self._write_answer(request, None, {"expired": [request.id]})
+
     def committed(self) -> None:
         """Drop the requests of a committed step."""
         if self.shown:
