@@ -61,7 +61,7 @@ async def run_child(
     Raises:
         EngineUsageError: `module` is not an AgentModule instance.
         ChildRunError: the child's trace cannot be written or resumed; the run fails, and can be resumed.
-        EffectError: `value` failed, or returned a value without a JSON form.
+        EffectError: `value` failed, or returned a value without a JSON form (outside of any run, the error itself).
     """
     task, limits = checked(module, task, budget)
     frame = frame_or_none()
