@@ -65,7 +65,7 @@ class Branching(Alone):
 def test_each_answer_counts_when_it_is_given(module: type[Alone], late: bool) -> None:
     clock = FakeClock()
     result = Engine(module(), clock=clock).run("ask")
-    first, second = sorted(result.waiting, key=lambda request: request.prompt)
+    first, second = sorted(result.waiting, key=lambda request: str(request.prompt))
     result = Engine(module(), clock=clock).resume(result.trace, True, request=first.id)
     assert [request.prompt for request in result.waiting] == ["b?"]
     assert result.usage.calls == 0, "nobody has told of any usage"
