@@ -31,7 +31,7 @@ EVIL = [
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "x.txt").write_text(f"{LETTERS}\n")
-    monkeypatch.setattr(searching, "SECONDS", 0.5)
+    monkeypatch.setattr(searching, "SECONDS", 0.25)
     return tmp_path
 
 
@@ -65,6 +65,7 @@ async def turns_during(work: Any) -> int:
     return turns
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize(
     "pattern", [*EVIL, *(drawn(seed) for seed in range(int(os.environ.get("REFOLD_PATTERNS", "4"))))]
 )
@@ -113,7 +114,7 @@ class OneSearch(AgentModule[State]):
 
 
 def test_a_budget_ends_a_run_that_searches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "SECONDS", 60)
+    monkeypatch.setattr(searching, "SECONDS", 5)
     with use_workspace(folder):
         result = Engine(OneSearch(), budget=RuntimeBudget(max_runtime_seconds=0.5)).run("x")
     assert result.stop_reason == "budget_time"
