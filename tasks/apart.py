@@ -9,6 +9,7 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,16 @@ _BYTES = 2_000_000_000
 """How much memory the child may take, in bytes, so that it cannot fill the machine."""
 
 
+_at_work: dict[int, list["Apart"]] = {}
+"""The child processes for which each thread waits, by the thread's ident."""
+
+
+def kill_work_of(thread: int) -> None:
+    """Kill the child processes for which a thread waits. The engine calls it when a deadline abandons the thread."""
+    for apart in list(_at_work.get(thread, ())):
+        apart.kill()
+
+
 class ApartError(RuntimeError):
     """The child process ended without an answer, perhaps for lack of memory."""
 
@@ -27,8 +38,8 @@ class ApartError(RuntimeError):
 class Apart:
     """A child process that answers requests with a file's function `answer`.
 
-    The file must not import refold. Requests and answers are JSON. The child is killed `seconds` after its start, and
-    at the end of the block.
+    The file must not import refold. Requests and answers are JSON. The child is killed `seconds` after its start, at
+    the end of the block, and when the block's thread is abandoned (`kill_work_of`).
     """
 
     def __init__(self, file: Path, seconds: float) -> None:
@@ -44,12 +55,21 @@ class Apart:
         )
 
     def __enter__(self) -> Self:
+        _at_work.setdefault(threading.get_ident(), []).append(self)
         return self
+
+    def kill(self) -> None:
+        """Kill the child; whoever waits for its answer gets an ApartError."""
+        self._child.kill()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None:
-        self._child.kill()
+        ident = threading.get_ident()
+        _at_work[ident].remove(self)
+        if not _at_work[ident]:
+            del _at_work[ident]
+        self.kill()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
                 with suppress(OSError):

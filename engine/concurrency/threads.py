@@ -1,7 +1,8 @@
 """Runs sync hooks, tools and effects in daemon threads that a deadline can abandon.
 
 Python cannot stop a thread. So when a deadline passes, nobody waits for the thread any longer: it is abandoned, its
-result is dropped, and as a daemon it does not keep the process alive.
+result is dropped, and as a daemon it does not keep the process alive. A child process for which the thread waits
+(`tasks.apart`) is killed.
 
 On asyncio, `_Pool` keeps idle threads for the next job. At most `MOST` jobs are at work at a time, in all runs of the
 process; further jobs queue. Some jobs do not count towards `MOST`, since counting them could block all others for good:
@@ -28,6 +29,7 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from ...errors import NoThreadError
+from ...tasks.apart import kill_work_of
 from . import forks
 from .forks import end_child
 
@@ -55,10 +57,11 @@ class _Job(asyncio.Future[Any]):
     """One call for a worker, and the future of its result. If whoever awaits it is cancelled, the call is abandoned.
 
     `counts`: it counts towards MOST while at work. `queued`: it waits for room. `left`: nobody waits for it any longer.
-    `over`: the call has ended.
+    `over`: the call has ended. `ident`: the thread that is at work on it.
     """
 
     left = over = queued = False
+    ident: int | None = None
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ def _done(job: _Job) -> tuple[Any, BaseException | None]:
     A process forked in it ends here.
     """
     value, error, began, ident = None, None, forks.number, threading.get_ident()
+    job.ident = ident
     RUNNING[ident] = job.context
     try:
         value = job.context.run(job.fn, **job.kwargs)
@@ -216,6 +220,8 @@ class _Pool:
             if job.left or job.over:
                 return
             job.left = True
+            if job.ident is not None:
+                kill_work_of(job.ident)
             if not job.counts or job.queued:
                 return
         self._make_room()
@@ -297,10 +303,10 @@ async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], con
 
     While no thread can be started, tries again every _AGAIN_SECONDS.
     """
-    began = list[bool]()
+    began = list[int]()
 
     def work() -> tuple[Any]:  # in a tuple, since trio refuses a thread's result that is a coroutine
-        began.append(True)
+        began.append(threading.get_ident())
         return (_tracked(context, fn, kwargs),)
 
     try:
@@ -313,6 +319,10 @@ async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], con
             try:
                 limiter = anyio.CapacityLimiter(1)
                 return (await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter))[0]
+            except anyio.get_cancelled_exc_class():
+                if began and RUNNING.get(began[0]) is context:  # it is still at work on this job
+                    kill_work_of(began[0])
+                raise
             except RuntimeError as error:
                 if began:
                     raise

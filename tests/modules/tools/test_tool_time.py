@@ -113,11 +113,20 @@ class OneSearch(AgentModule[State]):
         state.calls += 1
 
 
-def test_a_budget_ends_a_run_that_searches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "SECONDS", 5)
+async def test_a_budget_ends_a_run_that_searches_and_the_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "SECONDS", 600)
+    before = searches()
     with use_workspace(folder):
-        result = Engine(OneSearch(), budget=RuntimeBudget(max_runtime_seconds=0.5)).run("x")
+        result = await Engine(OneSearch(), budget=RuntimeBudget(max_runtime_seconds=0.5)).arun("x")
     assert result.stop_reason == "budget_time"
+    while searches() > before:  # only as long as the killed child takes to end
+        await anyio.sleep(0.01)
+
+
+def searches() -> set[int]:
+    """The child processes of this process that search."""
+    found = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    return {child.pid for child in found if any("apart_worker" in part for part in child.cmdline())}
 
 
 SEARCH = (
