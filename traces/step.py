@@ -3,12 +3,24 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import TraceCorruptError
 from .file.record import BEAT, Record
 from .json_patch.share import Change, changes_of
-from .states.history import History
+
+
+class Documents(Protocol):
+    """The states round a step, as documents: a trace's `History`, for example."""
+
+    def before(self, step: int, /) -> Any:
+        """Return the document before the commit of a step."""
+
+    def after(self, step: int, /) -> Any:
+        """Return the document after the commit of a step."""
+
+    def latest(self) -> Any:
+        """Return the document after all patches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,7 @@ class Step:
         index: int,
         records: Sequence[Record],
         commit: Record | None,
-        history: History,
+        history: Documents,
         lookup: Callable[[str, int, Record], Record],
         value: Callable[[Any], Any],
     ) -> None:
@@ -134,10 +146,10 @@ class Step:
             if isinstance(each, int):
                 outcome = self._outcome(self._commit, each)[1]
                 error = outcome.get("error")
-                found.append(_told_error(outcome.get("result")) if error is None else (error["type"], error["message"]))
+                found.append(told_error(outcome.get("result")) if error is None else (error["type"], error["message"]))
             else:
                 message = each.get("error")
-                told = _told_error(each.get("output"))
+                told = told_error(each.get("output"))
                 found.append(told if message is None else (str(each.get("error_type")), message))
         return found
 
@@ -152,7 +164,7 @@ class Step:
     @property
     def before(self) -> Any:
         """The state before the step, as a document."""
-        return self._history.before(self.index) if self.committed else self._history.at(len(self._history.patching))
+        return self._history.before(self.index) if self.committed else self._history.latest()
 
     @property
     def state(self) -> Any:
@@ -212,7 +224,7 @@ class Step:
         }
 
 
-def _told_error(output: Any) -> tuple[str, str] | None:
+def told_error(output: Any) -> tuple[str, str] | None:
     """Return the type and message of an error that a tool returned to the model."""
     told = output.get("metadata") if isinstance(output, dict) else None
     if not isinstance(told, dict) or not isinstance(told.get("error_type"), str):

@@ -195,6 +195,32 @@ def fork(
     return fork_trace(trace, module, wanted, Manner(quiet, json, traceback))
 
 
+@app.command()
+def view(
+    trace: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FOLDER|TRACE...]", help="A folder of traces, or traces of one folder.", show_default=False
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="The port on this machine; by default a free one from 7336 on.", show_default=False
+        ),
+    ] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Don't open the browser.")] = False,
+    traces: o.Traces = RUNS,
+) -> int:
+    """Look at runs in the browser, those that are under way too.
+
+    Only this machine can reach the page, and nothing that a trace names is run.
+    """
+    from .commands.view import view as view_runs
+
+    return view_runs(trace or (), traces, port=port, open_browser=not no_open)
+
+
 add_agent_commands(app)
 
 

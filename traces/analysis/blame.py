@@ -40,7 +40,7 @@ def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
     The document is folded in place, so a patch costs what it changes. Only if a whole container matches, or items of a
     list move, each container on the way to a change is copied (shallowly), because old and new are both needed then.
     """
-    walk = _Walk(split_pointer(pattern))
+    walk = Walk(split_pointer(pattern))
     step, begun = 0, False
     for ordinal, index in enumerate(history.patching):
         record = lines.record(index)
@@ -59,10 +59,15 @@ def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
         step += record.kind == "commit"
 
 
+def is_missing(value: Any) -> bool:
+    """Return whether a value that `Walk.apply` gave stands for none."""
+    return value is _MISSING
+
+
 _Found = tuple[tuple[str | int, ...], Any, Any]
 
 
-class _Walk:
+class Walk:
     """A trace's document, changed patch by patch, and matching changes."""
 
     def __init__(self, tokens: list[str]) -> None:

@@ -31,13 +31,25 @@ _OF_CHILDREN = frozenset(("refold.child", "refold.child_state", "refold.wait_chi
 _VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
 
 
-class Side(Protocol):
-    """What the comparison needs of a trace."""
+class HeadSide(Protocol):
+    """What the comparison of headers needs of a trace."""
 
     @property
     def run_id(self) -> str: ...  # noqa: D102
     @property
     def header(self) -> Record: ...  # noqa: D102
+
+
+class EndSide(Protocol):
+    """What the comparison of ends needs of a trace."""
+
+    @property
+    def end(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
+class Side(HeadSide, EndSide, Protocol):
+    """What the comparison needs of a trace."""
+
     @property
     def steps(self) -> Sequence[Step]: ...  # noqa: D102
     @property
@@ -46,8 +58,6 @@ class Side(Protocol):
     def first_state(self) -> Any: ...  # noqa: D102
     @property
     def final_state(self) -> Any: ...  # noqa: D102
-    @property
-    def end(self) -> Mapping[str, Any]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
     concurrent effects, and different patches that lead to the same state.
     """
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
-    header, ids, _ = _headers(left, right)
+    header, ids, _ = header_differences(left, right)
     for found in diff_phases(left, right):
         states = _state(left, found.step, found.phase), _state(right, found.step, found.phase)
         changes = () if None in states or same_json(*states) else changes_of(states[0], make_patch(*states))
@@ -133,13 +143,13 @@ def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
     After the first step that led to different states, the changes of each step are compared instead of the states, as
     the states would differ in every further step.
     """
-    _, _, twins = _headers(left, right)
+    _, _, twins = header_differences(left, right)
     for step, phase, found in _Phases(left, right, twins).walk():
         if found:
             yield PhaseDiff(step, phase, tuple(found))
 
 
-def _headers(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
+def header_differences(left: HeadSide, right: HeadSide) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
     """Return the headers' differences, their ids, and equal pairs.
 
     The differences are without the ids. The pairs are texts that count as equal.
@@ -160,33 +170,47 @@ class _Phases:
 
     def __init__(self, left: Side, right: Side, twins: Twins) -> None:
         self.left, self.right, self.twins = left, right, twins
-        self.parted = False
-        """Whether an earlier step led to different states."""
 
     def walk(self) -> Iterator[tuple[int, str, list[Difference]]]:
         """Yield each phase of each step, with its differences."""
         left, right = self.left, self.right
         count = max(len(left.steps), len(right.steps))
-        first = self._effects(_step(left, 0), _step(right, 0), "init")
-        found = [*first, *self._differences(left.first_state, right.first_state, "/state")]
-        self.parted = bool(found)
+        steps = StepPhases(self.twins)
+        first = steps.effects(_step(left, 0), _step(right, 0), "init")
+        found = [*first, *steps.differences(left.first_state, right.first_state, "/state")]
+        steps.parted = bool(found)
         yield 0, "init", found
         for k in range(count + 1):
             a, b = _step(left, k), _step(right, k)
             if a is None and b is None:
                 break
-            decided = self._differences(_proposed(a), _proposed(b), "/decision")
-            yield k, "decide", [*self._effects(a, b, "decide"), *decided]
-            yield k, "branch", self._branched(a, b)
-            yield k, "wait", list(self._differences(_waits(a), _waits(b), "/waits"))
-            observed = self._differences(a and a.observation, b and b.observation, "/observation")
-            yield k, "act", [*self._effects(a, b, "act"), *observed]
-            found = self._reduced(a, b)
-            self.parted = self.parted or bool(found)
-            yield k, "reduce", found
-        yield count, "end", list(self._differences(_end(left), _end(right), ""))
+            for phase, several in steps.of(a, b):
+                yield k, phase, several
+        yield count, "end", list(steps.differences(end_of(left), end_of(right), ""))
 
-    def _differences(self, left: Any, right: Any, path: str) -> Iterator[Difference]:
+
+class StepPhases:
+    """The comparison of one step with another, phase by phase."""
+
+    def __init__(self, twins: Twins = (), *, parted: bool = False) -> None:
+        self.twins = twins
+        self.parted = parted
+        """Whether an earlier step led to different states."""
+
+    def of(self, a: Step | None, b: Step | None) -> Iterator[tuple[str, list[Difference]]]:
+        """Yield each phase of two steps, with its differences; None is a step that one of the runs does not have."""
+        decided = self.differences(_proposed(a), _proposed(b), "/decision")
+        yield "decide", [*self.effects(a, b, "decide"), *decided]
+        yield "branch", self._branched(a, b)
+        yield "wait", list(self.differences(_waits(a), _waits(b), "/waits"))
+        observed = self.differences(a and a.observation, b and b.observation, "/observation")
+        yield "act", [*self.effects(a, b, "act"), *observed]
+        found = self._reduced(a, b)
+        self.parted = self.parted or bool(found)
+        yield "reduce", found
+
+    def differences(self, left: Any, right: Any, path: str) -> Iterator[Difference]:
+        """Yield the differences of two values."""
         return differences(left, right, path, twins=self.twins)
 
     def _reduced(self, a: Step | None, b: Step | None) -> list[Difference]:
@@ -198,8 +222,8 @@ class _Phases:
         if same_json(a.patch, b.patch):
             return []
         if not self.parted:
-            return list(self._differences(a.state, b.state, "/state"))
-        return list(self._differences(_changed(a), _changed(b), "/state"))
+            return list(self.differences(a.state, b.state, "/state"))
+        return list(self.differences(_changed(a), _changed(b), "/state"))
 
     def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
         """Compare the choices made in a step, and its final decision.
@@ -207,22 +231,22 @@ class _Phases:
         Runs are named by their place.
         """
         if not (a and a.branches) and not (b and b.branches):
-            return list(self._effects(a, b, "branch"))
+            return list(self.effects(a, b, "branch"))
         left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
         return [
-            *self._effects(a, b, "branch"),
-            *self._differences(left, right, "/branches"),
-            *self._differences(a and a.decision, b and b.decision, "/decision"),
+            *self.effects(a, b, "branch"),
+            *self.differences(left, right, "/branches"),
+            *self.differences(a and a.decision, b and b.decision, "/decision"),
         ]
 
-    def _effects(self, a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
+    def effects(self, a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
         """Compare the effects of a phase, matched by what was called.
 
         Effects left over are matched by name, so that their arguments are compared.
         """
         left, right = _called(a, phase), _called(b, phase)
         for call in [call for call in left if call in right]:
-            yield from self._differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
+            yield from self.differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
         rest: dict[str, list[Effect]] = {}
         for effect in right.values():
             rest.setdefault(effect.name, []).append(effect)
@@ -233,10 +257,10 @@ class _Phases:
                 yield Difference(path, _outcome(effect), ABSENT)
             elif same_json(effect.args, other.args) and not self.twins:
                 yield Difference(f"{path}/digest", effect.digest, other.digest)
-            elif found := list(self._differences(effect.args, other.args, f"{path}/args")):
+            elif found := list(self.differences(effect.args, other.args, f"{path}/args")):
                 yield from found
             else:  # the same call, once texts of the headers count as equal
-                yield from self._differences(_outcome(effect), _outcome(other), path)
+                yield from self.differences(_outcome(effect), _outcome(other), path)
         for others in rest.values():
             for effect in others:
                 yield Difference(f"/effects/{escape(effect.name)}", ABSENT, _outcome(effect))
@@ -273,7 +297,8 @@ def _members(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: record[name] for name in names if name in record}
 
 
-def _end(side: Side) -> dict[str, Any]:
+def end_of(side: EndSide) -> dict[str, Any]:
+    """Return what the end of a run says, without what differs from run to run."""
     end = _members(side.end, _END)
     if "task_result" in end:
         end["task_result"] = _without(end["task_result"])

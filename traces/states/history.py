@@ -79,6 +79,10 @@ class History:
         """Return the document after the commit of a step."""
         return self.at(bisect_left(self.patching, self.commits[step]) + 1)
 
+    def latest(self) -> Any:
+        """Return the document after all patches."""
+        return self.at(len(self.patching))
+
     def at_line(self, index: int) -> Any:
         """Return the document after all records before record `index`."""
         return self.at(bisect_left(self.patching, index))

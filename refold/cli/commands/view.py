@@ -1,0 +1,31 @@
+"""`refold view`: look at runs in the browser."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from ...traces import Trace
+from ...view.serve import serve
+from ..errors import InputError
+from ..input.finding import find_trace
+
+
+def view(named: Sequence[str], traces: Path, *, port: int | None, open_browser: bool) -> int:
+    """Serve a folder, or some traces, until Ctrl-C; return the exit code."""
+    folders = [Path(each) for each in named if Path(each).is_dir()]
+    if len(folders) > 1 or (folders and len(named) > 1):
+        raise InputError("name one folder, or traces of one folder")
+    if not named and not traces.is_dir():
+        raise InputError(f"there is no folder {traces}; name the folder of your traces: refold view FOLDER")
+    if not named or folders:
+        serve(folders[0] if folders else traces, port=port, open_browser=open_browser)
+        return 0
+    files = [find_trace(each, traces) for each in named]
+    roots = {path.absolute().parent for path in files}
+    if len(roots) > 1:
+        raise InputError("the traces are in several folders; name a folder, or traces of one folder")
+    for path in files:
+        Trace.load(path)  # a file that is no trace is told of here, and not on the page
+    page = f"/run/{quote(Trace.load(files[0]).run_id, safe='')}" if len(files) == 1 else "/"
+    serve(roots.pop(), [path.absolute() for path in files], port=port, path=page, open_browser=open_browser)
+    return 0

@@ -1,0 +1,121 @@
+"""JSON values as the page is given them: in pieces, with who wrote each.
+
+A text is cut, a container has its first members, and one answer holds so many nodes at most: where something is left
+out, `at` says where it is found again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...traces.index.writers import Writers, last_writer, writers_of_member
+from ...traces.json_patch.apply import escape
+
+Json = dict[str, Any]
+TEXT = 2_000
+"""Units of text in one node."""
+MEMBERS = 200
+"""Members of one container."""
+NODES = 3_000
+"""Nodes in one answer."""
+_EXACT = 2**53
+"""Integers up to here are exact in JavaScript."""
+
+
+class Nodes:
+    """Makes the nodes of one answer; it counts them.
+
+    Args:
+        load: returns the value that a recorded value stands for (a blob's).
+        text: units of text in one node.
+    """
+
+    def __init__(self, load: Callable[[Any], Any] | None = None, *, text: int = TEXT, most: int = NODES) -> None:
+        self._load = load
+        self._text = text
+        self.left = most
+
+    def node(
+        self,
+        value: Any,
+        at: str | None = None,
+        *,
+        key: str | int | None = None,
+        writers: Writers | None = None,
+        offset: int = 0,
+        limit: int = MEMBERS,
+    ) -> Json:
+        """Return a value as a node.
+
+        `at` is where the value is found again; `writers` are the value's. `offset` and `limit` choose the members of
+        the value itself.
+        """
+        self.left -= 1
+        node: Json = {} if key is None else {"key": key}
+        if self._load is not None:
+            value = self._load(value)
+        if isinstance(value, Mapping):
+            node |= {"kind": "object", "size": len(value)}
+            names = list(value)[offset : offset + limit] if len(value) > limit or offset else value
+            members: list[tuple[str | int, Any]] = [(name, value[name]) for name in names]
+            self._members(node, members, at, writers)
+        elif isinstance(value, (list, tuple)):
+            node |= {"kind": "array", "size": len(value)}
+            self._members(node, list(enumerate(value[offset : offset + limit], offset)), at, writers)
+        elif isinstance(value, str):
+            cut, size = cut_text(value, self._text)
+            node |= {"kind": "text", "value": cut, "size": size}
+            if at is not None and len(cut) < len(value):
+                node["at"] = at
+        else:
+            node |= {"kind": _kind(value), "value": value, "size": 0}
+            if type(value) is int and abs(value) > _EXACT:
+                node |= {"value": float(value), "raw": str(value)}
+        if writers is not None:
+            node["by"] = last_writer(writers)
+        return node
+
+    def _members(
+        self, node: Json, members: list[tuple[str | int, Any]], at: str | None, writers: Writers | None
+    ) -> None:
+        if at is not None and node["size"] > len(members):
+            node["at"] = at
+        if self.left < len(members) and self.left < NODES:  # at most one container more than fits is listed
+            if self.left <= 0 and members:
+                if at is not None:
+                    node["at"] = at
+                return
+            members = members[: self.left]
+            if at is not None:
+                node["at"] = at
+        # Members are counted before the members inside them, so that a wide value shows its width first.
+        self.left -= len(members)
+        children = []
+        for key, value in members:
+            self.left += 1
+            place = None if at is None else f"{at}/{escape(str(key))}"
+            below = None if writers is None else writers_of_member(writers, key)
+            children.append(self.node(value, place, key=key, writers=below))
+        node["children"] = children
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else "boolean" if isinstance(value, bool) else "number"
+
+
+def units(text: str) -> int:
+    """Return how many UTF-16 units a text has: its length in JavaScript."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def cut_text(text: str, most: int, offset: int = 0) -> tuple[str, int]:
+    """Return `most` UTF-16 units of a text from unit `offset` on, and how many units the whole text has.
+
+    A character of two units is not cut: the piece is then a unit shorter, or begins a unit later.
+    """
+    if text.isascii():
+        return text[offset : offset + most], len(text)
+    if not offset and len(text) <= most // 2:
+        return text, units(text)
+    data = text.encode("utf-16-le", "surrogatepass")
+    piece = data[2 * offset : 2 * (offset + most)]
+    return piece.decode("utf-16-le", "ignore"), len(data) // 2

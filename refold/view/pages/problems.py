@@ -1,0 +1,28 @@
+"""What went wrong, as the page is told."""
+
+from typing import Any
+
+
+class ProblemError(Exception):
+    """A question that cannot be answered: a status, a kind, what is wrong, and what to do."""
+
+    def __init__(self, status: int, kind: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+        self.hint = hint
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer's body."""
+        return {"error": {"kind": self.kind, "message": self.message, "hint": self.hint}}
+
+
+def not_here(run_id: str) -> ProblemError:
+    """Return the problem of a run that is not in what is viewed."""
+    return ProblemError(404, "no_run", f"there is no run {run_id!r} here", "It may have been deleted or moved.")
+
+
+def wrong(message: str, hint: str | None = None) -> ProblemError:
+    """Return the problem of a question with wrong arguments."""
+    return ProblemError(400, "bad_request", message, hint)

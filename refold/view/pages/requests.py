@@ -1,0 +1,48 @@
+"""Open and answered requests to a person."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...traces.file.record import Record
+from .nodes import Json, Nodes
+
+
+def request_json(request: Mapping[str, Any], step: int, at: float) -> Json:
+    """Return a request as the page is given it."""
+    return {
+        "id": request["id"],
+        "kind": request.get("kind") or "wait",
+        "prompt": request.get("prompt") or "",
+        "schema": request.get("schema"),
+        "details": request.get("details"),
+        "step": step,
+        "deadline": request.get("deadline"),
+        "at": at,
+    }
+
+
+def asked_in(records: Sequence[Record], nodes: Nodes, k: int) -> list[Json]:
+    """Return the requests of a step, with their answers."""
+    found: dict[str, Json] = {}
+    for record in records:
+        if record.kind == "wait":
+            for request in record["requests"]:
+                found.setdefault(
+                    request["id"],
+                    {
+                        "request": request_json(request, k, record.at),
+                        "answer": None,
+                        "answered_at": None,
+                        "expired": False,
+                    },
+                )
+        elif record.kind == "input":
+            expired = record.get("expired") or ()
+            for name, answer in record["answers"].items():
+                asked = found.get(name)
+                if asked is not None:
+                    at = f"r:{k}:{record.seq}:/answers/{name.replace('~', '~0').replace('/', '~1')}"
+                    asked["answer"] = nodes.node(answer, at)
+                    asked["answered_at"] = record.at
+                    asked["expired"] = name in expired
+    return list(found.values())

@@ -1,0 +1,71 @@
+"""Who may ask, and what a browser may do with the answers.
+
+The server is on loopback, where every page of every site can send requests. Requests are taken only under the server's
+own name (`Host`), so that another name that leads here (DNS rebinding) is refused, and only from the server's own pages
+(`Origin`, `Sec-Fetch-Site`); a page of another site can at most be the place from which a person follows a link.
+"""
+
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+_HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+)
+
+
+class Guard:
+    """Refuses requests that are not from the server's own pages, and puts the security headers on all answers."""
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
+        names = ("127.0.0.1", "localhost", "[::1]")
+        self._hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return  # no web sockets: the connection is closed
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, guarded)
+        else:
+            body = {"error": {"kind": "refused", "message": refusal, "hint": None}}
+            await JSONResponse(body, 403)(scope, receive, guarded)
+
+    def _refusal(self, scope: MutableMapping[str, Any]) -> str | None:
+        """Return why a request is refused; None if it is not."""
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return "this server answers only under its own address"
+        origins = headers.getlist("origin")
+        if any(origin not in self._origins for origin in origins):
+            return "this server answers only to its own pages"
+        site = headers.get("sec-fetch-site")
+        if site in (None, "same-origin", "none"):
+            return None
+        navigating = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        if navigating and scope["method"] == "GET" and not scope["path"].startswith("/api/"):
+            return None
+        return "this server answers only to its own pages"

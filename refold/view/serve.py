@@ -1,0 +1,98 @@
+"""Runs the server: binds a port on loopback, prints the address, opens the browser, stops at Ctrl-C."""
+
+import errno
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from ..errors import UsageError
+from ..traces.index.folder import Folder
+from .app import Viewer, make_app
+
+PORT = 7336
+"""The port that is tried first: REFO on a telephone's keys."""
+_TRIES = 50
+
+
+class PortTakenError(UsageError):
+    """The port that was asked for cannot be used."""
+
+
+def bind(port: int | None) -> socket.socket:
+    """Return a socket that listens on loopback: on `port`, otherwise on the first free port from `PORT` on.
+
+    Raises `PortTakenError` if the port that was asked for cannot be used.
+    """
+    for wanted in [port] if port is not None else [*range(PORT, PORT + _TRIES), 0]:
+        found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            if sys.platform != "win32":  # there, this option would let two servers share a port
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(("127.0.0.1", wanted))
+            found.listen(128)
+        except OSError as error:
+            found.close()
+            if port is None:
+                continue
+            reason = "is taken" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
+            raise PortTakenError(f"port {port} {reason}; leave out --port, and refold takes a free one") from None
+        return found
+    raise PortTakenError(f"no port of {PORT} to {PORT + _TRIES} is free; name one with --port")
+
+
+def serve(
+    root: Path,
+    files: Sequence[Path] | None = None,
+    *,
+    port: int | None = None,
+    path: str = "/",
+    open_browser: bool = True,
+    tell: Callable[[str], None] = print,
+) -> None:
+    """Serve a folder of traces, or some traces of it, until Ctrl-C.
+
+    `path` is the address in the page to print and to open. Raises `PortTakenError`.
+    """
+    listening = bind(port)
+    number = listening.getsockname()[1]
+    folder = Folder(root, files)
+    viewer = Viewer(folder)
+    config = uvicorn.Config(
+        make_app(viewer, number),
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    address = f"http://127.0.0.1:{number}{path}"
+    server = _Server(config, viewer, lambda: webbrowser.open(address) if open_browser else None)
+    tell(f"refold view: {address}  (Ctrl-C stops it)")
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        viewer.stopping = True
+        folder.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that opens the browser once it answers, and ends streams when it is told to stop."""
+
+    def __init__(self, config: uvicorn.Config, viewer: Viewer, started: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._viewer, self._started = viewer, started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started()
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        self._viewer.stopping = True
+        super().handle_exit(sig, frame)  # type: ignore[arg-type]

@@ -1,0 +1,202 @@
+"""The index's file: SQLite beside the traces, or in the user's cache, or in memory.
+
+Several viewers may use one index at once: each writes what it has read itself, so that two that write the same rows
+write equal ones. A file that is damaged, of another version, or not an index at all is made anew; a link is never
+followed, and never replaced.
+"""
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+NAME = ".refold-index.sqlite"
+_VERSION = 1
+"""Change this whenever the meaning of a column, or of what fills it, changes: older files are then made anew."""
+_APPLICATION = 0x72666C64
+_BUSY = 5.0
+"""How many seconds a viewer waits while another one writes: a batch of rows takes milliseconds."""
+_TABLES = {
+    "runs": "CREATE TABLE runs (file TEXT PRIMARY KEY, stamp TEXT NOT NULL, row BLOB NOT NULL) WITHOUT ROWID",
+    "traces": "CREATE TABLE traces (id INTEGER PRIMARY KEY, file TEXT NOT NULL UNIQUE, state BLOB NOT NULL)",
+    "steps": (
+        "CREATE TABLE steps (trace INTEGER NOT NULL, k INTEGER NOT NULL, start INTEGER NOT NULL, "
+        "commit_at INTEGER NOT NULL, stop INTEGER NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL, "
+        "label TEXT NOT NULL, errors INTEGER NOT NULL, seconds REAL, tokens_in INTEGER NOT NULL, "
+        "tokens_out INTEGER NOT NULL, cost REAL, actions INTEGER NOT NULL, changes INTEGER NOT NULL, at REAL, "
+        "sum_seconds REAL NOT NULL, sum_tokens_in INTEGER NOT NULL, sum_tokens_out INTEGER NOT NULL, "
+        "sum_cost REAL NOT NULL, sum_unpriced INTEGER NOT NULL, PRIMARY KEY (trace, k)) WITHOUT ROWID"
+    ),
+    "snapshots": (
+        "CREATE TABLE snapshots (trace INTEGER NOT NULL, offset INTEGER NOT NULL, stop INTEGER NOT NULL, "
+        "k INTEGER NOT NULL, writers BLOB NOT NULL, PRIMARY KEY (trace, offset)) WITHOUT ROWID"
+    ),
+}
+
+
+class Database:
+    """An open index; its methods may be called from any thread.
+
+    `place` is the file, or None for an index in memory.
+    """
+
+    def __init__(self, place: Path | None) -> None:
+        """Open or make the index; raises `sqlite3.Error` or `OSError` if the place cannot hold one."""
+        self.place = place
+        self._lock = threading.RLock()
+        self._connection = _connect(place)
+
+    @classmethod
+    def beside(cls, folder: Path) -> "Database":
+        """Return the index of a folder: in it, otherwise in the user's cache, otherwise in memory."""
+        name = hashlib.blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()
+        for place in (folder / NAME, cache_folder() / f"index-{name}.sqlite"):
+            try:
+                if place.parent != folder:
+                    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                return cls(place)
+            except (OSError, sqlite3.Error):
+                continue
+        return cls(None)
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        with self._lock:
+            try:
+                return self._connection.execute(sql, values).fetchall()
+            except sqlite3.DatabaseError as error:
+                self._recover(error)
+                return self._connection.execute(sql, values).fetchall()
+
+    def write(self, work: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+        """Execute statements, each with many rows of values, as one transaction.
+
+        An index that cannot be written (a full disk, another viewer that does not let go) goes on in memory.
+        """
+        statements = list(work)
+        with self._lock:
+            try:
+                self._execute(statements)
+            except sqlite3.DatabaseError as error:
+                self._recover(error)
+                self._execute(statements)
+
+    def _execute(self, statements: list[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for sql, rows in statements:
+                self._connection.executemany(sql, rows)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Keep other threads out within the block."""
+        with self._lock:
+            yield
+
+    def close(self) -> None:
+        """Close the index."""
+        with self._lock:
+            self._connection.close()
+
+    def _recover(self, error: sqlite3.DatabaseError) -> None:
+        """Go on with a new index: in place of a damaged file, otherwise in memory."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if self.place is not None and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            with contextlib.suppress(OSError, sqlite3.Error):
+                _remove(self.place)
+                self._connection = _connect(self.place)
+                return
+        self.place = None
+        self._connection = _connect(None)
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for what can be made again."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "refold"
+
+
+def _connect(place: Path | None) -> sqlite3.Connection:
+    if place is None:
+        connection = _open(":memory:")
+        _make(connection)
+        return connection
+    _check_place(place)
+    connection = _open(os.fspath(place))
+    try:
+        if not _is_ours(connection):
+            connection.close()
+            _remove(place)
+            connection = _open(os.fspath(place))
+            _make(connection)
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+        _remove(place)
+        connection = _open(os.fspath(place))
+        _make(connection)
+    return connection
+
+
+def _check_place(place: Path) -> None:
+    """Raise `OSError` if the place holds something that is not a file of this user."""
+    try:
+        found = os.lstat(place)
+    except FileNotFoundError:
+        if not os.access(place.parent, os.W_OK):
+            raise PermissionError(f"{place.parent} can't be written") from None
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise OSError(f"{place} is not a regular file")
+    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+        raise PermissionError(f"{place} belongs to somebody else")
+    for beside in ("-wal", "-shm", "-journal"):
+        if os.path.islink(f"{place}{beside}"):
+            raise OSError(f"{place}{beside} is a link")
+
+
+def _open(place: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(place, timeout=_BUSY, check_same_thread=False, isolation_level=None)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    """Return whether the file is an index of this version, with our tables and nothing else."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+    if (application, version) != (_APPLICATION, _VERSION) or found != _TABLES:
+        return False
+    _tune(connection)
+    return True
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    _tune(connection)
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for sql in _TABLES.values():
+            connection.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _tune(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = OFF")  # a cache: what a crash loses or damages is made again
+    connection.execute("PRAGMA cache_size = -8000")
+
+
+def _remove(place: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{place}{suffix}")

@@ -1,0 +1,293 @@
+"""The runs of a folder: found, read, and kept up to date with what other processes write.
+
+A run is looked up by its id among the files that were found here. An id is never used as a path.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import orjson
+
+from ..analysis.locate import BRANCHES, branches_folder
+from ..file.store import SUFFIX
+from .database import NAME, Database
+from .indexed import IndexedTrace
+from .run_row import RunFacts, errors_and_shape, read_row
+from .trace_file import TraceFile
+
+_KEPT = 8
+"""How many traces are kept open: each holds one state of its run."""
+_BEATS = 15.0
+"""A run at work writes something every five seconds: three times that long, and nobody writes it any more."""
+_SAVE = "INSERT OR REPLACE INTO runs (file, stamp, row) VALUES (?, ?, ?)"
+_BATCH = 500
+
+
+class Folder:
+    """The traces of a folder, or of some files in it, with the folders of their branches.
+
+    Args:
+        root: the folder.
+        files: the traces to show; None for all of the folder.
+        database: where the index is kept; by default beside the traces.
+    """
+
+    def __init__(self, root: Path, files: Sequence[Path] | None = None, database: Database | None = None) -> None:
+        self.root = root
+        self.rows: dict[str, RunFacts] = {}
+        """The row of each run, by id."""
+        self.changes = 0
+        """How often something new was found."""
+        self.unread = 0
+        """How many files a scan that is under way has still to read."""
+        self._only = None if files is None else tuple(files)
+        self._database = database or Database.beside(root)
+        self._ids: dict[str, str] = {}  # file -> id
+        self._stamps: dict[str, str] = {}
+        self._touched: dict[str, int] = {}  # id -> the change that it was in
+        self._counted: dict[str, tuple[float, float]] = {}  # id -> when its large trace was counted, and what that took
+        self._open: dict[str, IndexedTrace] = {}
+        self._lock = threading.RLock()
+        self._scanned = 0.0
+        self._cost = 0.0
+
+    # the runs
+
+    def scan(self, *, at_most_every: float = 0.0) -> set[str]:
+        """Look for new, changed and removed traces; return the ids of those rows.
+
+        A scan is left out if the last one is less than `at_most_every` seconds ago.
+        """
+        with self._lock:
+            begin = time.monotonic()
+            if self._scanned and begin - self._scanned < max(at_most_every, 20 * self._cost * bool(at_most_every)):
+                return set()
+            found = dict(self._files())
+            first = not self._scanned
+            cached = self._cached() if first else {}
+            held = locked_files()
+            touched: set[str] = set()
+            stale: list[tuple[str, os.stat_result]] = []
+            for file, stat in found.items():
+                stamp = f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+                if self._stamps.get(file) == stamp:
+                    if self._mark(file, stat, held):
+                        touched.add(self._ids[file])
+                elif cached.get(file, ("",))[0] == stamp:
+                    self._put(file, stamp, cached[file][1])
+                    self._mark(file, stat, held)
+                    touched.add(self._ids[file])
+                else:
+                    stale.append((file, stat))
+            self.unread = len(stale)
+            fresh: list[tuple[str, str, bytes]] = []
+            for file, stat in stale:
+                row = read_row(self._path(file), file, links=self._only is not None)
+                stamp = f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+                known = self.rows.get(self._ids.get(file, ""))
+                if row.partial and known is not None:  # until it is counted anew, what was counted before
+                    row.errors, row.shape = known.errors, known.shape
+                self._put(file, stamp, row)
+                fresh.append((file, stamp, orjson.dumps(row.to_dict())))
+                self._mark(file, stat, held)
+                touched.add(self._ids[file])
+                self.unread -= 1
+            if fresh:
+                self._database.write([(_SAVE, fresh)])
+            for file in self._stamps.keys() - found.keys():
+                touched.add(self._drop(file))
+            if touched:
+                self.changes += 1
+                self._touched.update(dict.fromkeys(touched, self.changes))
+            self._scanned = time.monotonic()
+            self._cost = self._scanned - begin
+            return touched
+
+    def since(self, change: int) -> set[str]:
+        """Return the ids of the rows that are new, changed or gone since a value of `changes`."""
+        with self._lock:
+            return {name for name, number in self._touched.items() if number > change}
+
+    def _files(self) -> Iterable[tuple[str, os.stat_result]]:
+        if self._only is not None:
+            for path in self._only:
+                try:
+                    yield os.path.relpath(path, self.root), os.stat(path)
+                except OSError:
+                    continue
+            for below in {branches_folder(path) for path in self._only}:
+                if below.name.endswith(BRANCHES) and not below.is_symlink():
+                    yield from _traces_in(below, f"{os.path.relpath(below, self.root)}/")
+            return
+        yield from _traces_in(self.root, "")
+        try:
+            with os.scandir(self.root) as entries:
+                names = [each.name for each in entries if each.name.endswith(BRANCHES) and _is_folder(each)]
+        except OSError:
+            names = []
+        for name in names:
+            yield from _traces_in(self.root / name, f"{name}/")
+
+    def _cached(self) -> dict[str, tuple[str, RunFacts]]:
+        found: dict[str, tuple[str, RunFacts]] = {}
+        for file, stamp, row in self._database.rows("SELECT file, stamp, row FROM runs"):
+            try:
+                facts = RunFacts.from_dict(orjson.loads(row))
+            except (ValueError, TypeError):
+                continue  # read again from the trace
+            if facts.file == file:
+                found[file] = (stamp, facts)
+        return found
+
+    def _path(self, file: str) -> Path:
+        return self.root / file
+
+    def _put(self, file: str, stamp: str, row: RunFacts) -> None:
+        if file not in self._ids:
+            name, number = row.run_id, 1
+            taken = self.rows
+            while name in taken:
+                number += 1
+                name = f"{row.run_id}~{number}"
+            self._ids[file] = name
+        self._stamps[file] = stamp
+        self.rows[self._ids[file]] = row
+
+    def _drop(self, file: str) -> str:
+        name = self._ids.pop(file)
+        self._stamps.pop(file, None)
+        self.rows.pop(name, None)
+        self._open.pop(name, None)  # the file is closed once its last reader is done with it
+        return name
+
+    def _mark(self, file: str, stat: os.stat_result, held: set[tuple[int, int, int]] | None) -> bool:
+        """Note whether a process is writing a trace; return whether that is news."""
+        row = self.rows[self._ids[file]]
+        if row.status not in ("interrupted", "running"):
+            return False
+        if held is not None:
+            writing = (os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino) in held
+        else:
+            writing = time.time() - stat.st_mtime < _BEATS
+        status = "running" if writing else "interrupted"
+        if row.status == status:
+            return False
+        row.status = status
+        return True
+
+    def complete(self, names: Iterable[str] | None = None, seconds: float = float("inf")) -> set[str]:
+        """Count the errors and the shape of large traces whose rows are partial, for this long at most.
+
+        Returns the ids of the rows that are complete now.
+        """
+        done: set[str] = set()
+        until = time.monotonic() + seconds
+        for name in list(self.rows) if names is None else names:
+            row = self.rows.get(name)
+            if row is None or not row.partial:
+                continue
+            begin = time.monotonic()
+            if begin > until:
+                break
+            last, took = self._counted.get(name, (0.0, 0.0))
+            if last and begin - last < max(2.0, 20 * took):
+                continue  # it is growing: counting it all again and again would cost more than its run
+            try:
+                file = TraceFile(self._path(row.file), links=self._only is not None)
+            except OSError:
+                continue
+            errors, shape = errors_and_shape(line for _, line in file.lines(0, row.bytes))
+            file.close()
+            with self._lock:
+                row.errors, row.shape, row.partial = errors, shape, False
+                self._counted[name] = (time.monotonic(), time.monotonic() - begin)
+                stamp = self._stamps.get(row.file)
+                if stamp is not None and self.rows.get(name) is row:
+                    self._database.write([(_SAVE, [(row.file, stamp, orjson.dumps(row.to_dict()))])])
+                    done.add(name)
+        if done:
+            with self._lock:
+                self.changes += 1
+                self._touched.update(dict.fromkeys(done, self.changes))
+        return done
+
+    # one run
+
+    def named(self, run_id: str) -> str | None:
+        """Return the id of the row of a run, by the run's own id; None if its trace is not here."""
+        row = self.rows.get(run_id)
+        if row is not None and row.run_id == run_id:
+            return run_id
+        return next((name for name, row in list(self.rows.items()) if row.run_id == run_id), None)
+
+    def open(self, name: str) -> IndexedTrace:
+        """Return a run's trace, indexed as far as the file goes now.
+
+        Raises `KeyError` if there is no such run here, and the errors of reading if the file cannot be read.
+        """
+        with self._lock:
+            if name not in self.rows:
+                self.scan()
+            row = self.rows[name]
+            trace = self._open.pop(name, None)
+            if trace is not None and not (trace.file.is_in_place() and trace.file.size >= trace.walk.offset):
+                trace = None  # another file has its name now, or a part of it was cut off
+            if trace is None:
+                trace = IndexedTrace(self._path(row.file), self._database, row.file, links=self._only is not None)
+            self._open[name] = trace
+            while len(self._open) > _KEPT:
+                del self._open[next(iter(self._open))]
+        trace.refresh()
+        return trace
+
+    def forget(self, name: str) -> None:
+        """Drop what the index says of a run; it is indexed anew when it is opened next."""
+        with self._lock:
+            trace = self._open.pop(name, None)
+        if trace is not None:
+            trace.forget()
+
+    def close(self) -> None:
+        """Close the traces and the index."""
+        with self._lock:
+            self._open.clear()
+            self._database.close()
+
+
+def _traces_in(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:
+    """Yield the traces of a folder with what the system says of each; links are not followed."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(SUFFIX) and entry.name != NAME:
+                    try:
+                        yield prefix + entry.name, entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # it has just been removed
+    except OSError:
+        return
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def locked_files() -> set[tuple[int, int, int]] | None:
+    """Return device and number of each file that a process has locked; None if the system does not say."""
+    try:
+        text = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    found: set[tuple[int, int, int]] = set()
+    for line in text.splitlines():  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+        fields = line.split()
+        if len(fields) > 5 and fields[1] == "FLOCK":
+            major, minor, inode = fields[5].split(":")
+            found.add((int(major, 16), int(minor, 16), int(inode)))
+    return found

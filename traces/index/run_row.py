@@ -1,0 +1,238 @@
+"""What the list of runs says of one trace, from the head and the tail of its file.
+
+A small file is read as a whole, and its row is complete. Of a large one, the errors and the shape are counted later, in
+the background: until then the row is `partial`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ...errors import NotATraceError, RecordError, TraceCorruptError, TraceError
+from ..analysis.listing import one_line
+from ..file.lines import START, Lines
+from ..file.record import Record
+from ..file.store import trace_name
+from ..file.tail import read_ending
+from ..states.fold import COMMIT
+from .step_facts import RARE, OpenStep, Used, used_after
+from .trace_file import TraceFile
+
+_WHOLE = 1 << 17
+"""Up to this size a file is read as a whole: as long as its head and tail."""
+_ENDS = 1 << 16
+SHAPE = 48
+"""How many columns the shape of a run has."""
+_TAGS = 20
+
+
+@dataclass
+class RunFacts:
+    """One trace, as the list shows it; families and ids are found in the folder."""
+
+    file: str
+    run_id: str
+    task: str = ""
+    objective: str = ""
+    module: str = ""
+    agent: bool = False
+    status: str = "damaged"
+    reason: str | None = None
+    problem: str | None = None
+    started: float | None = None
+    changed: float = 0.0
+    seconds: float | None = None
+    steps: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = 0.0
+    errors: int = 0
+    waiting: int = 0
+    tags: tuple[str, ...] = ()
+    parent: tuple[str, str, int, int | None] | None = None
+    """Kind, run, step and candidate."""
+    shape: str = " " * SHAPE
+    bytes: int = 0
+    partial: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as a JSON object, for the index."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, doc: Any) -> "RunFacts":
+        """Read what `to_dict` gave; raises `ValueError` for anything else: the index may be a stranger's."""
+        if not isinstance(doc, dict) or doc.keys() != {field.name for field in fields(cls)}:
+            raise ValueError("not a row of this version")
+        for name, kinds in _KINDS.items():
+            if not isinstance(doc[name], kinds) or (type(doc[name]) is bool and bool not in kinds):
+                raise ValueError(f"the row's {name} is not what it must be")
+        parent = doc["parent"]
+        if not all(isinstance(tag, str) for tag in doc["tags"]) or len(doc["shape"]) != SHAPE:
+            raise ValueError("the row's tags or shape are not what they must be")
+        if parent is not None:
+            kind, run, step, candidate = parent
+            if not (isinstance(kind, str) and isinstance(run, str) and isinstance(step, int)):
+                raise ValueError("the row's parent is not what it must be")
+            parent = (kind, run, step, candidate if isinstance(candidate, int) else None)
+        return cls(**{**doc, "tags": tuple(doc["tags"]), "parent": parent})
+
+
+_NONE = type(None)
+_NUMBER = (int, float)
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("file", "run_id", "task", "objective", "module", "status", "shape"), (str,)),
+    **dict.fromkeys(("reason", "problem"), (str, _NONE)),
+    **dict.fromkeys(("started", "seconds", "cost"), (*_NUMBER, _NONE)),
+    **dict.fromkeys(("steps", "tokens_in", "tokens_out", "errors", "waiting", "bytes"), (int,)),
+    "changed": _NUMBER,
+    "agent": (bool,),
+    "partial": (bool,),
+    "tags": (list,),
+    "parent": (list, _NONE),
+}
+
+
+def read_row(path: Path, file: str, *, links: bool = False) -> RunFacts:
+    """Return the row of one trace; one that cannot be read is a row with its `problem`."""
+    row = RunFacts(file, trace_name(path))
+    try:
+        opened = TraceFile(path, links=links)
+    except (TraceError, OSError) as error:
+        row.problem = one_line(error)
+        return row
+    try:
+        row.bytes, row.changed = opened.size, opened.mtime
+        _read(opened, row)
+    except (TraceError, RecordError, OSError) as error:
+        row.status = "damaged"
+        row.problem = error.reason if isinstance(error, TraceCorruptError) else _told(error)
+    finally:
+        opened.close()
+    return row
+
+
+def _told(error: Exception) -> str:
+    return one_line(error) if isinstance(error, (TraceError, OSError)) else str(error)
+
+
+def _read(file: TraceFile, row: RunFacts) -> None:
+    size = row.bytes
+    whole = size <= _WHOLE
+    head = file.read(0, size if whole else _ENDS)
+    newline = head.find(b"\n")
+    if newline < 0 and len(head) < size:
+        header_line = next((line for _, line in file.lines(0)), b"")
+    elif newline < 0:
+        if head and not START.startswith(head[: len(START)]) and not head.startswith(START):
+            raise NotATraceError(file.path)
+        row.status, row.problem = "interrupted", "the run ended before its first record was whole"
+        return
+    else:
+        header_line = head[:newline]
+    if not header_line.startswith(START):
+        raise NotATraceError(file.path)
+    header = Record.parse(header_line, file.path)
+    if header.kind != "header":
+        raise TraceCorruptError("the trace does not begin with its header", 1, path=file.path)
+    _head(header, row)
+    length = _ENDS
+    while True:
+        start = 0 if whole else max(0, size - length)
+        data = head if whole else file.read(start, size)
+        if start:  # the first line of the tail is cut off
+            first = data.find(b"\n") + 1
+            data = data[first:] if first else b""
+        lines = Lines(data, file.path)
+        commit = lines.data.rfind(COMMIT, 0, lines.end)
+        ending = read_ending(lines) if commit >= 0 or not start else None
+        if ending is not None or not start:
+            break
+        length *= 16
+    if ending is None:
+        raise TraceCorruptError("the trace has no records", 1, path=file.path)
+    if start == 0 and not lines.last_fits():
+        raise TraceCorruptError("the last line is not what was written", len(lines), path=file.path)
+    row.status, row.reason, row.waiting = ending.status, ending.stop_reason, len(ending.waiting)
+    _tail(lines, commit, ending.record, row)
+    if whole:
+        row.errors, row.shape = errors_and_shape(line for line in lines.data[: lines.end].split(b"\n")[:-1])
+    else:
+        row.partial = True
+
+
+def _head(header: Record, row: RunFacts) -> None:
+    task = header.get("task") or {}
+    row.run_id = header.get("run_id") or row.run_id
+    row.task = task.get("id") or ""
+    row.objective = task.get("objective") or ""
+    row.module = header.get("module") or ""
+    row.agent = str(header.get("state") or "").startswith("refold.modules.agent.")
+    row.started = header.at
+    tags = (task.get("metadata") or {}).get("tags")
+    if isinstance(tags, list):
+        row.tags = tuple(tag for tag in tags if isinstance(tag, str))[:_TAGS]
+    link = header.get("parent")
+    if link is not None:
+        row.parent = (link["kind"], link["run"], link["step"], link.get("candidate"))
+
+
+def _tail(lines: Lines, commit: int, end: dict[str, Any] | None, row: RunFacts) -> None:
+    used = Used()
+    if commit >= 0:
+        record = lines.record_at(commit + 1)
+        row.steps = record.step + 1
+        seconds = record.get("seconds")
+        used = used_after(record.get("usage"), seconds, used)
+        row.seconds = float(seconds) if seconds is not None else None
+    if end is not None:
+        usage = end.get("usage") or {}
+        used = used_after(usage, usage.get("seconds"), used)
+        row.seconds = float(usage["seconds"]) if "seconds" in usage else row.seconds
+    row.tokens_in, row.tokens_out = used.tokens_in, used.tokens_out
+    row.cost = used.cost if not used.unpriced else None
+    start = lines.data.rfind(b"\n", 0, lines.end - 1) + 1
+    row.changed = lines.record_at(start).at
+
+
+def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
+    """Return how many actions and effects failed, and the shape of a run: one character a column, the rarest in it."""
+    modes: list[str] = []
+    total = 0
+    step = OpenStep(0, Used())
+    for line in lines:
+        kind = line[9:10]
+        if kind in b"sehr":  # snapshot, event and end, header, resume
+            continue
+        if kind == b"i" or (kind == b"o" and b'"error' not in line):
+            step.records += 1
+            continue
+        try:
+            record = Record.parse(line)
+            if kind == b"c" and record.kind == "commit":
+                facts = step.close(0, record, 0, 0)
+                total += facts.errors
+                modes.append(facts.mode)
+                step = OpenStep(0, Used())
+            else:
+                step.see(record)
+        except (RecordError, TraceCorruptError):
+            break  # what is wrong is told where the run is opened
+    if step.is_begun:
+        facts = step.close(0, None, 0, 0)
+        total += facts.errors
+        modes.append(facts.mode)
+    return total, shape_of("".join(modes))
+
+
+def shape_of(modes: str, columns: int = SHAPE) -> str:
+    """Return modes, a character a step, as this many columns; blanks follow where there are fewer steps."""
+    count = len(modes)
+    if count <= columns:
+        return modes.ljust(columns)
+    rank = {mode: place for place, mode in enumerate(RARE)}
+    return "".join(
+        min(modes[i * count // columns : (i + 1) * count // columns], key=lambda mode: rank.get(mode, len(RARE)))
+        for i in range(columns)
+    )

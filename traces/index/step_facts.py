@@ -1,0 +1,224 @@
+"""The figures of one step that the list, the timeline and the charts show.
+
+They are gathered record by record, so that a walk through a trace holds no more than the step it is in.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..file.record import Record
+from ..step import told_error
+
+LABEL = 160
+"""The longest label, in characters: a line of the list of steps holds about half of it."""
+RARE = "EWBF."
+"""The modes as characters, the rarest first: error, wait, branch, final, act."""
+_MODES = {"act": ".", "final": "F", "wait": "W", "branch": "B"}
+_ENDS = frozenset(("snapshot", "resume", "end"))
+"""Kinds that stand between the commits and are no work of a step."""
+
+
+class Used(NamedTuple):
+    """What a run had used up to a point: `cost` is what is known of it, `unpriced` counts calls of unknown price."""
+
+    seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+class StepFacts(NamedTuple):
+    """One step: where it is in the file, and its figures.
+
+    `start` is the byte after the previous commit, `commit` the byte where its own commit begins, `stop` the byte after
+    it. `mode` is one character of `RARE`, and `cost` is None if it is not known. Sums are up to the step's end.
+    """
+
+    k: int
+    start: int
+    commit: int
+    stop: int
+    mode: str
+    kind: str
+    label: str
+    errors: int
+    seconds: float | None
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    actions: int
+    changes: int
+    at: float | None
+    sum_seconds: float
+    sum_tokens_in: int
+    sum_tokens_out: int
+    sum_cost: float
+    sum_unpriced: int
+
+
+def used_after(usage: Mapping[str, Any] | None, seconds: float | None, before: Used) -> Used:
+    """Return what a run had used, from a record that says it, and what it had used before."""
+    found = usage or {}
+    return Used(
+        float(seconds) if seconds is not None else before.seconds,
+        found.get("tokens_in", before.tokens_in),
+        found.get("tokens_out", before.tokens_out),
+        found.get("cost") or before.cost,
+        found.get("unpriced", before.unpriced) + (1 if usage and found.get("cost", 0.0) is None else 0),
+    )
+
+
+@dataclass
+class OpenStep:
+    """A step as far as its records were seen."""
+
+    start: int
+    before: Used
+    at: float | None = None
+    records: int = 0
+    decision: dict[str, Any] | None = None
+    branched: Mapping[str, Any] | None = None
+    asked: str | None = None
+    errors: int = 0
+    intents: int = 0
+    events: int = 0
+    waits: int = 0
+    branches: int = 0
+    last_at: float | None = field(default=None)
+
+    def see(self, record: Record) -> None:
+        """Take a record of the step."""
+        kind = record.kind
+        if kind in _ENDS:
+            return
+        self.records += 1
+        if self.at is None:
+            self.at = record.at
+        self.last_at = record.at
+        if kind == "decide":
+            self.decision = record["decision"]
+        elif kind == "intent":
+            self.intents += 1
+        elif kind == "outcome":
+            self.errors += failed(record)
+        elif kind == "event":
+            self.events += 1
+        elif kind == "wait":
+            self.waits += 1
+            for request in record["requests"]:
+                self.asked = request.get("prompt") or request.get("kind") or ""
+        elif kind == "branch" and "chosen" in record:
+            self.branches += 1
+            self.branched = record
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the step has records that are work."""
+        return self.records > 0
+
+    def close(self, k: int, commit: Record | None, offset: int, stop: int) -> StepFacts:
+        """Return the step's figures; without a commit, those of a step under way."""
+        errors, used, changes = self.errors, self.before, 0
+        seconds: float | None = None
+        if commit is not None:
+            used = used_after(commit.get("usage"), commit.get("seconds"), self.before)
+            changes = sum(op["path"] != "/current_step" for op in commit.get("patch") or ())
+            results = (commit.get("observation") or {}).get("results") or ()
+            errors += sum(_failed_result(each) for each in results if not isinstance(each, int))
+            begin = commit.at if self.at is None else self.at
+            known = commit.get("seconds") is not None
+            seconds = max(0.0, used.seconds - self.before.seconds) if known else max(0.0, commit.at - begin)
+            used = used._replace(seconds=self.before.seconds + seconds)
+        kind = self._kind()
+        priced = used.unpriced == self.before.unpriced
+        return StepFacts(
+            k=k,
+            start=self.start,
+            commit=offset,
+            stop=stop,
+            mode="E" if errors else "W" if self.asked is not None else _MODES.get(kind, "."),
+            kind=kind,
+            label=self._label(),
+            errors=errors,
+            seconds=seconds,
+            tokens_in=max(0, used.tokens_in - self.before.tokens_in),
+            tokens_out=max(0, used.tokens_out - self.before.tokens_out),
+            cost=max(0.0, used.cost - self.before.cost) if priced else None,
+            actions=len((self.decision or {}).get("actions") or ()),
+            changes=changes,
+            at=self.at if commit is None or self.at is not None else commit.at,
+            sum_seconds=used.seconds,
+            sum_tokens_in=used.tokens_in,
+            sum_tokens_out=used.tokens_out,
+            sum_cost=used.cost,
+            sum_unpriced=used.unpriced,
+        )
+
+    def _kind(self) -> str:
+        if self.branched is not None:
+            return "branch"
+        mode = (self.decision or {}).get("mode")
+        return mode if mode in _MODES else "open"
+
+    def _label(self) -> str:
+        return clipped(label_of(self.decision, self.branched, self.asked))
+
+
+def failed(outcome: Record) -> bool:
+    """Return whether an outcome is a failure: an error, or an error that a tool told the model."""
+    if b'"error' not in outcome.raw or outcome.get("cancelled"):
+        return False
+    return outcome.get("error") is not None or told_error(outcome.get("result")) is not None
+
+
+def _failed_result(result: Mapping[str, Any]) -> bool:
+    return result.get("error") is not None or told_error(result.get("output")) is not None
+
+
+def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | None, asked: str | None) -> str:
+    """Return what a step did in a few words."""
+    if branched is not None:
+        chosen, several = branched["chosen"], (decision or {}).get("candidates")
+        count = len(branched.get("scores") or ()) or (len(several) if isinstance(several, list) else 0)
+        place = str(chosen.get("place", chosen.get("candidate", "?")))
+        return f"chose {place} of {count}" if count else f"chose {place}"
+    if decision is None:
+        return "undecided"
+    mode = decision["mode"]
+    actions: Sequence[Mapping[str, Any]] = decision.get("actions") or ()
+    if mode == "final":
+        return f"answer: {brief(decision.get('answer'))}"
+    if mode == "wait":
+        return f"asks: {decision.get('prompt') or asked or ''}"
+    if mode == "branch":
+        several = decision.get("candidates")
+        return f"branch of {len(several) if isinstance(several, list) else several or 0}"
+    if asked is not None and len(actions) < 2:
+        return f"asks: {asked}"
+    if len(actions) == 1:
+        args = actions[0].get("args") or {}
+        first = next((brief(value) for value in args.values() if isinstance(value, (str, int, float))), "")
+        return f"{actions[0]['name']} {first}".rstrip()
+    if not actions:
+        return "no action"
+    names = list(dict.fromkeys(action["name"] for action in actions))
+    return f"{len(actions)} actions: {', '.join(names[:8])}"
+
+
+def brief(value: Any) -> str:
+    """Return a value in a few words, on one line."""
+    if isinstance(value, str):
+        return " ".join(value[: 2 * LABEL].split())
+    if isinstance(value, dict):
+        return f"{len(value)} members"
+    if isinstance(value, list):
+        return f"{len(value)} items"
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def clipped(text: str, most: int = LABEL) -> str:
+    """Return a text of at most `most` characters."""
+    text = " ".join(text[: 2 * most].split())
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,122 @@
+"""A trace file, read by byte ranges.
+
+Ranges are read and not mapped: a mapped file that somebody truncates would kill the process.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...errors import TraceCorruptError, TraceError
+from ..file.lines import START
+from ..file.opening import open_file
+from ..file.record import AFTER_HASH, HASH_LENGTH, Record
+
+CHUNK = 1 << 20
+"""How many bytes are read at a time: large enough that reading costs little, small beside the memory of the server."""
+_TAIL = 1 << 16
+
+
+class TraceFile:
+    """An open trace file.
+
+    `key` identifies the file itself: another file under the same name has another key.
+    """
+
+    def __init__(self, path: Path, *, links: bool = False) -> None:
+        """Open the file; raises as `open_file` does."""
+        self.path = path
+        self._fd = open_file(path, links=links)
+        stat = os.fstat(self._fd)
+        self.key = (stat.st_dev, stat.st_ino)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the file as it is now."""
+        return os.fstat(self._fd).st_size
+
+    @property
+    def mtime(self) -> float:
+        """When the file was last written, in seconds since the epoch."""
+        return os.fstat(self._fd).st_mtime
+
+    def is_in_place(self) -> bool:
+        """Return whether the file under the path is still this one."""
+        try:
+            stat = os.stat(self.path)
+        except OSError:
+            return False
+        return (stat.st_dev, stat.st_ino) == self.key
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes of a range; fewer if the file is shorter."""
+        parts: list[bytes] = []
+        while start < stop:
+            try:
+                part = os.pread(self._fd, stop - start, start)
+            except OSError as error:
+                raise TraceError(f"{self.path} can't be read: {error.strerror}") from error
+            if not part:
+                break
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def lines(self, start: int, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield each complete line from byte `start` on, with its offset and without its newline."""
+        end = self.size if stop is None else stop
+        rest = b""
+        while start < end:
+            chunk = self.read(start, min(end, start + CHUNK))
+            if not chunk:
+                break
+            offset, data = start - len(rest), rest + chunk
+            start += len(chunk)
+            first = 0
+            while (newline := data.find(b"\n", first)) >= 0:
+                yield offset + first, data[first:newline]
+                first = newline + 1
+            rest = data[first:]
+
+    def last_line(self, stop: int | None = None) -> tuple[int, bytes] | None:
+        """Return the last complete line before byte `stop`, with its offset; None if there is none."""
+        end = self.size if stop is None else stop
+        length = _TAIL
+        while True:
+            start = max(0, end - length)
+            data = self.read(start, end)
+            newline = data.rfind(b"\n")
+            before = data.rfind(b"\n", 0, newline) if newline >= 0 else -1
+            if newline >= 0 and (before >= 0 or not start):
+                return start + before + 1, data[before + 1 : newline]
+            if not start:
+                return None
+            length *= 8
+
+    def hash_before(self, offset: int) -> str | None:
+        """Return the hash of the record whose line ends just before byte `offset`; None if none does."""
+        size = HASH_LENGTH + len(AFTER_HASH) + 1
+        tail = self.read(max(0, offset - size), offset)
+        if len(tail) != size or not tail.endswith(AFTER_HASH + b"\n"):
+            return None
+        return tail[:HASH_LENGTH].decode("ascii", "replace")
+
+    def header(self) -> Record:
+        """Return the first record; raises `TraceError` if there is none, `TraceCorruptError` if it is no header."""
+        for _, line in self.lines(0):
+            if not line.startswith(START):
+                raise TraceCorruptError("the line has not the form of a record", 1, path=self.path)
+            record = Record.parse(line, self.path)
+            if record.kind != "header":
+                raise TraceCorruptError("the trace does not begin with its header", 1, path=self.path)
+            return record
+        raise TraceError(f"{self.path} holds no whole record: the run ended before it began")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()

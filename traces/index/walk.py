@@ -1,0 +1,167 @@
+"""A walk through a trace, record by record, which finds where each step is and who wrote each value.
+
+The walk holds the document and its writers, changed in place, and the step that it is in; nothing else grows with the
+run. It can stop after any record and go on when the file has grown.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...errors import PatchError, TraceCorruptError
+from ..file.record import BEAT, Record
+from ..json_patch.apply import copy_json, split_pointer
+from .step_facts import OpenStep, StepFacts, Used
+from .writers import INITIAL, Writers, apply_written
+
+_PATTERNS = 2_000
+"""How many path patterns are counted: a state with more different ones has no telling ones among the later."""
+
+
+class Snapshot(NamedTuple):
+    """A snapshot in the trace: where its line is, the steps before it, and who wrote what."""
+
+    offset: int
+    stop: int
+    k: int
+    writers: Writers
+
+
+@dataclass
+class Tally:
+    """Counts over the whole run, for its summary."""
+
+    records: int = 0
+    actions: int = 0
+    effects: int = 0
+    events: int = 0
+    waits: int = 0
+    branches: int = 0
+    errors: int = 0
+    attempts: list[tuple[int, float, int]] = field(default_factory=list)
+    """Attempt, time and step of each resume; the first thousand."""
+    patterns: Counter[str] = field(default_factory=Counter)
+    """How many changes each path had, with `*` in place of indices."""
+
+    @classmethod
+    def restored(cls, counts: Sequence[int]) -> "Tally":
+        """Return a tally with these counts; raises `ValueError` if there are more or fewer."""
+        records, actions, effects, events, waits, branches, errors = map(int, counts)
+        return cls(records, actions, effects, events, waits, branches, errors)
+
+
+class Walk:
+    """A position in a trace, between two records.
+
+    Args:
+        offset, k: where to start: the byte after a commit (or 0), and the number of commits before it.
+        used: what the run had used there.
+        document, writers: the state there, if there is one yet; both are changed in place.
+    """
+
+    def __init__(
+        self,
+        offset: int = 0,
+        k: int = 0,
+        used: Used | None = None,
+        document: Any = None,
+        writers: Writers = INITIAL,
+        tally: Tally | None = None,
+    ) -> None:
+        self.offset = offset
+        self.k = k
+        self.tally = tally or Tally()
+        self.open = OpenStep(offset, used or Used())
+        self.document = document
+        self.writers = writers
+        self.counted = self._counts()
+        """The counts at the last commit: from there the walk goes on when it is restored."""
+
+    def feed(
+        self, lines: Iterator[tuple[int, bytes]], base: Callable[[], Any], path: Any = None
+    ) -> Iterator[StepFacts | Snapshot]:
+        """Take lines; yield each step and each snapshot that they complete.
+
+        `base` returns the state of another run, if the trace starts at one. Raises `TraceCorruptError` for a line that
+        is no record, or a patch that does not fit; `offset` is then the beginning of this line.
+        """
+        for offset, line in lines:
+            record = Record.parse(line, path)
+            stop = offset + len(line) + 1
+            yield from self._take(record, offset, stop, base)
+            self.offset = stop
+
+    def _take(self, record: Record, offset: int, stop: int, base: Callable[[], Any]) -> Iterator[StepFacts | Snapshot]:
+        kind, tally = record.kind, self.tally
+        tally.records += 1
+        if kind == "event":
+            if b'"name":"' + BEAT.encode() + b'"' not in record.raw[:200]:
+                tally.events += 1
+            else:
+                return  # a heartbeat is no work of the step
+        if kind == "commit":
+            self._fold(record)
+            facts = self.open.close(self.k, record, offset, stop)
+            self._count(facts)
+            self.counted = self._counts()
+            self.k += 1
+            self.open = OpenStep(
+                stop,
+                Used(facts.sum_seconds, facts.sum_tokens_in, facts.sum_tokens_out, facts.sum_cost, facts.sum_unpriced),
+            )
+            yield facts
+        elif kind == "snapshot":
+            if self.document is None:
+                self.document = record["state"] if "state" in record else copy_json(base())
+            yield Snapshot(offset, stop, self.k, self.writers)
+        elif kind in ("resume", "end"):
+            if kind == "resume" and len(tally.attempts) < 1_000:
+                tally.attempts.append((record.get("attempt", len(tally.attempts) + 1), record.at, self.k))
+            self._fold(record)
+        else:
+            self.open.see(record)
+
+    def _fold(self, record: Record) -> None:
+        patch = record.get("patch")
+        if not patch:
+            return
+        if self.document is None:
+            raise TraceCorruptError("there is no state that the patch could change", record.seq + 1, path=record.path)
+        try:
+            step = patching_step(record, self.k)
+            self.document, self.writers = apply_written(self.document, self.writers, patch, step)
+        except PatchError as error:
+            reason = f"the patch does not fit the state: {error}"
+            raise TraceCorruptError(reason, record.seq + 1, path=record.path) from None
+        patterns = self.tally.patterns
+        for op in patch:
+            pattern = _pattern(op["path"])
+            if pattern in patterns or len(patterns) < _PATTERNS:
+                patterns[pattern] += 1
+
+    def _counts(self) -> tuple[int, ...]:
+        tally = self.tally
+        counts = (tally.records, tally.actions, tally.effects, tally.events, tally.waits, tally.branches, tally.errors)
+        return (*counts, len(tally.attempts))
+
+    def _count(self, facts: StepFacts) -> None:
+        tally, step = self.tally, self.open
+        tally.actions += facts.actions
+        tally.effects += step.intents
+        tally.waits += step.waits
+        tally.branches += step.branches
+        tally.errors += facts.errors
+
+
+def patching_step(record: Record, commits: int) -> int:
+    """Return the step that a record's changes are shown at, with `commits` before the record.
+
+    The changes of a resume belong to the step that it leads into, those of an end to the last step.
+    """
+    return max(INITIAL, commits - 1) if record.kind == "end" else commits
+
+
+def _pattern(path: str) -> str:
+    tokens = split_pointer(path) if "~" in path else path.split("/")[1:]
+    return "".join("/*" if token == "-" or token.isdecimal() else f"/{token}" for token in tokens)
