@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
+from ..card import Block, Card, block_of
 from ..errors import RunNotCompletedError
 from ..errors.tasks import Issue
 from ..printable import message_of
@@ -103,6 +104,7 @@ class RunFailure:
         return cls(type(error).__name__, message_of(error), text, step, phase)
 
 
+_PASSED = {True: "passed", False: "failed", None: "not known"}
 S = TypeVar("S", default=Any)
 
 
@@ -147,6 +149,23 @@ class RunResult(Generic[S]):
             f"<RunResult {self.run_id}: {self.status} ({self.stop_reason}), {self.steps} steps, {used.seconds:.1f} s, "
             f"{used.tokens} tokens, ${used.cost:.4f}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the result as a notebook shows it."""
+        return self._card().html()
+
+    def _card(self) -> Card:
+        used = self.usage
+        facts = [("task", str(self.trace.header["task"].get("objective") or "")), ("reason", str(self.stop_reason))]
+        facts += [("steps", f"{self.steps:,}"), ("time", f"{used.seconds:.3g} s")]
+        facts += [("tokens", f"{used.tokens:,}"), ("cost", f"{used.cost:.4f} USD")] if used.tokens else []
+        facts += [("criterion", f"{_PASSED[each.passed]}: {each.criterion}") for each in self.task_result.criteria]
+        facts += [("waits for", str(request.prompt or request.kind)) for request in self.waiting]
+        facts += [("trace", str(self.trace.path))] if self.trace.path is not None else []
+        blocks = [block_of("answer", self.final_result, open=True)] if self.final_result is not None else []
+        if self.error is not None:
+            blocks.append(Block(str(self.error), self.error.traceback))
+        return Card("Run", self.run_id, str(self.status), tuple(facts), blocks=tuple(blocks))
 
     def told(self) -> str:
         """Return one line about the end of the run, for messages."""

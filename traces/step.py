@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ..errors import TraceCorruptError
+from .cards import step_card
 from .file.record import BEAT, Record
 from .json_patch.share import Change, changes_of
 
@@ -200,6 +201,11 @@ class Step:
             for record in self.records
             if record.kind == "event" and record["name"] != BEAT
         ]
+
+    def _repr_html_(self) -> str:
+        """Return the step as a notebook shows it."""
+        seconds = self.records[-1].at - self.records[0].at if self.records else None
+        return step_card(self.index, self.committed, self.decision, self.errors, self.changes, seconds).html()
 
     def __repr__(self) -> str:
         return f"<Step {self.index}: {(self.decision or {}).get('mode')}, {len(self.patch)} changes>"

@@ -15,6 +15,7 @@ from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .analysis.blame import Blame, blame
 from .analysis.locate import find_relative
 from .analysis.run_diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
+from .cards import damaged_card, trace_card
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
 from .file.children import ChildStart, children_in
@@ -454,8 +455,21 @@ class Trace:
                 self._memory.name(self.run_id)
         return self._memory
 
+    def _repr_html_(self) -> str:
+        """Return the run as a notebook shows it."""
+        try:
+            steps, ending = self.steps, self.ending
+            last = [(step.index, step.decision) for step in steps[-5:]]
+            status = "running" if self.pid is not None and ending.record is None else ending.status
+            return trace_card(self.run_id, status, ending.stop_reason, self.header, self.end, len(steps), last).html()
+        except TraceError as error:
+            return damaged_card(str(self.path or "a trace"), error).html()
+
     def __repr__(self) -> str:
-        return f"<Trace {self.run_id}: {self.step_count} steps, {self.status}>"
+        try:
+            return f"<Trace {self.run_id}: {self.step_count} steps, {self.status}>"
+        except TraceError as error:
+            return f"<Trace {self.path or ''}: {error}>"
 
 
 def as_trace(named: Trace | Path | str, traces: Path | str = "runs") -> Trace:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import anyio
 
 from ...errors import EngineUsageError
+from .notebook import in_notebook, run_in_thread
 
 R = TypeVar("R")
 
@@ -20,14 +21,16 @@ R = TypeVar("R")
 def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
     """Run `work` in an event loop of its own until it is done; see `run_with_signals`.
 
-    Raises EngineUsageError inside a running event loop, which the call would block; `instead` is the call to
-    write there.
+    In a notebook, where a loop is running already, the work gets a thread; see `run_in_thread`. Inside any other
+    running event loop, which the call would block, raises EngineUsageError; `instead` is the call to write there.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         pass
     else:
+        if in_notebook():
+            return run_in_thread(work)
         raise EngineUsageError(f"an event loop is running in this thread; use `{instead}`")
     return run_with_signals(work)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import PydanticUserError, TypeAdapter
 
 from ...errors import DecisionError, StateValueError
+from ...traces.cards import decision_card
 from ..state.model import json_value
 from .json_schema import check_schema
 
@@ -166,6 +167,10 @@ class Decision:
             if not isinstance(self.meta, Mapping):
                 raise DecisionError(f"meta must be a dict, got {type(self.meta).__name__}")
             object.__setattr__(self, "meta", _json(dict(self.meta), "Decision.meta"))
+
+    def _repr_html_(self) -> str:
+        """Return the decision as a notebook shows it."""
+        return decision_card(self.to_dict()).html()
 
     @classmethod
     def act(

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
+from ...card import Card, rows_of
 from ...errors import FrozenStateError, StateDefinitionError, StateValueError
 from ..endings import StopReason
 from .containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
@@ -292,6 +293,13 @@ class StateModel(BaseModel):
         """Return the state's document: plain JSON values under Python field names."""
         document: Document = orjson.loads(dump(self))
         return document
+
+    def _repr_html_(self) -> str:
+        """Return the model as a notebook shows it."""
+        document, engines = self.to_dict(), StateSchema.model_fields
+        own = {name: value for name, value in document.items() if name not in engines}
+        others = {name: value for name, value in document.items() if name in engines and value not in (None, {}, "")}
+        return Card("", self.__class__.__name__, facts=rows_of(own | others)).html()
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:

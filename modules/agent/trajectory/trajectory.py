@@ -18,6 +18,7 @@ from pydantic import (
     model_serializer,
 )
 
+from ....card import Card, block_of
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....errors import EngineUsageError, RunNotCompletedError, TraceError
 from ....traces import Trace
@@ -55,6 +56,11 @@ _NAMESPACE = UUID("7c2b1f0a-58d4-5e0f-8a7b-2f6b9c1d3e55")
 
 def _events(given: Any) -> list[AgentEvent]:
     return [event if isinstance(event, AgentEvent) else event_from_dict(event) for event in given]
+
+
+def _said(message: Message) -> str:
+    calls = ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls or ())
+    return " → ".join(part for part in (message.content, calls) if part)
 
 
 def _short(text: str) -> str:
@@ -354,6 +360,19 @@ class Trajectory(BaseModel):
     def __reduce__(self) -> tuple[Any, ...]:
         """As it is saved: without the trace."""
         return type(self).from_dict, (self.to_dict(),)
+
+    def _repr_html_(self) -> str:
+        """The trajectory as a notebook shows it: how it stands, and its last messages."""
+        messages = self.messages
+        status = str(self.status or "none")
+        facts = [("messages", f"{len(messages):,}"), ("tokens", f"{self.usage.total_tokens:,}")]
+        facts += [("reason", str(self.stop_reason))] if self.stop_reason is not None else []
+        facts += [("error", str(self.error))] if self.error is not None else []
+        facts += [("waits for", str(request.prompt or request.kind)) for request in self.waiting]
+        blocks = [block_of("answer", self.answer, open=True)] if self.answer is not None else []
+        last = tuple((message.role, _said(message)) for message in messages[-10:])
+        more = f"{len(messages) - len(last):,} messages before these" if len(messages) > len(last) else ""
+        return Card("Trajectory", str(self.session_id), status, tuple(facts), last, more, tuple(blocks)).html()
 
     def __repr__(self) -> str:
         said = {"status": str(self.status or "none"), "stop_reason": self.stop_reason}

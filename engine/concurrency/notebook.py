@@ -1,0 +1,93 @@
+"""Runs async work from a cell of a notebook, in whose thread an event loop is running already.
+
+The kernel's loop stands still while a cell computes, so the work gets a thread with a loop of its own.
+"""
+
+import asyncio
+import contextvars
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Generic, TypeVar
+
+import anyio
+
+R = TypeVar("R")
+_LOOK = 0.5
+"""After how many seconds a waiting cell looks for an interrupt on systems whose locks do not wake up for one."""
+
+
+def in_notebook() -> bool:
+    """Return whether this is the thread in which an IPython kernel runs its cells."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None and threading.current_thread() is threading.main_thread()
+
+
+def run_in_thread(work: Callable[[], Awaitable[R]]) -> R:
+    """Run `work` in a new thread with an event loop of its own, and wait for it.
+
+    What the work prints appears under the cell that runs it. An interrupt cancels the work, waits until it has cleaned
+    up, and is raised as KeyboardInterrupt with the cancellation's `result` attribute. A second one is raised at once.
+    """
+    return _ThreadedWork(work).run()
+
+
+class _ThreadedWork(Generic[R]):
+    def __init__(self, work: Callable[[], Awaitable[R]]) -> None:
+        self._work = work
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._cancel: Callable[[], object] | None = None
+        self._interrupted = False
+        self._results: list[R] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> R:
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(self._main,), name="refold notebook run", daemon=True).start()
+        try:
+            self._wait()
+        except KeyboardInterrupt as interrupt:
+            self._interrupt()
+            self._wait()
+            interrupt.result = getattr(self._error, "result", None)  # type: ignore[attr-defined]
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def _wait(self) -> None:
+        while not self._over.wait(_LOOK):
+            pass
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            self._interrupted = True
+            if self._cancel is not None:
+                self._cancel()
+
+    def _main(self) -> None:
+        try:
+            anyio.run(self._keep)
+        except BaseException as error:  # noqa: BLE001 - raised in the cell's thread
+            self._error = self._error or error
+        finally:
+            self._over.set()
+
+    async def _keep(self) -> None:
+        """Do the work; its result goes through a list, as asyncio would make the repr of a returned one."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        with self._lock:
+            self._cancel = partial(loop.call_soon_threadsafe, task.cancel, "SIGINT")
+            if self._interrupted:
+                task.cancel("SIGINT")
+        try:
+            self._results.append(await self._work())
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            with self._lock:
+                self._cancel = None  # the loop closes: it takes no calls from here on

@@ -1,0 +1,142 @@
+"""A small card of HTML, for notebooks: a title, facts, and blocks that open on a click.
+
+This is the one place that makes HTML of the project's objects. All text is escaped and cut here; there is no script, no
+link, no image and no style sheet: colours are those of the page around it, thinned, so that both themes are served.
+"""
+
+import html
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from .printable import printable, printable_json
+
+LINE = 160
+"""How many characters of a value stand in a line."""
+BLOCK = 4000
+"""How many characters of a value stand in a block."""
+ROWS = 20
+"""How many rows a card has at most."""
+
+_WHOLE = 32
+"""Up to how many characters a cell is not broken into lines."""
+
+_MARKS = {
+    "completed": ("●", "#2c8a57"),
+    "running": ("●", "#3f7fd9"),
+    "waiting": ("▮▮", "#b07800"),
+    "stopped": ("■", "#b07800"),
+    "failed": ("▲", "#d5483e"),
+    "corrupt": ("▲", "#d5483e"),
+    "cancelled": ("■", "#8a68dc"),
+    "interrupted": ("■", "#8a68dc"),
+}
+"""A sign and a colour for each status; the colours can be told apart on white and on black."""
+_CARD = "font:13px/1.5 system-ui,sans-serif;max-width:64em;padding:4px 0"
+_MONO = "font:12px/1.5 ui-monospace,monospace"
+_FAINT = "opacity:.7"
+_CELL = "text-align:left;vertical-align:top;padding:1px 12px 1px 0;border:0;background:none"
+_PRE = (
+    f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;max-height:24em;overflow:auto;margin:2px 0 6px;"
+    "padding:6px 8px;border:1px solid rgba(128,128,128,.35);border-radius:3px;background:rgba(128,128,128,.08)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A longer text under a label, closed until somebody opens it."""
+
+    label: str
+    text: str
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What an object shows of itself; every text in it may be a stranger's."""
+
+    kind: str
+    title: str
+    status: str | None = None
+    facts: tuple[tuple[str, str], ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    """Lines of a table without headings."""
+    more: str = ""
+    """What the rows leave out, in words."""
+    blocks: tuple[Block, ...] = ()
+
+    def html(self) -> str:
+        """Return the card as HTML."""
+        return f'<div style="{_CARD}" dir="ltr">{"".join(self._parts())}</div>'
+
+    def _parts(self) -> Iterator[str]:
+        sign, colour = _MARKS.get(self.status or "", ("", ""))
+        mark = f' <span style="color:{colour}">{sign}</span> {_line(self.status)}' if self.status else ""
+        yield f'<div><span style="{_FAINT}">{_line(self.kind)}</span> <b>{_line(self.title)}</b>{mark}</div>'
+        if self.facts:
+            yield _table(_row((name, text), f"font-weight:400;{_FAINT}", "") for name, text in self.facts[:ROWS])
+        if self.rows:
+            yield _table(_row(row, _MONO, _MONO) for row in self.rows[:ROWS])
+        hidden = max(len(self.facts) - ROWS, 0) + max(len(self.rows) - ROWS, 0)
+        more = self.more or (f"and {hidden:,} more" if hidden else "")
+        if more:
+            yield f'<div style="{_FAINT}">… {_line(more)}</div>'
+        for block in self.blocks[:ROWS]:
+            yield (
+                f"<details{' open' if block.open else ''}><summary>{_line(block.label)}</summary>"
+                f'<pre style="{_PRE}">{_text(block.text)}</pre></details>'
+            )
+
+
+def short(value: Any) -> str:
+    """Return a JSON value in a line; a text without quotes."""
+    return value if isinstance(value, str) else _json(value)
+
+
+def block_of(label: str, value: Any, *, open: bool = False) -> Block:
+    """Return a block of a value: a text as it is, anything else as JSON."""
+    return Block(label, value if isinstance(value, str) else _json(value, indent=1), open)
+
+
+def rows_of(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the members of a document as facts, and how many there are beyond those a card has room for."""
+    shown = tuple((name, short(value)) for name, value in islice(document.items(), ROWS))
+    left = len(document) - len(shown)
+    return (*shown[: ROWS - 1], ("…", f"and {left + 1:,} more")) if left else shown
+
+
+def count(items: Iterable[Any] | int, noun: str) -> str:
+    """Return a number and its noun: 1 step, 2 steps."""
+    number = items if isinstance(items, int) else sum(1 for _ in items)
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _table(rows: Iterable[str]) -> str:
+    style = "border:0;border-collapse:collapse;margin:2px 0;text-align:left;color:inherit;font:inherit"
+    return f'<table style="{style}">{"".join(rows)}</table>'
+
+
+def _row(cells: Sequence[str], first: str, others: str) -> str:
+    """Return a row of a table; short cells in front of the last one are not broken."""
+    made = []
+    for number, text in enumerate(cells):
+        whole = ";white-space:nowrap" if number < len(cells) - 1 and len(text) <= _WHOLE else ""
+        made.append(f'<td style="{_CELL}{whole};{others if number else first}">{_line(text)}</td>')
+    return f"<tr>{''.join(made)}</tr>"
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return printable_json(json.dumps(value, ensure_ascii=False, indent=indent, default=repr))
+
+
+def _line(text: str) -> str:
+    found = printable(" ".join(text[: 4 * LINE].split()))
+    cut = f"{found[:LINE]}…" if len(found) > LINE or len(text) > 4 * LINE else found
+    return f'<bdi style="overflow-wrap:anywhere">{html.escape(cut)}</bdi>'
+
+
+def _text(text: str) -> str:
+    note = f"… ({len(text):,} characters)" if len(text) > BLOCK else ""
+    return html.escape(printable(text[:BLOCK], lines=True) + note)

@@ -1,0 +1,138 @@
+"""Cells of a real notebook: runs in them, an interrupt, and what objects show of themselves."""
+
+import os
+import re
+import textwrap
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "</pre></td><script>alert(1)</script><img src=x onerror=alert(1)>\" onclick='x' \u202e\x1b[31m javascript:a"
+ALLOWED = {"div", "span", "b", "bdi", "table", "tbody", "tr", "td", "details", "summary", "pre"}
+
+DEFINED = f"""
+import asyncio, os, signal, threading
+from refold import *
+from refold.errors import EngineUsageError
+from refold.modules.agent import Agent
+from refold.modules.agent.generators import ScriptedGenerator
+HOSTILE = {HOSTILE!r}
+
+class Odd(StateSchema):
+    said: dict[str, str] = {{}}
+
+async def say(text: str) -> str:
+    print("said in the tool")
+    await asyncio.sleep(0)
+    return text
+
+async def hang(text: str) -> str:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    await asyncio.sleep(600)
+    return text
+
+class Speaker(AgentModule[Odd]):
+    tools = {{"say": say, "hang": hang}}
+    def init_state(self, task: str):
+        return Odd()
+    def decide(self, state):
+        if state.current_step:
+            return Decision.final(HOSTILE)
+        return Decision.act(Action("hang" if "hang" in state.task else "say", {{"text": HOSTILE}}), rationale=HOSTILE)
+    def reduce(self, state, decision, observation):
+        for each in observation.results:
+            state.said[each.output] = each.output
+
+engine = Engine(Speaker(), traces="runs")
+"""
+
+
+class Parts(HTMLParser):
+    """The elements and attributes of a piece of HTML."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.styles: set[str] = set()
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+        self.styles.update(value or "" for name, value in attrs if name == "style")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_notebook(tmp_path: Path) -> None:
+    cells = {
+        "defined": DEFINED,
+        "result": "result = engine.run(HOSTILE); result",
+        "twins": "(engine.verify(result.trace), engine.fork(result.trace, at=1).status.value, "
+        "engine.resume(result.trace).status.value)",
+        "awaited": "(await engine.arun('awaited')).status.value",
+        "trace": "result.trace",
+        "step": "result.trace.steps[0]",
+        "decision": "Decision.act(Action('say', {'<i>': HOSTILE}), rationale=HOSTILE)",
+        "state": "result.state",
+        "trajectory": "Agent(name='agent', model=ScriptedGenerator([HOSTILE])).run_sync(HOSTILE)",
+        "interrupted": """
+            try:
+                engine.run("hang")
+            except KeyboardInterrupt as interrupt:
+                print(interrupt.result.status.value, interrupt.result.trace.status)
+        """,
+        "after": "engine.run('again').status.value",
+        "elsewhere": """
+            async def inside():
+                loop = asyncio.new_event_loop()
+                async def call():
+                    return engine.run("no")
+                return await asyncio.to_thread(loop.run_until_complete, call())
+            try:
+                await inside()
+            except EngineUsageError as error:
+                print(error)
+        """,
+    }
+    make: Any = nbformat.v4
+    book = make.new_notebook(cells=[make.new_code_cell(textwrap.dedent(each)) for each in cells.values()])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, __import__("sys").path))}
+    client = NotebookClient(book, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute(env={**environment, "IPYTHONDIR": str(tmp_path / "ipython")})
+    outputs: dict[str, list[Any]] = {name: cell.outputs for name, cell in zip(cells, book.cells, strict=True)}
+
+    def printed(name: str) -> str:
+        return "".join(each.text for each in outputs[name] if each.output_type == "stream" and each.name == "stdout")
+
+    def data(name: str) -> Any:
+        (shown,) = [each.data for each in outputs[name] if each.output_type == "execute_result"]
+        return shown
+
+    assert printed("result") == "said in the tool\n"
+    assert data("twins")["text/plain"] == "([], 'completed', 'completed')"
+    assert data("awaited")["text/plain"] == "'completed'"
+    assert printed("interrupted") == "cancelled cancelled\n"
+    assert data("after")["text/plain"] == "'completed'"
+    assert "await engine.arun(...)" in printed("elsewhere")
+    for name in ("result", "trace", "step", "decision", "state", "trajectory"):
+        shown = data(name)
+        parts = Parts(shown["text/html"])
+        assert parts.tags <= ALLOWED, name
+        assert parts.attributes <= {"style", "dir", "open"}, name
+        assert "alert(1)" in parts.text, name
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", shown["text/html"]), name
+        assert not any("url" in style or "expression" in style for style in parts.styles), name
+        assert len(shown["text/html"]) < 20_000, name
+        assert shown["text/plain"], name
+    assert data("result")["text/plain"].startswith("<RunResult ")

@@ -1,0 +1,101 @@
+"""The cards of traces and steps, for notebooks; they are made from plain values, and know no trace."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..card import ROWS, Block, Card, block_of, count, short
+from .json_patch.share import Change
+
+
+def decision_text(decision: Mapping[str, Any] | None) -> str:
+    """Return a decision in a line."""
+    if not decision:
+        return "no decision"
+    mode = str(decision.get("mode"))
+    if mode == "act":
+        return ", ".join(_call(action) for action in (decision.get("actions") or ())[:ROWS])
+    said = decision.get("answer") or decision.get("prompt") or decision.get("rationale")
+    return f"{mode}: {said}" if said else mode
+
+
+def decision_card(decision: Mapping[str, Any]) -> Card:
+    """Return the card of a decision's document."""
+    actions = decision.get("actions") or ()
+    told = ("answer", "prompt", "seconds", "rationale")
+    facts = [(name, short(decision[name])) for name in told if decision.get(name) is not None]
+    blocks = [block_of(str(action.get("name")), action.get("args"), open=len(actions) == 1) for action in actions]
+    blocks += [block_of(name, decision[name]) for name in ("schema", "candidates", "meta") if decision.get(name)]
+    return Card("Decision", str(decision.get("mode")), facts=tuple(facts), blocks=tuple(blocks))
+
+
+def step_card(
+    index: int,
+    committed: bool,
+    decision: Mapping[str, Any] | None,
+    errors: Sequence[tuple[str, str] | None],
+    changes: Sequence[Change],
+    seconds: float | None,
+) -> Card:
+    """Return the card of a step."""
+    facts = [("decision", decision_text(decision))]
+    if decision and decision.get("rationale"):
+        facts.append(("because", str(decision["rationale"])))
+    facts += [("error", f"{error[0]}: {error[1]}") for error in errors if error is not None]
+    if seconds is not None:
+        facts.append(("time", f"{seconds:.3g} s"))
+    shown = [change for change in changes if change.path != "/current_step"]
+    rows = [_change_row(change) for change in shown[:ROWS]]
+    return Card(
+        "Step",
+        str(index),
+        None if committed else "interrupted",
+        tuple(facts),
+        tuple(rows),
+        f"and {len(shown) - ROWS:,} more changes" if len(shown) > ROWS else "",
+    )
+
+
+def trace_card(
+    run_id: str,
+    status: str,
+    reason: str | None,
+    header: Mapping[str, Any],
+    end: Mapping[str, Any],
+    steps: int,
+    last: Iterable[tuple[int, Mapping[str, Any] | None]],
+) -> Card:
+    """Return the card of a trace; `last` are the numbers and decisions of its last steps."""
+    used, error = end.get("usage") or {}, end.get("error") or {}
+    tokens = (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
+    facts = [
+        ("task", str((header.get("task") or {}).get("objective") or "")),
+        ("module", str(header.get("module"))),
+        ("steps", f"{steps:,}"),
+    ]
+    facts += [("reason", reason)] if reason and reason != status else []
+    facts += [("tokens", f"{tokens:,}")] if tokens else []
+    facts += [("cost", f"{used['cost']:.4f} USD")] if used.get("cost") else []
+    blocks = [block_of("answer", end["final_result"], open=True)] if end.get("final_result") is not None else []
+    if error:
+        blocks.append(Block(f"{error.get('type')}: {error.get('message')}", str(error.get("traceback") or "")))
+    rows = [(f"step {index}", decision_text(decision)) for index, decision in last]
+    more = f"{count(steps - len(rows), 'step')} before these" if steps > len(rows) and rows else ""
+    return Card("Trace", run_id, status, tuple(facts), tuple(rows), more, tuple(blocks))
+
+
+def damaged_card(name: str, error: Exception) -> Card:
+    """Return the card of a trace that cannot be read."""
+    return Card("Trace", name, "corrupt", (("problem", str(error)),))
+
+
+def _call(action: Mapping[str, Any]) -> str:
+    args = action.get("args")
+    given = ", ".join(f"{name}={short(value)[:60]}" for name, value in args.items()) if isinstance(args, dict) else ""
+    return f"{action.get('name')}({given})"
+
+
+def _change_row(change: Change) -> tuple[str, str, str]:
+    mark = {"add": "+", "remove": "−", "replace": "~"}[change.op]
+    value = short(change.old if change.op == "remove" else change.new)
+    old = f"{short(change.old)[:60]} → " if change.op == "replace" else ""
+    return mark, change.path or "/", old + value
