@@ -124,7 +124,8 @@ class Viewer:
     def compare(self, query: Arguments) -> Any:
         """Answer `compare`."""
         a, b = self.known(query, "a"), self.known(query, "b")
-        return compare.compare(self.folder, a, b, _number(query, "n", 700))
+        k = _number(query, "k") if "k" in query else None
+        return compare.compare(self.folder, a, b, _number(query, "n", 700), k)
 
     def family(self, query: Arguments) -> Any:
         """Answer `family`."""

@@ -16,7 +16,7 @@ from ..file.record import Record
 from ..file.store import trace_name
 from ..file.tail import read_ending
 from ..states.fold import COMMIT
-from .step_facts import RARE, OpenStep, Used, used_after
+from .step_facts import RARE, OpenStep, Used, brief, clipped, used_after
 from .trace_file import TraceFile
 
 _WHOLE = 1 << 17
@@ -25,6 +25,7 @@ _ENDS = 1 << 16
 SHAPE = 48
 """How many columns the shape of a run has."""
 _TAGS = 20
+_RESULT = 120
 
 
 @dataclass
@@ -40,6 +41,8 @@ class RunFacts:
     status: str = "damaged"
     reason: str | None = None
     problem: str | None = None
+    result: str | None = None
+    """The final result in one line."""
     started: float | None = None
     changed: float = 0.0
     seconds: float | None = None
@@ -83,7 +86,7 @@ _NONE = type(None)
 _NUMBER = (int, float)
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("file", "run_id", "task", "objective", "module", "status", "shape"), (str,)),
-    **dict.fromkeys(("reason", "problem"), (str, _NONE)),
+    **dict.fromkeys(("reason", "problem", "result"), (str, _NONE)),
     **dict.fromkeys(("started", "seconds", "cost"), (*_NUMBER, _NONE)),
     **dict.fromkeys(("steps", "tokens_in", "tokens_out", "errors", "waiting", "bytes"), (int,)),
     "changed": _NUMBER,
@@ -187,6 +190,8 @@ def _tail(lines: Lines, commit: int, end: dict[str, Any] | None, row: RunFacts) 
         used = used_after(record.get("usage"), seconds, used)
         row.seconds = float(seconds) if seconds is not None else None
     if end is not None:
+        if end.get("final_result") is not None:
+            row.result = clipped(brief(end["final_result"]), _RESULT)
         usage = end.get("usage") or {}
         used = used_after(usage, usage.get("seconds"), used)
         row.seconds = float(usage["seconds"]) if "seconds" in usage else row.seconds

@@ -27,7 +27,7 @@ export interface RunRow {
   status: Status // "running": another process is writing it; "damaged": the file cannot be read, see `problem`
   reason: string | null // stop reason
   problem: string | null
-  answer: string | null // the final result in one line, at most 120 units
+  result: string | null // the final result in one line, at most 120 units
   started: number | null
   changed: number // time of the last record (or of the file, where it is damaged)
   seconds: number | null // work done, without waits

@@ -5,7 +5,7 @@ libraries need be there.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,6 +16,7 @@ from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.json_patch.share import patched
+from ...traces.step import told_error
 from .nodes import Json, Nodes
 from .requests import asked_in
 from .step import children
@@ -171,8 +172,7 @@ class _Writing:
             if isinstance(part.get("text"), str):
                 found.append({"type": "text", "text": self.nodes.node(part["text"], inner and f"{inner}/text")})
             elif isinstance(image, dict) and isinstance(url := image.get("url"), str):
-                shown = url if len(url) <= _LARGEST_IMAGE and _IMAGE.fullmatch(url) else None
-                found.append({"type": "image", "url": shown, "bytes": _image_bytes(url)})
+                found.append({"type": "image", **_image(url)})
             elif isinstance(audio, dict):
                 said = audio.get("transcript")
                 transcript = said if isinstance(said, str) else None
@@ -194,26 +194,34 @@ class _Writing:
         answer = answers.get(name)
         output: Json | None = None
         error: str | None = None
+        images: list[Json] = []
         if isinstance(answer, dict):
             at = places.get(id(answer))
             body = answer.get("body", answer.get("content"))
-            output = self.nodes.node(body, None if at is None else f"{at}/body")
+            images = [_image(url) for url in _image_urls(body)]
+            place = None if at is None else f"{at}/body"
+            if images and isinstance(body, list):
+                rest = [part for part in body if not (isinstance(part, dict) and "image_url" in part)]
+                output = self.nodes.node(rest) if rest else None
+            else:
+                output = self.nodes.node(body, place)
             metadata = answer.get("metadata")
             told = metadata.get("error") if isinstance(metadata, dict) else None
             error = str(told) if told is not None else None
-        run, seconds = self._carried_out(name, records)
+        run, seconds, failed = self._carried_out(name, records)
         return {
             "id": name,
             "name": str(function.get("name") or ""),
             "args": self.nodes.node(args),
             "output": output,
-            "error": error,
+            "error": failed if error is None else error,
             "seconds": seconds,
             "run": run,
+            "images": images,
         }
 
-    def _carried_out(self, name: str, records: Sequence[Record]) -> tuple[str | None, float | None]:
-        """Return the child run that a call started, and how long the call took."""
+    def _carried_out(self, name: str, records: Sequence[Record]) -> tuple[str | None, float | None, str | None]:
+        """Return the child run that a call started, how long the call took, and its error."""
         intents = [record for record in records if record.kind == "intent"]
         mine = {record.seq for record in intents if record.get("action") == name}
         run: str | None = None
@@ -221,8 +229,13 @@ class _Writing:
             if record.get("parent") in mine:
                 for child in children_of(record):
                     run = self.folder.named(child.run_id) or child.run_id
-        ended = (record for record in records if record.kind == "outcome" and record["intent"] in mine)
-        return run, next((record.get("seconds") for record in ended), None)
+        ended = next((record for record in records if record.kind == "outcome" and record["intent"] in mine), None)
+        if ended is None:
+            return run, None, None
+        told = told_error(ended.get("result"))
+        if told is None and ended.get("error") is not None:
+            told = (ended["error"]["type"], ended["error"]["message"])
+        return run, ended.get("seconds"), None if told is None else f"{told[0]}: {told[1]}"
 
     def _error(self, k: int, records: Sequence[Record]) -> Json | None:
         """Return the error of a step: the end's, or that of a model call without an answer after it."""
@@ -246,8 +259,17 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def _image_bytes(url: str) -> int:
-    return len(url.partition(",")[2]) * 3 // 4 if url.startswith("data:") else 0
+def _image(url: str) -> Json:
+    """Return a picture: its URL only if that holds the picture itself."""
+    shown = url if len(url) <= _LARGEST_IMAGE and _IMAGE.fullmatch(url) else None
+    return {"url": shown, "bytes": len(url.partition(",")[2]) * 3 // 4 if url.startswith("data:") else 0}
+
+
+def _image_urls(body: Any) -> Iterator[str]:
+    for part in body if isinstance(body, list) else ():
+        image = part.get("image_url") if isinstance(part, dict) else None
+        if isinstance(image, dict) and isinstance(image.get("url"), str):
+            yield image["url"]
 
 
 def _usage(records: Sequence[Record]) -> Json | None:

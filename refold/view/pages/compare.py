@@ -36,14 +36,14 @@ _PLAIN = re.compile(rb'(?:,"seconds":[-+.0-9eE]+)?,"hash":"[0-9a-f]*"\}$')
 _INTENT = re.compile(rb'^,"intent":\d+')
 
 
-def compare(folder: Folder, a: str, b: str, n: int) -> Json:
-    """Return the comparison of two runs."""
+def compare(folder: Folder, a: str, b: str, n: int, k: int | None = None) -> Json:
+    """Return the comparison of two runs; `k` is the aligned step, a number of `a`, to look at instead of the first."""
     if not 1 <= n <= _COLUMNS:
         raise wrong(f"n is 1 to {_COLUMNS}, not {n}")
     left, right = folder.open(a), folder.open(b)
     families = Families(folder)
     with left.lock, right.lock:
-        return _Comparing(left, right).answer(families.run_row(a), families.run_row(b), n)
+        return _Comparing(left, right).answer(families.run_row(a), families.run_row(b), n, k)
 
 
 class _Comparing:
@@ -56,10 +56,11 @@ class _Comparing:
         self.low = min(0, self.shift)
         self.high = max(self.counts[0], self.counts[1] + self.shift)
 
-    def answer(self, a: Json, b: Json, n: int) -> Json:
+    def answer(self, a: Json, b: Json, n: int, k: int | None) -> Json:
         """Return the whole answer."""
         differing, first = self._differing()
         first = first or self._elsewhere()
+        here = first if k is None else self._at(k)
         steps = max(0, self.high - self.low)
         columns = min(n, steps)
         marks = [" "] * columns
@@ -82,9 +83,10 @@ class _Comparing:
             },
             "edited": self._edited(),
             "first": first,
+            "here": here,
             "differing": differing[:_LISTED],
             "differing_total": len(differing),
-            "states": self._states(first),
+            "states": self._states(here),
         }
 
     def _differing(self) -> tuple[list[int], Json | None]:
@@ -127,6 +129,13 @@ class _Comparing:
             if found and first is None:
                 first = self._told(k, k - self.shift, phase, found[0])
         return first
+
+    def _at(self, k: int) -> Json | None:
+        """Return the first difference in an aligned step; None if there is none, or if only one run has the step."""
+        if not max(0, self.shift) <= k < min(self.counts[0], self.counts[1] + self.shift):
+            return None
+        _, _, twins = header_differences(self.left, self.right)
+        return self._of_step(k, StepPhases(twins, parted=True))
 
     def _elsewhere(self) -> Json | None:
         """Return the first difference of runs whose common steps are equal: more steps, the end, or the header."""

@@ -1,6 +1,6 @@
 """A family of runs: its root and all below it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import TraceError
@@ -13,6 +13,7 @@ from .runs import Families
 
 _NODES = 5_000
 _EDITS = 3
+_MOVE = 40
 
 
 def family(folder: Folder, name: str) -> Json:
@@ -33,10 +34,12 @@ def family(folder: Folder, name: str) -> Json:
     ]
     near = [root]
     seen = {root}
+    told: dict[str, Json] = {}
     while near and len(nodes) < _NODES:
         above = near.pop(0)
         below = sorted(families.below.get(above, ()), key=lambda each: (families.rows[each].started or 0.0, each))
-        told = _told(folder, above)
+        mine = _told(folder, above)
+        told |= mine
         for each in below:
             if each in seen:
                 continue
@@ -45,7 +48,7 @@ def family(folder: Folder, name: str) -> Json:
             link = families.rows[each].parent
             assert link is not None
             kind, _, step, candidate = link
-            said = told.pop(families.rows[each].run_id, {})
+            said = told.get(families.rows[each].run_id, {})
             label = said.get("label") or _label(folder, each, kind, candidate, families.rows[each].objective)
             nodes.append(
                 {
@@ -59,7 +62,7 @@ def family(folder: Folder, name: str) -> Json:
                     "row": families.run_row(each),
                 }
             )
-        for run_id, said in told.items():
+        for run_id, said in mine.items():
             if run_id in seen or folder.named(run_id) is not None or len(nodes) >= _NODES:
                 continue
             seen.add(run_id)
@@ -101,7 +104,7 @@ def _started(trace: IndexedTrace) -> Iterator[tuple[str, Json]]:
         opened: dict[str, str] = {}
         for record in records:
             if record.kind == "decide" and isinstance(record["decision"].get("candidates"), list):
-                labels = [clipped(label_of(each, None, None)) for each in record["decision"]["candidates"]]
+                labels = [_move(each) for each in record["decision"]["candidates"]]
             elif record.kind == "branch" and "opened" in record:
                 _open(record, opened, found, labels)
             elif record.kind == "branch":
@@ -122,7 +125,17 @@ def _choose(record: Record, opened: dict[str, str], found: dict[str, Json]) -> N
     goal = str(chosen.get("place", chosen.get("candidate", "?")))
     for place, run_id in opened.items():
         found[run_id]["score"] = scores.get(place)
-        found[run_id]["chosen"] = f"{goal}.".startswith(f"{place}.")
+        found[run_id]["chosen"] = place == goal
+
+
+def _move(decision: Mapping[str, Any]) -> str:
+    """Return what tells a candidate from its siblings: the arguments of its one action, if they are short."""
+    actions: Sequence[Mapping[str, Any]] = decision.get("actions") or ()
+    if len(actions) == 1 and isinstance(actions[0].get("args"), dict):
+        args = " ".join(brief(value) for value in actions[0]["args"].values())
+        if 0 < len(args) <= _MOVE:
+            return clipped(args)
+    return clipped(label_of(decision, None, None))
 
 
 def _label(folder: Folder, name: str, kind: str, candidate: int | None, objective: str) -> str:
@@ -135,5 +148,11 @@ def _label(folder: Folder, name: str, kind: str, candidate: int | None, objectiv
         more = f", {len(edit) - _EDITS} more" if len(edit) > _EDITS else ""
         return clipped(", ".join(told) + more) or "unchanged"
     if kind == "candidate":
+        try:
+            decided = next((each for each in folder.open(name).records(0) if each.kind == "decide"), None)
+        except (TraceError, OSError, KeyError, IndexError):
+            decided = None
+        if decided is not None and isinstance(decided["decision"], dict):
+            return _move(decided["decision"])
         return f"candidate {candidate}" if candidate is not None else "candidate"
     return clipped(objective)

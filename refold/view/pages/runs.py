@@ -97,6 +97,7 @@ class Families:
             "status": row.status,
             "reason": row.reason,
             "problem": row.problem,
+            "result": row.result,
             "started": row.started,
             "changed": row.changed,
             "seconds": row.seconds,
