@@ -264,6 +264,23 @@ def verify(
     return verify_traces(find_traces(trace or [str(traces)], traces, all=all), module, trust or (), json)
 
 
+@app.command()
+def top(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder of traces.")] = RUNS,
+    once: Annotated[bool, typer.Option("--once", help="Print how the runs stand now, and end.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
+    json: o.Json = False,
+) -> int:
+    """Watch the runs of a folder: status, step, tokens, cost, rate.
+
+    At a terminal, the table is kept current, and q ends it. Otherwise it is printed at each look, as one JSON object a
+    line with --json.
+    """
+    from .commands.top import watch_folder
+
+    return watch_folder(folder, once=once, every=every, as_json=json)
+
+
 _FORMATS = "Formats"
 
 

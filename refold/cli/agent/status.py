@@ -1,25 +1,28 @@
-"""The status line at the bottom of a terminal.
+"""The status at the bottom of a terminal.
 
-It says what the run is doing, and for how long.
+It says which step the run is in, what it is doing, and for how long; below stand the budget's bars.
 """
 
 import time
 from collections.abc import Callable
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from ..render.bars import live_lines
+from ..render.progress import Progress
 from ..render.text import brief
 
 
 class StatusLine:
-    """A line that is visible while nothing else is printed."""
+    """A line, with a run's bars below it, that is visible while nothing else is printed."""
 
-    def __init__(self, out: Console, doing: Callable[[], str]) -> None:
+    def __init__(self, out: Console, doing: Callable[[], str], progress: Progress) -> None:
         self._out = out
         self._doing = doing
+        self._progress = progress
         self._more = ""
         self._since = time.monotonic()
         self._hiding = False
@@ -35,7 +38,7 @@ class StatusLine:
         self._more = more
         if self._live is None:
             self._live = Live(
-                get_renderable=self._line, console=self._out, transient=True, refresh_per_second=8,
+                get_renderable=self.renderable, console=self._out, transient=True, refresh_per_second=8,
             )  # fmt: skip
             self._live.start()
 
@@ -47,13 +50,14 @@ class StatusLine:
             self._live, self._hiding = None, False
             self._out.file.flush()
 
-    def _line(self) -> RenderableType:
+    def renderable(self) -> RenderableType:
+        """Return what is shown now."""
         if self._hiding:
             return Text()
-        text = Text(f" {self._doing()} ", "dim", no_wrap=True, overflow="ellipsis")
+        text = Text(f" step {self._progress.steps}  {self._doing()} ", "dim", no_wrap=True, overflow="ellipsis")
         passed = time.monotonic() - self._since
         text.append(f"{int(passed):,} s" if passed >= 2 else "")
         if self._more:
             text.append(f"  {brief(self._more, 80)}", "dim")
         self._spinner.update(text=text)
-        return self._spinner
+        return Group(self._spinner, *live_lines(self._progress, time.time(), self._out.width))

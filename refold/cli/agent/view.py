@@ -28,6 +28,7 @@ from ...traces import Record
 from ...traces.file.record import BEAT
 from ..render.live import note
 from ..render.output import is_terminal, say
+from ..render.progress import Progress
 from ..render.text import brief, clean
 from .lines import event_lines
 from .status import StatusLine
@@ -61,7 +62,9 @@ class AgentView:
         self._projector = Projector()
         self._open: dict[str, str] = {}
         self._ended: set[str] = set()
+        self._progress = Progress()
         for record in earlier:
+            self._progress.take(record)
             for event in self._projector.feed(record):
                 self._track(event)
         self._lock = threading.RLock()
@@ -75,7 +78,7 @@ class AgentView:
         self._printed = False
         self._output = ""
         self._last = time.monotonic()
-        self._status = StatusLine(out, self._doing) if is_terminal() else None
+        self._status = StatusLine(out, self._doing, self._progress) if is_terminal() else None
 
     @property
     def answer(self) -> str:
@@ -146,6 +149,7 @@ class AgentView:
             return False
 
     def _record(self, record: Record) -> None:
+        self._progress.take(record)
         if record.kind in ("intent", "commit") and self._status is not None:
             self._status.begin()
         if record.kind == "snapshot" and "state" in record.data:

@@ -9,18 +9,16 @@ from typing import Any, Self
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from ...traces import Record
 from ...traces.file.record import BEAT
 from ..commands.trace.forks import live_text, origin_text
+from .bars import live_lines
 from .output import is_terminal, say
 from .progress import Progress
-from .text import brief, clean, seconds_text, value_text
+from .text import brief, clean, value_text
 from .wording import step_line
-
-_BAR = 24
 
 
 class LiveView:
@@ -115,7 +113,7 @@ def _event(name: str, data: Any) -> Text:
 
 
 class _Bars:
-    """The step in progress, and a bar for each limit."""
+    """The step in progress, a bar for each limit, and the paths that were changed last."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float]) -> None:
         self._progress = progress
@@ -123,38 +121,11 @@ class _Bars:
         self._spinner = Spinner("dots", style="blue")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        progress, budget = self._progress, self._progress.budget
-        if not budget:
+        progress = self._progress
+        if not progress.budget:
             return
-        seconds, steps = progress.seconds(self._clock()), progress.before + progress.steps
         self._spinner.update(
             text=Text(f" step {progress.steps}  {progress.doing()}", "bold", no_wrap=True, overflow="ellipsis")
         )
         yield self._spinner
-        grid = Table.grid(padding=(0, 1))
-        width = min(_BAR, max(4, options.max_width - 36))
-        rows = [
-            ("steps", steps, budget.get("max_steps"), f"{steps} of {budget.get('max_steps')}"),
-            ("time", seconds, budget.get("max_runtime_seconds"), seconds_text(seconds)),
-            ("tokens", progress.tokens, budget.get("max_tokens"), f"{progress.tokens:,}"),
-            ("cost", progress.cost, budget.get("max_cost_usd"), f"{progress.cost:.4f} USD"),
-        ]
-        for name, used, limit, text in rows:
-            if limit is None:
-                continue
-            if name == "time":
-                text += f" of {seconds_text(limit)}"
-            elif name in ("tokens", "cost"):
-                text += f" of {limit:,}"
-            grid.add_row(Text(f"  {name}", "dim"), bar(used / limit, width), Text(text, no_wrap=True))
-        yield grid
-
-
-def bar(share: float, width: int) -> Text:
-    """Return a bar filled to a share of its width.
-
-    It is green, yellow from 80 %, and red when full.
-    """
-    filled = max(0, min(width, int(share * width)))
-    style = "red" if share >= 1 else "yellow" if share >= 0.8 else "green"
-    return Text("━" * filled, style).append("─" * (width - filled), "dim")
+        yield from live_lines(progress, self._clock(), options.max_width)

@@ -3,6 +3,7 @@
 This file prints nothing; the live views read `Progress`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,8 @@ class Progress:
     ended: bool = False
     decision: dict[str, Any] | None = None
     open_calls: dict[int, str] = field(default_factory=dict)
+    last_changed: list[str] = field(default_factory=list)
+    """The paths that the last step changed, but for the engine's counter."""
     _asked: set[str] = field(default_factory=set)
     _errors: dict[int, str | None] = field(default_factory=dict)
     _earlier: float = 0.0
@@ -49,6 +52,33 @@ class Progress:
     _step_began: float = 0.0
     _step_tokens: int = 0
     _forked: bool = False
+
+    @classmethod
+    def of_tail(cls, header: Record, records: Sequence[Record]) -> "Progress":
+        """Return the progress of a run of which only the last records are at hand.
+
+        They start at the first record, or before the last commit, which says what was used so far.
+        """
+        progress = cls()
+        progress.take(header)
+        last = max((place for place, record in enumerate(records) if record.kind == "commit"), default=None)
+        if last is not None:
+            commit = records[last]
+            used = commit.get("usage") or {}
+            progress.steps = commit.step + 1
+            progress.tokens = (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
+            progress.cost, progress.unpriced = used.get("cost") or 0.0, used.get("unpriced") or 0
+            progress._earlier, progress._began = commit.get("seconds") or 0.0, commit.at
+            progress._last = progress._step_began = commit.at
+        for record in records[0 if last is None else last + 1 :]:
+            if record.kind != "header":
+                progress.take(record)
+        return progress
+
+    @property
+    def last_at(self) -> float:
+        """The time of the last record, in seconds since the epoch."""
+        return self._last
 
     def take(self, record: Record) -> Done | None:
         """Fold the next record.
@@ -102,6 +132,7 @@ class Progress:
         if record.kind == "header":
             self.run_id, self.module = record["run_id"], record["module"]
             self.steps = self.before = self.tokens = self.unpriced = self._step_tokens = 0
+            self.last_changed = []
             self.cost = self._earlier = 0.0
             self._forked = (record.get("parent") or {}).get("kind") == "fork"
         else:
@@ -121,7 +152,8 @@ class Progress:
     def _commit(self, record: Record) -> Done:
         results = (record.get("observation") or {}).get("results") or []
         errors = [self._errors.get(r) if isinstance(r, int) else r.get("error") for r in results]
-        changed = {op["path"] for op in record.get("patch") or () if op["path"] != "/current_step"}
+        changed = {op["path"]: None for op in record.get("patch") or () if op["path"] != "/current_step"}
+        self.last_changed = list(changed)
         took = max(0.0, record.at - self._step_began)
         done = Done(record.step, self.decision or {}, errors, len(changed), took, self._step_tokens)
         self.steps, self.decision = record.step + 1, None

@@ -1,8 +1,13 @@
 """A run's progress, folded from records: budgets, tokens, what is under way, and time over several attempts."""
 
+import io
+import re
 from typing import Any
 
-from refold.cli.render.live import bar
+from rich.console import Console, Group
+
+from refold.cli.agent.status import StatusLine
+from refold.cli.render.bars import bar, live_lines
 from refold.cli.render.progress import Done, Progress
 from refold.traces import Record
 from refold.traces.file.writer import TraceWriter
@@ -54,3 +59,32 @@ def test_bars_are_full_at_the_limit_and_not_before() -> None:
     assert bar(0, 10).plain == "─" * 10
     assert bar(0.99, 10).plain == "━" * 9 + "─"
     assert bar(1, 10).plain == bar(7, 10).plain == "━" * 10
+
+
+def test_bars_and_changed_paths_stand_below_a_live_run() -> None:
+    say = Script()
+    budget = {"max_steps": 4, "max_runtime_seconds": 60.0, "max_tokens": None, "max_cost_usd": 2.0}
+    say("header", 0, 100.0, run_id="r", module="m:M", budget=budget)
+    assert shown(say.progress, 106.0) == ["steps 0 of 4", "time 6.0 s of 1 min 00 s", "cost 0.0000 USD of 2.0"]
+    say("decide", 0, 101.0, decision={"mode": "act", "actions": []})
+    paths = ["/current_step", "/a", "/a", "/b\x1b[31m", "/c", "/d", "/e"]
+    say("commit", 0, 103.5, patch=[{"op": "add", "path": path, "value": 1} for path in paths])
+    assert shown(say.progress, 106.0)[-1] == "changed  /a  /b\\u001b[31m  /c  /d and 1 more"
+
+
+def shown(progress: Progress, now: float) -> list[str]:
+    """What a terminal shows, without the bars' drawing."""
+    out = Console(file=io.StringIO(), width=80)
+    out.print(Group(*live_lines(progress, now, 80)))
+    assert isinstance(out.file, io.StringIO)
+    return [re.sub(" +[━─]+ +", " ", line).strip() for line in out.file.getvalue().splitlines()]
+
+
+def test_an_agents_status_line_has_them_too() -> None:
+    say = Script()
+    say("header", 0, 100.0, run_id="r", module="m:M", budget={"max_steps": 4})
+    written = io.StringIO()
+    out = Console(file=written, width=80)
+    out.print(StatusLine(out, lambda: "running bash", say.progress).renderable())
+    assert "step 0  running bash" in written.getvalue()
+    assert "0 of 4" in written.getvalue()

@@ -1,0 +1,145 @@
+"""A run that is watched: how it stands now, read from both ends of its trace's file."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import TraceError
+from ...traces import TraceSummary, summarize
+from ...traces.file.lines import Lines
+from ...traces.file.opening import open_file
+from ...traces.file.store import SUFFIX
+from ..render.progress import Progress
+from .trace.list import standing
+
+_TAIL = 128 * 1024
+"""How many bytes at the end of a trace are read at first; they hold the last commit of most runs."""
+_WINDOW = 15.0
+"""Over how many seconds a rate is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a run stands; a figure that is not known is None."""
+
+    summary: TraceSummary
+    status: str
+    doing: str
+    tokens: int | None
+    cost: float | None
+    seconds: float | None
+    rate: float | None
+    """Steps per minute: of the last seconds while the run is at work, otherwise of the whole run."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        summary = self.summary
+        return {
+            "run_id": summary.run_id,
+            "trace": str(summary.path),
+            "status": self.status,
+            "stop_reason": summary.stop_reason,
+            "problem": summary.error,
+            "objective": summary.objective,
+            "step": summary.steps,
+            "doing": self.doing,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "seconds": self.seconds,
+            "steps_per_minute": self.rate,
+            "started_at": summary.started_at,
+            "pid": summary.pid,
+        }
+
+
+class WatchedFolder:
+    """The runs of a folder; a file that has not changed is not read again."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._runs: dict[Path, _WatchedRun] = {}
+
+    def look(self) -> list[Standing]:
+        """Return how each run stands, those at work first, then those that wait, then the newest."""
+        paths = sorted(self.folder.glob("*" + SUFFIX))
+        self._runs = {path: self._runs.get(path) or _WatchedRun(path) for path in paths}
+        now = self._clock()
+        found = [run.look(now) for run in self._runs.values()]
+        return sorted(found, key=_order)
+
+
+def _order(each: Standing) -> tuple[int, float, str]:
+    rank = {"running": 0, "waiting": 1}.get(each.status, 2)
+    return rank, -(each.summary.started_at or 0.0), each.summary.run_id
+
+
+class _WatchedRun:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._last: Standing | None = None
+        self._steps: deque[tuple[float, int]] = deque()
+
+    def look(self, now: float) -> Standing:
+        try:
+            stat = os.stat(self._path)
+            seen = (stat.st_size, stat.st_mtime_ns)
+        except OSError:
+            seen = None
+        if self._last is None or seen is None or seen != self._seen or self._last.status == "running":
+            self._seen, self._last = seen, self._read(now)
+        return self._last
+
+    def _read(self, now: float) -> Standing:
+        summary = summarize(self._path)
+        status = standing(summary)
+        progress = _tail_progress(self._path) if summary.error is None else None
+        if progress is None:
+            return Standing(summary, status, "", None, None, None, None)
+        running = status == "running"
+        seconds = progress.seconds(now if running else progress.last_at)
+        return Standing(
+            summary,
+            status,
+            progress.doing() if running or status == "waiting" else "",
+            progress.tokens,
+            None if progress.unpriced and not progress.cost else progress.cost,
+            seconds,
+            self._rate(summary.steps, now) if running else _per_minute(summary.steps, seconds),
+        )
+
+    def _rate(self, steps: int, now: float) -> float | None:
+        looks = self._steps
+        looks.append((now, steps))
+        while len(looks) > 2 and looks[0][0] < now - _WINDOW:
+            looks.popleft()
+        return _per_minute(steps - looks[0][1], now - looks[0][0])
+
+
+def _per_minute(steps: int, seconds: float) -> float | None:
+    return 60 * steps / seconds if seconds > 0 else None
+
+
+def _tail_progress(path: Path) -> Progress | None:
+    """Fold the last records of a trace, from its last commit on; None if they cannot be read."""
+    try:
+        with open(open_file(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            header = Lines(file.readline(), path).record(0)
+            length = _TAIL
+            while True:
+                start = max(0, size - length)
+                file.seek(start)
+                tail = file.read(size - start)
+                lines = Lines(tail[tail.find(b"\n") + 1 :] if start else tail, path)
+                if not start or b'\n{"kind":"commit",' in lines.data:
+                    break
+                length *= 16
+        return Progress.of_tail(header, [lines.record(index) for index in range(len(lines))])
+    except TraceError:
+        return None

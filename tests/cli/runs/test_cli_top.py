@@ -1,0 +1,105 @@
+"""`refold top` says how the runs of a folder stand, while others write to them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from refold.cli.commands.watched import Standing, WatchedFolder
+from refold.traces.file.writer import TraceWriter
+
+
+class Writing:
+    """A run that this process is writing."""
+
+    def __init__(self, path: Path, at: float) -> None:
+        self.writer = TraceWriter.create(path)
+        self.at = at
+        self("header", 0, run_id=path.name.partition(".")[0], module="m:M", state="m:S", schema={}, versions={},
+             schema_version=1, task={"id": "t", "objective": "go \x1b[31m\u202e"}, budget={"max_steps": 9}, seed=1,
+             parent=None, format=1)  # fmt: skip
+        self("snapshot", 0, state={"current_step": 0})
+
+    def __call__(self, kind: str, step: int, **members: Any) -> int:
+        self.at += 1
+        return self.writer.append(kind, step, self.at, members).seq
+
+    def step(self, k: int, large: str = "") -> None:
+        call = self("intent", k, phase="act", name="look", args={"x": large}, key=f"k{k}", digest=f"{k:016x}")
+        self("outcome", k, intent=call, result=1, usage={"tokens_in": 5, "tokens_out": 5, "cost": 0.5})
+        usage = {"tokens_in": 5 * k + 5, "tokens_out": 5 * k + 5, "cost": 0.5 * k + 0.5, "unpriced": 0}
+        self("commit", k, patch=[], usage=usage, seconds=3.0 * k + 3)
+
+
+def the_one(runs: WatchedFolder) -> Standing:
+    (found,) = runs.look()
+    return found
+
+
+def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
+    now = [1000.0]
+    run = Writing(tmp_path / "r1.trace.jsonl", 1000.0)
+    runs = WatchedFolder(tmp_path, lambda: now[0])
+    first = the_one(runs)
+    assert (first.status, first.summary.steps, first.tokens, first.doing) == ("running", 0, 0, "deciding")
+    for k in range(3):
+        run.step(k, "y" * 200_000)
+    run("decide", 3, decision={"mode": "act", "actions": [{"id": "a", "name": "look"}]})
+    run("intent", 3, phase="act", name="look", action="a", key="k9", digest="9" * 16)
+    now[0] = 1010.0
+    later = the_one(runs)
+    assert (later.summary.steps, later.tokens, later.cost, later.doing) == (3, 30, 1.5, "look")
+    assert later.rate == 18.0
+    run("outcome", 3, intent=run.writer.trace().records[-1].seq, result=1)
+    run("end", 3, status="completed", stop_reason="final", final_result="x", usage=None, task_result=None, error=None)
+    run.writer.close()
+    ended = the_one(runs)
+    assert (ended.status, ended.doing, ended.tokens) == ("completed", "", 30)
+    assert the_one(runs) is ended, "an unchanged file is not read again"
+
+
+def test_those_at_work_come_first_and_damage_is_told(tmp_path: Path, refold: Callable[..., Any]) -> None:
+    done = Writing(tmp_path / "runs" / "old.trace.jsonl", 5000.0)
+    done.writer.close()
+    (tmp_path / "runs" / "bad.trace.jsonl").write_bytes(b"nothing\n")
+    work = Writing(tmp_path / "runs" / "new.trace.jsonl", 1000.0)
+    work("wait", 0, requests=[{"id": "q", "prompt": "may I?", "schema": None}])
+    told = refold("top", "runs", "--once", "--json").doc["runs"]
+    assert [(each["run_id"], each["status"]) for each in told] == [
+        ("new", "running"),
+        ("old", "interrupted"),
+        ("bad", "corrupt"),
+    ]
+    assert told[0]["doing"] == "waiting for an answer"
+    assert "not a refold trace" in told[2]["problem"]
+    ran = refold("top", "runs", "--once")
+    assert "running 1" in ran.lines[0]
+    assert [line.split()[0] for line in ran.lines[1:]] == ["run", "new", "old", "bad"]
+    assert "\x1b" not in ran.out
+    assert "\u202e" not in ran.out
+    work.writer.close()
+
+
+def test_a_missing_folder_and_an_empty_one(refold: Callable[..., Any], lab: Path) -> None:
+    assert "there is no folder none" in refold("top", "none").err
+    (lab / "runs").mkdir()
+    assert refold("top", "--once").out == "no traces in runs yet\n"
+
+
+def test_a_pipe_gets_an_object_at_each_look(start: Callable[..., Any], lab: Path, trace: Path) -> None:
+    process = start("top", trace.parent, "--json", "--every", "0.1")
+    looks = [orjson.loads(process.stdout.readline()) for _ in range(2)]
+    assert [len(look["runs"]) for look in looks] == [1, 1]
+    process.terminate()
+
+
+def test_a_terminal_is_kept_current(terminal: Callable[..., Any], lab: Path, trace: Path) -> None:
+    screen = terminal("top", trace.parent, "--every", "0.2", columns=140)
+    screen.wait_for("completed (final)")
+    run = Writing(trace.parent / "another.trace.jsonl", 1000.0)
+    screen.wait_for("another")
+    run.writer.close()
+    screen.type("q")
+    assert screen.end() == 0
+    assert screen.mode() == screen.before
