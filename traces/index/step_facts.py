@@ -12,6 +12,8 @@ from ..step import told_error
 
 LABEL = 160
 """The longest label, in characters: a line of the list of steps holds about half of it."""
+_SHORT = 32
+"""Arguments that are this long together all stand in a label."""
 RARE = "EWBF."
 """The modes as characters, the rarest first: error, wait, branch, final, act."""
 _MODES = {"act": ".", "final": "F", "wait": "W", "branch": "B"}
@@ -199,12 +201,24 @@ def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | N
         return f"asks: {asked}"
     if len(actions) == 1:
         args = actions[0].get("args") or {}
-        first = next((brief(value) for value in args.values() if isinstance(value, (str, int, float))), "")
-        return f"{actions[0]['name']} {first}".rstrip()
+        return f"{actions[0]['name']} {_gist(args)}".rstrip()
     if not actions:
         return "no action"
     names = list(dict.fromkeys(action["name"] for action in actions))
     return f"{len(actions)} actions: {', '.join(names[:8])}"
+
+
+def _gist(args: Mapping[str, Any]) -> str:
+    """Return the first plain argument, and further ones as long as all of them are short."""
+    found = ""
+    for value in args.values():
+        if not isinstance(value, (str, int, float)):
+            break
+        longer = f"{found} {brief(value)}".strip()
+        if found and len(longer) > _SHORT:
+            break
+        found = longer
+    return found
 
 
 def brief(value: Any) -> str:

@@ -15,6 +15,7 @@ from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.index.step_facts import RARE, brief, clipped
 from ...traces.json_patch.apply import copy_json
+from ...traces.step import Step
 from .changes import change_tree
 from .nodes import Json, Nodes
 from .problems import wrong
@@ -101,7 +102,9 @@ class _Comparing:
         if self.kin != "fork" and start < stop and (first := self._init(twins)) is not None:
             phases.parted = True
         pairs = zip(
-            _plain_steps(self.left, start, stop), _plain_steps(self.right, start - self.shift, stop), strict=False
+            _plain_steps(self.left, start, stop, self.shift != 0),
+            _plain_steps(self.right, start - self.shift, stop, self.shift != 0),
+            strict=False,
         )
         for k, (mine, theirs) in enumerate(pairs, start):
             if k >= stop:
@@ -124,6 +127,16 @@ class _Comparing:
 
     def _of_step(self, k: int, phases: StepPhases) -> Json | None:
         a, b = self.left.step(k), self.right.step(k - self.shift)
+        if self.shift:  # ids of actions are made from the step's number: those of one step stand for the other's
+            own = phases.twins
+            phases.twins = (*own, *((f"s{k}a{digit}", f"s{k - self.shift}a{digit}") for digit in range(10)))
+            try:
+                return self._phases_of(k, phases, a, b)
+            finally:
+                phases.twins = own
+        return self._phases_of(k, phases, a, b)
+
+    def _phases_of(self, k: int, phases: StepPhases, a: Step, b: Step) -> Json | None:
         first: Json | None = None
         for phase, found in phases.of(a, b):
             if found and first is None:
@@ -257,12 +270,14 @@ def _fork_of(trace: IndexedTrace) -> tuple[str, int] | None:
     return (link["run"], link["step"]) if link and link["kind"] == "fork" else None
 
 
-def _plain_steps(trace: IndexedTrace, first: int, stop: int) -> Iterator[bytes]:
-    """Yield the records of each step without what differs from run to run."""
+def _plain_steps(trace: IndexedTrace, first: int, stop: int, shifted: bool) -> Iterator[bytes]:
+    """Yield the records of each step without what differs from run to run; of shifted ones without step numbers."""
     k = max(0, first)
     while k < min(stop + abs(first), trace.count):
         for facts in trace.facts(k, min(k + 500, trace.count)):
             data = trace.file.read(facts.start, facts.stop)
+            if shifted:
+                data = re.sub(rb'"s%da(\d+)"' % facts.k, rb'"s#a\1"', data)
             yield b"\n".join(_plain(line) for line in data.split(b"\n") if line)
         k += 500
     if trace.open_facts() is not None:
