@@ -230,16 +230,20 @@ def replay(
     step: Annotated[int | None, typer.Option(metavar="K", help="Print step K alone.", show_default=False)] = None,
     all: Annotated[bool, typer.Option("--all", help="Print all steps.")] = False,
     full: o.Full = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="One page at a time, also where the extra refold[tui] is installed.")
+    ] = False,
     json: o.Json = False,
     traces: o.Traces = RUNS,
 ) -> int:
-    """Step through a recorded run: n next, b back, g go to, q quit.
+    """Step through a recorded run; ? shows the keys, q quits.
 
-    Without TRACE, replay the newest in the folder of traces. Without a terminal, or with an option, steps are printed.
+    With the extra refold[tui], a terminal shows the steps, the step and the state side by side. Without TRACE, replay
+    the newest in the folder of traces. Without a terminal, or with an option, steps are printed.
     """
     from .commands.replay import replay_trace
 
-    return replay_trace(find_trace(trace, traces) if trace else newest(traces), step, all, full, json)
+    return replay_trace(find_trace(trace, traces) if trace else newest(traces), step, all, full, json, plain)
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """`refold replay`: step through a trace with keys, or print its steps."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console, ScreenContext
@@ -21,8 +22,11 @@ _HINT_KEY = "f shows all"
 _HINT_OPTION = "--full shows all"
 
 
-def replay_trace(path: Path, step: int | None, show_all: bool, full: bool, as_json: bool) -> int:
-    """Show a trace: with keys at a terminal, otherwise printed."""
+def replay_trace(path: Path, step: int | None, show_all: bool, full: bool, as_json: bool, plain: bool = False) -> int:
+    """Show a trace: with keys at a terminal, otherwise printed.
+
+    With the extra `tui`, a terminal gets the full screen, unless `plain` is set.
+    """
     trace = Trace.load(path)
     pages = Pages(trace)
     number = _page(pages, step)
@@ -32,6 +36,10 @@ def replay_trace(path: Path, step: int | None, show_all: bool, full: bool, as_js
         _print(pages, [number], full)
     elif show_all or not can_ask():
         _print(pages, range(len(pages)), full)
+    elif not plain and find_spec("textual") is not None:
+        from ..tui.app import replay_on_screen
+
+        return replay_on_screen(trace, full=full)
     else:
         return step_through(Stepper(pages, full=full), console())
     return 0

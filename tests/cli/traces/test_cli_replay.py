@@ -148,7 +148,7 @@ def test_a_trace_that_ended_before_anything_was_done(refold: Command, trace: Pat
 
 @pytest.mark.parametrize("columns", [30, 60, 140])
 def test_with_keys_on_a_terminal(terminal: Command, trace: Path, columns: int) -> None:
-    screen = terminal("replay", trace, columns=columns)
+    screen = terminal("replay", trace, "--plain", columns=columns)
     screen.wait_for("the beginning")
     screen.type("nn")
     assert "[red]because[/red]" in screen.wait_for("step 1")
@@ -169,7 +169,7 @@ def test_with_keys_on_a_terminal(terminal: Command, trace: Path, columns: int) -
 
 @pytest.mark.parametrize(("how", "code"), [("\x03", 130), ("\x04", 0), (signal.SIGTERM, 143)])
 def test_the_terminal_is_given_back_however_it_ends(terminal: Command, trace: Path, how: str | int, code: int) -> None:
-    screen = terminal("replay", trace)
+    screen = terminal("replay", trace, "--plain")
     screen.wait_for("the beginning")
     if isinstance(how, str):
         screen.type(how)
@@ -186,7 +186,7 @@ def test_the_screen_is_drawn_anew_when_its_size_changes(terminal: Command, trace
     import struct
     import termios
 
-    screen = terminal("replay", trace, columns=100)
+    screen = terminal("replay", trace, "--plain", columns=100)
     screen.wait_for("─" * 100)
     screen.written = ""
     fcntl.ioctl(screen.tty, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 50, 0, 0))
