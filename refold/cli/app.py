@@ -210,15 +210,25 @@ def view(
         ),
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Don't open the browser.")] = False,
+    allow_actions: Annotated[
+        str | None,
+        typer.Option(
+            "--allow-actions",
+            metavar="MODULE:NAME|ask",
+            help="Answer, resume, fork and verify from the page, with this AgentModule or Agent; `ask`: with the one "
+            "that a trace names, after a question.",
+        ),
+    ] = None,
+    trust: o.Trust = None,
     traces: o.Traces = RUNS,
 ) -> int:
     """Look at runs in the browser, those that are under way too.
 
-    Only this machine can reach the page, and nothing that a trace names is run.
+    Only this machine can reach the page. Nothing that a trace names is run, unless you allow actions.
     """
     from .commands.view import view as view_runs
 
-    return view_runs(trace or (), traces, port=port, open_browser=not no_open)
+    return view_runs(trace or (), traces, port=port, open_browser=not no_open, actions=allow_actions, trust=trust or ())
 
 
 add_agent_commands(app)

@@ -5,7 +5,7 @@ Each question of `Source` in `client/api.d.ts` is a GET with its arguments as th
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from ..errors import RefoldError, TraceCorruptError, TraceError, TraceLockedError, TraceNotFoundError
 from ..traces.index.folder import Folder
 from ..traces.index.indexed import IndexedTrace, StaleIndexError
+from .actions import Actions
 from .files import client_file
 from .live import Events
 from .pages import changes, chat, compare, family, run, runs, search, step, values
@@ -30,6 +31,9 @@ _logger = logging.getLogger("refold.view")
 _SCAN = 0.2
 """Seconds for which the list of files counts as fresh."""
 
+_BODY = 1 << 24
+"""The largest action, in bytes: an edit may set a large value."""
+
 Arguments = Mapping[str, str]
 Answer = Callable[[Arguments], Any]
 
@@ -37,8 +41,9 @@ Answer = Callable[[Arguments], Any]
 class Viewer:
     """The server's state: a folder, and whether it is about to stop."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, actions: Actions | None = None) -> None:
         self.folder = folder
+        self.actions = actions
         self.server = secrets.token_hex(8)
         """The id of this start of the server."""
         self.stopping = False
@@ -75,7 +80,7 @@ class Viewer:
         name = self.known(query)
         families = runs.Families(self.folder)
         row = families.run_row(name)
-        return run.run(self.folder.open(name), row, actions_allowed=False)
+        return run.run(self.folder.open(name), row, actions_allowed=self.actions is not None)
 
     def columns(self, query: Arguments) -> Any:
         """Answer `columns`."""
@@ -180,6 +185,7 @@ def make_app(viewer: Viewer, port: int) -> ASGIApp:
             for name, answer in viewer.answers().items()
         ),
         Route("/api/events", events, methods=["GET"]),
+        *([Route("/api/act/{name}", _acting(viewer.actions), methods=["POST"])] if viewer.actions is not None else []),
         Route("/api/{rest:path}", unknown, methods=["GET"]),
         Route("/{path:path}", client_file, methods=["GET"]),
     ]
@@ -204,6 +210,44 @@ def _endpoint(answer: Answer, viewer: Viewer) -> Callable[[Request], Response]:
             return _json(problem.to_dict(), problem.status)
 
     return endpoint
+
+
+def _acting(actions: Actions) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of the actions: it takes them only with the token."""
+
+    async def endpoint(request: Request) -> Response:
+        if not actions.fits(request.headers.get("x-refold-token")):
+            problem = ProblemError(403, "no_token", "open the address that the command printed: it has the token")
+            return _json(problem.to_dict(), problem.status)
+        act = actions.named(request.path_params["name"])
+        try:
+            if act is None:
+                raise ProblemError(404, "no_action", f"there is no action {request.path_params['name']}")
+            body = await _body(request)
+            return _json(await anyio.to_thread.run_sync(act, body))
+        except Exception as error:  # noqa: BLE001 - each becomes an answer; what nobody expects is logged
+            problem = _problem(error)
+            return _json(problem.to_dict(), problem.status)
+
+    return endpoint
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """Return a request's JSON object; raises `ProblemError` if it is none, or too large."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise wrong("an action is sent as application/json")
+    data = b""
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > _BODY:
+            raise wrong(f"an action has at most {_BODY} bytes")
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise wrong(f"the action is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise wrong("an action is a JSON object")
+    return found
 
 
 def _problem(error: Exception) -> ProblemError:

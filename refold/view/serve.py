@@ -11,6 +11,7 @@ import uvicorn
 
 from ..errors import UsageError
 from ..traces.index.folder import Folder
+from .actions import Actions, Modules
 from .app import Viewer, make_app
 
 PORT = 7336
@@ -50,17 +51,20 @@ def serve(
     *,
     port: int | None = None,
     path: str = "/",
+    modules: Modules | None = None,
     open_browser: bool = True,
     tell: Callable[[str], None] = print,
 ) -> None:
     """Serve a folder of traces, or some traces of it, until Ctrl-C.
 
-    `path` is the address in the page to print and to open. Raises `PortTakenError`.
+    `path` is the address in the page to print and to open; `modules` carry out actions, which are off without them.
+    Raises `PortTakenError`.
     """
     listening = bind(port)
     number = listening.getsockname()[1]
     folder = Folder(root, files)
-    viewer = Viewer(folder)
+    actions = Actions(folder, modules) if modules is not None else None
+    viewer = Viewer(folder, actions)
     config = uvicorn.Config(
         make_app(viewer, number),
         log_level="warning",
@@ -70,7 +74,8 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=2,
     )
-    address = f"http://127.0.0.1:{number}{path}"
+    token = f"?token={actions.token}" if actions is not None else ""
+    address = f"http://127.0.0.1:{number}{path}{token}"
     server = _Server(config, viewer, lambda: webbrowser.open(address) if open_browser else None)
     tell(f"refold view: {address}  (Ctrl-C stops it)")
     try:

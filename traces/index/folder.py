@@ -43,7 +43,7 @@ class Folder:
         """How often something new was found."""
         self.unread = 0
         """How many files a scan that is under way has still to read."""
-        self._only = None if files is None else tuple(files)
+        self._only = None if files is None else list(files)
         self._database = database or Database.beside(root)
         self._ids: dict[str, str] = {}  # file -> id
         self._stamps: dict[str, str] = {}
@@ -144,6 +144,16 @@ class Folder:
 
     def _path(self, file: str) -> Path:
         return self.root / file
+
+    def path(self, name: str) -> Path:
+        """Return the file of a run; raises `KeyError` if there is no such run here."""
+        return self._path(self.rows[name].file)
+
+    def include(self, run_id: str) -> None:
+        """Show a run that has just begun in this folder, although its file was not named."""
+        if self._only is not None:
+            self._only.append(self.root / f"{run_id}{SUFFIX}")
+        self.scan()
 
     def _put(self, file: str, stamp: str, row: RunFacts) -> None:
         if file not in self._ids:

@@ -5,20 +5,40 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ...traces import Trace
+from ...view.actions import Modules
 from ...view.serve import serve
 from ..errors import InputError
 from ..input.finding import find_trace
+from ..input.importing import thing_at
+
+ASK = "ask"
+"""The value of `--allow-actions` for the module that each trace names, after a question."""
 
 
-def view(named: Sequence[str], traces: Path, *, port: int | None, open_browser: bool) -> int:
+def view(
+    named: Sequence[str],
+    traces: Path,
+    *,
+    port: int | None,
+    open_browser: bool,
+    actions: str | None = None,
+    trust: Sequence[Path] = (),
+) -> int:
     """Serve a folder, or some traces, until Ctrl-C; return the exit code."""
+    modules: Modules | None = None
+    if actions is not None:
+        from .view_modules import CommandModules
+
+        modules = CommandModules(None if actions == ASK else actions, trust)
+        if actions != ASK:
+            thing_at(actions)  # a module that cannot be loaded is told of here
     folders = [Path(each) for each in named if Path(each).is_dir()]
     if len(folders) > 1 or (folders and len(named) > 1):
         raise InputError("name one folder, or traces of one folder")
     if not named and not traces.is_dir():
         raise InputError(f"there is no folder {traces}; name the folder of your traces: refold view FOLDER")
     if not named or folders:
-        serve(folders[0] if folders else traces, port=port, open_browser=open_browser)
+        serve(folders[0] if folders else traces, port=port, open_browser=open_browser, modules=modules)
         return 0
     files = [find_trace(each, traces) for each in named]
     roots = {path.absolute().parent for path in files}
@@ -27,5 +47,6 @@ def view(named: Sequence[str], traces: Path, *, port: int | None, open_browser: 
     for path in files:
         Trace.load(path)  # a file that is no trace is told of here, and not on the page
     page = f"/run/{quote(Trace.load(files[0]).run_id, safe='')}" if len(files) == 1 else "/"
-    serve(roots.pop(), [path.absolute() for path in files], port=port, path=page, open_browser=open_browser)
+    shown = [path.absolute() for path in files]
+    serve(roots.pop(), shown, port=port, path=page, open_browser=open_browser, modules=modules)
     return 0

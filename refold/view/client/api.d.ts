@@ -288,9 +288,14 @@ export type LiveEvent =
   | { type: "run", row: RunRow, version: string, from: number } // steps from `from` on are new or changed
   | { type: "hello", server: string } // sent first, also after a reconnection: whoever hears it asks anew
 
-/** POST /api/act/<name> with JSON and the header `X-Refold-Token`; only where the server was started with actions. */
+/**
+ * POST /api/act/<name> with a JSON object of the arguments and the header `X-Refold-Token`; only where the server was
+ * started with actions. The token is in the printed address, as the query `?token=`: the page keeps it in the tab's
+ * session storage and takes it out of the address.
+ */
 export interface Act {
   offered(id: string): Promise<{ module: string | null, known: boolean, question: string | null }> // question: to be shown before the trace's own module is imported
+  agree(id: string, question: string): Promise<null> // the person has said yes to the question; without it, actions are refused with `not_agreed`
   answer(id: string, request: string, value: Json): Promise<Started>
   fork(id: string, k: number, edits: { path: string, value: Json }[], reuse: boolean): Promise<Started>
   resume(id: string): Promise<Started>

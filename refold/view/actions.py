@@ -1,0 +1,261 @@
+"""What the page may start: answers, forks, resumes, verification. Off unless the command turns it on.
+
+The server takes these only with the token of the address that it printed. Which code runs is decided where the command
+line decides it, too: the module that the user names, otherwise the one that the trace names, from trusted folders, and
+after a question that a person has said yes to.
+"""
+
+import hmac
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import DivergenceError, RefoldError, TraceLockedError, WaitAnsweredError
+from ..traces import Record, Trace
+from ..traces.analysis.locate import branches_folder
+from ..traces.index.folder import Folder
+from .pages.nodes import Json, Nodes
+from .pages.problems import ProblemError, not_here, wrong
+
+_logger = logging.getLogger("refold.view")
+_BEGUN = 30.0
+"""How many seconds an action may take until its run writes something: a resume verifies the run first."""
+_DIVERGENCES = 50
+
+Observer = Callable[[Record], None]
+
+
+class Divergence(Protocol):
+    """One difference that verification has found; `refold.engine.Divergence` is one."""
+
+    @property
+    def step(self) -> int: ...  # noqa: D102
+    @property
+    def phase(self) -> str: ...  # noqa: D102
+    @property
+    def expected(self) -> Any: ...  # noqa: D102
+    @property
+    def actual(self) -> Any: ...  # noqa: D102
+    @property
+    def run(self) -> str | None: ...  # noqa: D102
+
+
+class Runner(Protocol):
+    """Carries out actions on the runs of one module; each returns when the run has ended."""
+
+    def resume(self, path: Path, answers: Mapping[str, Any], observer: Observer) -> None:
+        """Resume a run, with answers by request id."""
+
+    def fork(
+        self, trace: Trace, home: Path, at: int, edits: Mapping[str, Any], reuse: bool, observer: Observer
+    ) -> None:
+        """Fork a run into the folder `home`."""
+
+    def verify(self, trace: Trace) -> Sequence[Divergence]:
+        """Run the hooks of a trace again, and return where they differ."""
+
+
+class Modules(Protocol):
+    """Knows which code carries out the actions on a run."""
+
+    @property
+    def named(self) -> str | None:
+        """The module that the user has named; None if it is the one that each trace names."""
+
+    def question(self, trace: Trace) -> str | None:
+        """Return what a person has to agree to before the code is loaded; None if it is the user's own choice.
+
+        Raises `RefoldError` if the code may not be loaded, or cannot be.
+        """
+
+    def runner(self, trace: Trace, *, verifying: bool = False) -> Runner:
+        """Load the code for a run; raises `RefoldError` if that fails."""
+
+
+class Actions:
+    """The actions of one server.
+
+    Args:
+        folder: what is viewed.
+        modules: which code carries out the actions.
+    """
+
+    def __init__(self, folder: Folder, modules: Modules) -> None:
+        self.token = secrets.token_urlsafe(24)
+        """What a request must have in its `X-Refold-Token`."""
+        self._folder, self._modules = folder, modules
+        self._agreed: set[tuple[str, str]] = set()
+        self._loading = threading.Lock()
+
+    def fits(self, token: str | None) -> bool:
+        """Return whether this is the token; takes the same time for each wrong one."""
+        return hmac.compare_digest((token or "").encode(), self.token.encode())
+
+    def named(self, name: str) -> Callable[[Json], Any] | None:
+        """Return an action by its name in the address."""
+        return {
+            "offered": self.offered,
+            "agree": self.agree,
+            "answer": self.answer,
+            "fork": self.fork,
+            "resume": self.resume,
+            "verify": self.verify,
+        }.get(name)
+
+    def offered(self, body: Json) -> Json:
+        """Answer `offered`: which module would run, and what has to be asked before it is loaded."""
+        name, trace = self._trace(body)
+        named = self._modules.named
+        try:
+            question = self._modules.question(trace)
+        except RefoldError as error:
+            raise ProblemError(409, "no_module", str(error)) from None
+        return {
+            "module": named or str(trace.header.get("module") or "") or None,
+            "known": named is not None,
+            "question": None if question is None or (name, question) in self._agreed else question,
+        }
+
+    def agree(self, body: Json) -> None:
+        """Answer `agree`: a person has said yes to a question, as `offered` gave it."""
+        name, trace = self._trace(body)
+        question = _text(body, "question")
+        if question != self._modules.question(trace):
+            raise ProblemError(409, "changed", "what would run has changed since the question was asked", "Ask again.")
+        self._agreed.add((name, question))
+
+    def answer(self, body: Json) -> Json:
+        """Answer `answer`: give an answer to an open request, and resume the run with it."""
+        name, trace = self._trace(body)
+        request = _text(body, "request")
+        if "value" not in body:
+            raise wrong("value is missing")
+        if request not in {each["id"] for each in trace.waiting}:
+            raise ProblemError(409, "answered", f"request {request!r} is not open any more", "Look at the run again.")
+        runner = self._runner(name, trace)
+        answers = {request: body["value"]}
+        return self._started(name, lambda seen: runner.resume(_path(trace), answers, seen))
+
+    def resume(self, body: Json) -> Json:
+        """Answer `resume`."""
+        name, trace = self._trace(body)
+        runner = self._runner(name, trace)
+        return self._started(name, lambda seen: runner.resume(_path(trace), {}, seen))
+
+    def fork(self, body: Json) -> Json:
+        """Answer `fork`: run on from state k, with some values of it set."""
+        name, trace = self._trace(body)
+        k, reuse = body.get("k"), body.get("reuse", False)
+        if type(k) is not int or not 0 <= k <= trace.step_count:
+            raise wrong(f"k is the number of a state, 0 to {trace.step_count}, not {k!r}")
+        if type(reuse) is not bool:
+            raise wrong("reuse is true or false")
+        edits: dict[str, Any] = {}
+        for edit in body.get("edits") or ():
+            if not isinstance(edit, dict) or not isinstance(edit.get("path"), str) or "value" not in edit:
+                raise wrong("each edit has a path and a value")
+            edits[edit["path"]] = edit["value"]
+        runner = self._runner(name, trace)
+        home = branches_folder(_path(trace)).parent
+        return self._started(None, lambda seen: runner.fork(trace, home, k, edits, reuse, seen))
+
+    def verify(self, body: Json) -> Json:
+        """Answer `verify`."""
+        name, trace = self._trace(body)
+        runner = self._runner(name, trace, verifying=True)
+        try:
+            found = runner.verify(trace)
+        except RefoldError as error:
+            raise _refused(error) from None
+        nodes = Nodes(trace.value)
+        return {
+            "divergences": [
+                {
+                    "step": each.step,
+                    "phase": each.phase,
+                    "expected": nodes.node(each.expected),
+                    "actual": nodes.node(each.actual),
+                    "run": each.run,
+                }
+                for each in list(found)[:_DIVERGENCES]
+            ]
+        }
+
+    def _trace(self, body: Json) -> tuple[str, Trace]:
+        name = _text(body, "id")
+        row = self._folder.rows.get(name)
+        if row is None:
+            raise not_here(name)
+        if row.status == "damaged":
+            raise ProblemError(409, "damaged", f"the trace can't be read: {row.problem}")
+        return name, Trace.load(self._folder.path(name))
+
+    def _runner(self, name: str, trace: Trace, *, verifying: bool = False) -> Runner:
+        try:
+            question = self._modules.question(trace)
+            if question is not None and (name, question) not in self._agreed:
+                raise ProblemError(403, "not_agreed", "nobody has agreed to load what this trace names", question)
+            with self._loading:
+                return self._modules.runner(trace, verifying=verifying)
+        except RefoldError as error:
+            raise ProblemError(409, "no_module", str(error)) from None
+
+    def _started(self, name: str | None, work: Callable[[Observer], None]) -> Json:
+        """Do the work in the background; return once its run has written something, or has failed before."""
+        begun: Future[str | None] = Future()
+
+        def seen(record: Record) -> None:
+            if not begun.done():
+                begun.set_result(record["run_id"] if record.kind == "header" else None)
+
+        def run() -> None:
+            try:
+                work(seen)
+                if not begun.done():
+                    begun.set_result(None)
+            except BaseException as error:  # noqa: BLE001 - the asker is told; afterwards, the log
+                if not begun.done():
+                    begun.set_exception(error)
+                else:
+                    _logger.warning("an action ended: %s: %s", type(error).__name__, error)
+
+        threading.Thread(target=run, daemon=True, name=f"refold view: {name or 'fork'}").start()
+        try:
+            run_id = begun.result(_BEGUN)
+        except TimeoutError:
+            run_id = None
+        except RefoldError as error:
+            raise _refused(error) from None
+        if run_id is not None:
+            self._folder.include(run_id)
+            name = self._folder.named(run_id) or run_id
+        if name is None:
+            raise ProblemError(409, "no_run", "the fork has not begun in time; look at the list of runs")
+        return {"run": name}
+
+
+def _path(trace: Trace) -> Path:
+    assert trace.path is not None
+    return trace.path
+
+
+def _text(body: Json, name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise wrong(f"{name} is missing, or is no text")
+    return value
+
+
+def _refused(error: RefoldError) -> ProblemError:
+    if isinstance(error, TraceLockedError):
+        return ProblemError(409, "locked", str(error), "Wait until that process is done, or stop it.")
+    if isinstance(error, WaitAnsweredError):
+        return ProblemError(400, "answer_refused", str(error))
+    if isinstance(error, DivergenceError):
+        hint = "The code has changed since. Verify the run to see where, or fork from before that step."
+        return ProblemError(409, "diverged", str(error), hint)
+    return ProblemError(400, "refused", str(error))
