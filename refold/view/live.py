@@ -1,5 +1,6 @@
 """Server-sent events: what has changed in the folder, or in one run."""
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -17,6 +18,28 @@ _EVERY = 0.25
 _QUIET = 15.0
 """Seconds after which something is sent in any case, so that both sides notice a connection that is gone."""
 _ROWS = 500
+
+
+class Counting(threading.Thread):
+    """Counts the errors and shapes of large traces in the background, where they are not yet known."""
+
+    def __init__(self, folder: Folder) -> None:
+        super().__init__(name="refold view: counting", daemon=True)
+        self._folder = folder
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        """Count until `stop`."""
+        while not self._stop_asked.wait(_EVERY):
+            for name in list(self._folder.rows):
+                if self._stop_asked.is_set():
+                    return
+                self._folder.complete((name,))
+
+    def stop(self) -> None:
+        """Stop counting, and wait until the trace under way is done."""
+        self._stop_asked.set()
+        self.join()
 
 
 class Events:

@@ -5,6 +5,7 @@ effects are matched by what was called, and whatever belongs to the single run (
 count.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -21,6 +22,8 @@ from .differences import ABSENT, Difference, Twins, differences
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
 _IDS = frozenset(("seed", "session_id", "agent_id"))
 """Members of a header that are new for each run."""
+_DERIVED = re.compile(r"s([0-9]{1,15})a([0-9]+)")
+"""The id of an action that was given none: the numbers of its step and of the action."""
 _TELLING = 8
 """From this length on, a text of one header counts as equal to the text in its place in the other header. A shorter one
 may occur anywhere by chance."""
@@ -192,8 +195,10 @@ class _Phases:
 class StepPhases:
     """The comparison of one step with another, phase by phase."""
 
-    def __init__(self, twins: Twins = (), *, parted: bool = False) -> None:
+    def __init__(self, twins: Twins = (), *, parted: bool = False, shift: int = 0) -> None:
         self.twins = twins
+        self.shift = shift
+        """Step k of the right run stands beside step k + shift of the left one: derived ids of actions differ by it."""
         self.parted = parted
         """Whether an earlier step led to different states."""
 
@@ -211,7 +216,15 @@ class StepPhases:
 
     def differences(self, left: Any, right: Any, path: str) -> Iterator[Difference]:
         """Yield the differences of two values."""
-        return differences(left, right, path, twins=self.twins)
+        found = differences(left, right, path, twins=self.twins)
+        return (each for each in found if not self._is_shifted(each)) if self.shift else found
+
+    def _is_shifted(self, found: Difference) -> bool:
+        """Return whether two ids of actions differ in the number of their step alone."""
+        left, right = (_DERIVED.fullmatch(str(side)) for side in (found.left, found.right))
+        if left is None or right is None or found.path.rpartition("/")[2] != "id":
+            return False
+        return left[2] == right[2] and int(left[1]) - int(right[1]) == self.shift
 
     def _reduced(self, a: Step | None, b: Step | None) -> list[Difference]:
         if (a is None or not a.committed) and (b is None or not b.committed):

@@ -173,7 +173,8 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
     """Return whether the file is an index of this version, with our tables and nothing else."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+    rows = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
+    found = {name: sql for name, sql in rows if not name.startswith("sqlite_")}  # those names are SQLite's own
     if (application, version) != (_APPLICATION, _VERSION) or found != _TABLES:
         return False
     _tune(connection)

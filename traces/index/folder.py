@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import orjson
 
@@ -46,6 +46,7 @@ class Folder:
         self._only = None if files is None else list(files)
         self._database = database or Database.beside(root)
         self._ids: dict[str, str] = {}  # file -> id
+        self._by_run: dict[str, str] = {}  # the run's own id -> id; of several files, the one that is named after it
         self._stamps: dict[str, str] = {}
         self._touched: dict[str, int] = {}  # id -> the change that it was in
         self._counted: dict[str, tuple[float, float]] = {}  # id -> when its large trace was counted, and what that took
@@ -165,11 +166,18 @@ class Folder:
             self._ids[file] = name
         self._stamps[file] = stamp
         self.rows[self._ids[file]] = row
+        if row.run_id not in self._by_run or PurePosixPath(file).name == row.run_id + SUFFIX:
+            self._by_run[row.run_id] = self._ids[file]
 
     def _drop(self, file: str) -> str:
         name = self._ids.pop(file)
         self._stamps.pop(file, None)
-        self.rows.pop(name, None)
+        row = self.rows.pop(name)
+        if self._by_run.get(row.run_id) == name:
+            self._by_run.pop(row.run_id)
+            for other, each in self.rows.items():
+                if each.run_id == row.run_id:
+                    self._by_run[row.run_id] = other
         self._open.pop(name, None)  # the file is closed once its last reader is done with it
         return name
 
@@ -188,8 +196,12 @@ class Folder:
         row.status = status
         return True
 
-    def complete(self, names: Iterable[str] | None = None, seconds: float = float("inf")) -> set[str]:
+    def complete(
+        self, names: Iterable[str] | None = None, seconds: float = float("inf"), largest: int | None = None
+    ) -> set[str]:
         """Count the errors and the shape of large traces whose rows are partial, for this long at most.
+
+        Files larger than `largest` are passed over.
 
         Returns the ids of the rows that are complete now.
         """
@@ -197,7 +209,7 @@ class Folder:
         until = time.monotonic() + seconds
         for name in list(self.rows) if names is None else names:
             row = self.rows.get(name)
-            if row is None or not row.partial:
+            if row is None or not row.partial or (largest is not None and row.bytes > largest):
                 continue
             begin = time.monotonic()
             if begin > until:
@@ -228,10 +240,7 @@ class Folder:
 
     def named(self, run_id: str) -> str | None:
         """Return the id of the row of a run, by the run's own id; None if its trace is not here."""
-        row = self.rows.get(run_id)
-        if row is not None and row.run_id == run_id:
-            return run_id
-        return next((name for name, row in list(self.rows.items()) if row.run_id == run_id), None)
+        return self._by_run.get(run_id)
 
     def open(self, name: str) -> IndexedTrace:
         """Return a run's trace, indexed as far as the file goes now.

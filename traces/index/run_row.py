@@ -4,6 +4,7 @@ A small file is read as a whole, and its row is complete. Of a large one, the er
 the background: until then the row is `partial`.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -22,6 +23,7 @@ from .trace_file import TraceFile
 _WHOLE = 1 << 17
 """Up to this size a file is read as a whole: as long as its head and tail."""
 _ENDS = 1 << 16
+_DECIDED = re.compile(rb'\{"kind":"decide","seq":\d+,"step":\d+,"at":[^,]+,"decision":\{"mode":"([a-z]+)"')
 SHAPE = 48
 """How many columns the shape of a run has."""
 _TAGS = 20
@@ -202,7 +204,10 @@ def _tail(lines: Lines, commit: int, end: dict[str, Any] | None, row: RunFacts) 
 
 
 def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
-    """Return how many actions and effects failed, and the shape of a run: one character a column, the rarest in it."""
+    """Return how many actions and effects failed, and the shape of a run: one character a column, the rarest in it.
+
+    Lines that say nothing of either are not parsed.
+    """
     modes: list[str] = []
     total = 0
     step = OpenStep(0, Used())
@@ -213,15 +218,18 @@ def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
         if kind == b"i" or (kind == b"o" and b'"error' not in line):
             step.records += 1
             continue
+        if kind == b"d" and (mode := _DECIDED.match(line)) is not None:
+            step.records += 1
+            step.decision = {"mode": mode[1].decode()}
+            continue
         try:
-            record = Record.parse(line)
-            if kind == b"c" and record.kind == "commit":
-                facts = step.close(0, record, 0, 0)
+            if kind == b"c":
+                facts = step.close(0, Record.parse(line) if b'"error' in line else None, 0, 0)
                 total += facts.errors
                 modes.append(facts.mode)
                 step = OpenStep(0, Used())
             else:
-                step.see(record)
+                step.see(Record.parse(line))
         except (RecordError, TraceCorruptError):
             break  # what is wrong is told where the run is opened
     if step.is_begun:

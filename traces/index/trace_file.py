@@ -78,6 +78,21 @@ class TraceFile:
                 first = newline + 1
             rest = data[first:]
 
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the complete lines of a range in blocks of about a chunk, each with its offset."""
+        length = CHUNK
+        while start < stop:
+            data = self.read(start, min(stop, start + length))
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield start, data[:end]
+                start += end
+                length = CHUNK
+            elif len(data) < length:
+                return  # the file ends here, or within a line
+            else:
+                length *= 4
+
     def last_line(self, stop: int | None = None) -> tuple[int, bytes] | None:
         """Return the last complete line before byte `stop`, with its offset; None if there is none."""
         end = self.size if stop is None else stop

@@ -51,10 +51,13 @@ def apply_written(doc: Any, writers: Writers, ops: Sequence[Operation], step: in
         if not path:
             doc, writers = run_operation(doc, op, None, False), step
             continue
-        parent = look(doc, path[:-1])
-        length = len(parent) if isinstance(parent, list) else None
-        doc = run_operation(doc, op, None, False)
-        writers = _write(writers, doc, path, op["op"], length, step)
+        parent, last, kind, length = look(doc, path[:-1]), path[-1], op["op"], None
+        if type(parent) is dict and (kind == "add" or (kind == "replace" and last in parent)):
+            parent[last] = op["value"]
+        else:
+            length = len(parent) if isinstance(parent, list) else None
+            doc = run_operation(doc, op, None, False)
+        writers = _write(writers, doc, path, kind, length, step)
     return doc, writers
 
 

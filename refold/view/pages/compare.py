@@ -15,7 +15,6 @@ from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.index.step_facts import RARE, brief, clipped
 from ...traces.json_patch.apply import copy_json
-from ...traces.step import Step
 from .changes import change_tree
 from .nodes import Json, Nodes
 from .problems import wrong
@@ -95,7 +94,7 @@ class _Comparing:
         start = max(0, self.shift)
         stop = min(self.counts[0], self.counts[1] + self.shift)
         _, _, twins = header_differences(self.left, self.right)
-        phases = StepPhases(twins, parted=self.kin == "fork")
+        phases = StepPhases(twins, parted=self.kin == "fork", shift=self.shift)
         found: list[int] = []
         first: Json | None = None
         until = time.monotonic() + _SECONDS
@@ -127,16 +126,6 @@ class _Comparing:
 
     def _of_step(self, k: int, phases: StepPhases) -> Json | None:
         a, b = self.left.step(k), self.right.step(k - self.shift)
-        if self.shift:  # ids of actions are made from the step's number: those of one step stand for the other's
-            own = phases.twins
-            phases.twins = (*own, *((f"s{k}a{digit}", f"s{k - self.shift}a{digit}") for digit in range(10)))
-            try:
-                return self._phases_of(k, phases, a, b)
-            finally:
-                phases.twins = own
-        return self._phases_of(k, phases, a, b)
-
-    def _phases_of(self, k: int, phases: StepPhases, a: Step, b: Step) -> Json | None:
         first: Json | None = None
         for phase, found in phases.of(a, b):
             if found and first is None:
@@ -148,7 +137,7 @@ class _Comparing:
         if not max(0, self.shift) <= k < min(self.counts[0], self.counts[1] + self.shift):
             return None
         _, _, twins = header_differences(self.left, self.right)
-        return self._of_step(k, StepPhases(twins, parted=True))
+        return self._of_step(k, StepPhases(twins, parted=True, shift=self.shift))
 
     def _elsewhere(self) -> Json | None:
         """Return the first difference of runs whose common steps are equal: more steps, the end, or the header."""

@@ -11,6 +11,8 @@ from .problems import wrong
 
 _FACETS = 50
 _MOST = 500
+_SOON = 4 << 20
+"""Up to this size, in bytes, a trace is counted within the answer: it takes some ten milliseconds."""
 _SORTS: dict[str, Any] = {
     "started": lambda row: row.started,
     "changed": lambda row: row.changed,
@@ -39,14 +41,11 @@ class Families:
 
     def __init__(self, folder: Folder) -> None:
         self.rows = dict(folder.rows)
-        by_run: dict[str, str] = {}
-        for name, row in self.rows.items():
-            by_run.setdefault(row.run_id, name)
         self.above: dict[str, str] = {}
         self.below: dict[str, list[str]] = {}
         for name, row in self.rows.items():
-            parent = by_run.get(row.parent[1]) if row.parent is not None else None
-            if parent is not None and parent != name:
+            parent = folder.named(row.parent[1]) if row.parent is not None else None
+            if parent is not None and parent != name and parent in self.rows:
                 self.above[name] = parent
         for name in [name for name in self.above if self._is_its_own(name)]:
             del self.above[name]
@@ -149,7 +148,7 @@ def runs(folder: Folder, query: Mapping[str, str]) -> Json:
     names = _sorted(families, names, query)
     offset, limit = _number(query, "offset", 0), min(_number(query, "limit", 100), _MOST)
     page = names[int(offset) : int(offset + limit)]
-    folder.complete(page, 0.15)  # what is looked at is counted first
+    folder.complete(page, 0.1, _SOON)  # what is looked at is counted first; larger files in the background
     return {
         "rows": [families.run_row(name) for name in page],
         "total": len(names),

@@ -16,8 +16,8 @@ from ...errors import TraceCorruptError
 from ...traces.file.blob import is_blob
 from ...traces.file.record import Record
 from ...traces.index.indexed import IndexedTrace
-from ...traces.index.trace_file import CHUNK
 from ...traces.json_patch.apply import escape
+from .candidates import candidates
 from .nodes import Json
 from .problems import wrong
 
@@ -47,19 +47,14 @@ def search(trace: IndexedTrace, query: str, after: str | None, seconds: float = 
     pattern = re.compile(re.escape(query), re.IGNORECASE)
     needles = _needles(query)
     hits: list[Json] = []
-    while start < end:
-        block = _block(trace, start, end)
-        if not block:
-            break
-        stop = start + len(block)
-        lowered = block.lower()
-        for first, last in _candidates(lowered, needles):
+    for begin, block in trace.file.blocks(start, end):
+        start = begin + len(block)
+        for first, last in candidates(block.lower(), needles):
             with contextlib.suppress(TraceCorruptError):  # such a line is told of where its step is shown
                 hits += _hits(trace, trace.record(block[first:last]), pattern)
             if len(hits) >= _HITS or time.monotonic() > until:
-                stop = start + last + 1
+                start = begin + last + 1
                 break
-        start = stop
         if len(hits) >= _HITS or time.monotonic() > until:
             break
     done = start >= end
@@ -76,34 +71,6 @@ def _needles(query: str) -> list[bytes]:
         first = query.strip()[0]
         found = list({each.encode("utf-8", "replace") for each in (first, first.lower(), first.upper())})
     return [*found, b"\\u", b'"$blob":"']  # text may be escaped, or be in a blob
-
-
-def _block(trace: IndexedTrace, start: int, end: int) -> bytes:
-    """Return whole lines from byte `start` on, about a chunk of them."""
-    length = CHUNK
-    while True:
-        data = trace.file.read(start, min(end, start + length))
-        newline = data.rfind(b"\n") + 1
-        if newline or start + len(data) >= end or len(data) < length:
-            return data[:newline] if newline else data
-        length *= 4
-
-
-def _candidates(lowered: bytes, needles: list[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the lines of a block that may hold the text."""
-    places = [lowered.find(needle) for needle in needles]
-    while True:
-        at = min((place for place in places if place >= 0), default=-1)
-        if at < 0:
-            return
-        first = lowered.rfind(b"\n", 0, at) + 1
-        last = lowered.find(b"\n", at)
-        last = len(lowered) if last < 0 else last
-        yield first, last
-        places = [
-            lowered.find(needle, last) if 0 <= place <= last else place
-            for place, needle in zip(places, needles, strict=True)
-        ]
 
 
 def _hits(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> list[Json]:

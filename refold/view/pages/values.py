@@ -15,6 +15,7 @@ from ...traces.index.indexed import IndexedTrace
 from ...traces.index.walk import patching_step
 from ...traces.index.writers import writers_at
 from ...traces.json_patch.apply import join_pointer, look, split_pointer
+from .candidates import candidates
 from .nodes import MEMBERS, Json, Nodes, cut_text
 from .problems import ProblemError, wrong
 
@@ -127,28 +128,51 @@ def _changes(trace: IndexedTrace, tokens: list[str]) -> Iterator[tuple[int, str,
     first = tokens[0] if tokens and tokens[0] not in ("*", "**") else None
     with trace.lock:
         stop = trace.walk.offset
-        document, commits, begun = None, 0, 0
         rows = trace.query("SELECT stop, k FROM snapshots WHERE trace = ? ORDER BY offset LIMIT 1")
-        if rows:
-            begun, commits = rows[0]
-            document, _ = trace.folded(begun, commits)
-    if document is None:
-        return
+        if not rows:
+            return
+        begun, commits = rows[0]
+        document, _ = trace.folded(begun, commits)
     walk = Walk(tokens)
     walk.doc = document if first is None else {name: each for name, each in document.items() if name == first}
-    needle = None if first is None else orjson.dumps(join_pointer([first]))[1:-1]
-    for _, line in trace.file.lines(begun, stop):
+    needles = _needles(tokens)
+    for line in _lines_with(trace, begun, stop, needles):
         if not line.startswith(_CHANGED):
             continue
-        # A path is written as it is, or with escapes: those lines are parsed as well.
-        if needle is None or needle in line or b"\\u" in line or b"\\/" in line or b'"path":""' in line:
-            record = trace.record(line)
-            patch = record.get("patch") or []
-            if first is not None:
-                patch = [_only(op, first) for op in patch if _touches(op["path"], first)]
-            for place, old, new in walk.apply(patch):
-                yield patching_step(record, commits), join_pointer(place), old, new
-        commits += line.startswith(_CHANGED[0])
+        record = trace.record(line)
+        patch = record.get("patch") or []
+        if first is not None:
+            patch = [_only(op, first) for op in patch if _touches(op["path"], first)]
+        for place, old, new in walk.apply(patch):
+            yield patching_step(record, record.step), join_pointer(place), old, new
+
+
+def _needles(tokens: list[str]) -> list[bytes] | None:
+    """Return bytes of which each line that may change the value has at least one; None for every line.
+
+    An operation changes the value if its path is above the value's, or below; an index may be another one by then, so
+    that from the first index on, every path counts.
+    """
+    named = []
+    for token in tokens:
+        if token in ("*", "**", "-") or token.isdecimal():
+            break
+        named.append(token)
+    if not named:
+        return None
+    paths = [orjson.dumps(join_pointer(named[: depth + 1]))[1:-1] for depth in range(len(named))]
+    above = [b'"path":"%b"' % path for path in (b"", *paths[:-1])]
+    return [*above, b'"path":"%b' % paths[-1], b"\\u", b"\\/"]  # a stranger may have written the path with escapes
+
+
+def _lines_with(trace: IndexedTrace, start: int, stop: int, needles: list[bytes] | None) -> Iterator[bytes]:
+    """Yield the lines of a range that have one of the needles."""
+    if needles is None:
+        yield from (line for _, line in trace.file.lines(start, stop))
+        return
+    for block in trace.file.blocks(start, stop):
+        for first, last in candidates(block[1], needles):
+            yield block[1][first:last]
 
 
 def _touches(path: str, first: str) -> bool:
