@@ -306,6 +306,31 @@ def _target(help: str, metavar: str = "FILE") -> typer.models.OptionInfo:
 
 
 @app.command()
+def draw(
+    target: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="An AgentModule or an Agent: a class, an instance, a function.")
+    ],
+    mermaid: Annotated[str | None, _target("As Mermaid; without another format, on stdout.")] = None,
+    svg: Annotated[str | None, _target("As an SVG picture.")] = None,
+    max_steps: o.MaxSteps = None,
+    max_seconds: o.MaxSeconds = None,
+    max_tokens: o.MaxTokens = None,
+    max_cost: o.MaxCost = None,
+    full: Annotated[bool, typer.Option("--full", help="Name all tools, however many there are.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Draw a module's loop, its tools and its budget.
+
+    The code is imported, and a class is made without arguments; nothing is run.
+    """
+    from .commands.draw import draw as draw_module
+
+    budget = o.budget_of(max_steps, max_seconds, max_tokens, max_cost)
+    return draw_module(target, {"mermaid": mermaid, "svg": svg}, budget, full=full, force=force)
+
+
+@app.command()
 def export(
     trace: Annotated[
         list[str] | None,

@@ -33,6 +33,18 @@ def test_the_table_of_events_is_the_classes() -> None:
     assert "| ToolStart | `tool_call: ToolCall`," in names["table"]()
 
 
+def test_the_table_of_attributes_is_the_codes() -> None:
+    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "spans.py"))
+    assert names["page"]() == (ROOT / "docs" / "exporting.md").read_text(encoding="utf-8"), "run: python docs/spans.py"
+    assert "| `gen_ai.input.messages` | model |" in names["table"]()
+
+
+def test_the_diagram_of_the_loop_is_the_loops() -> None:
+    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loop.py"))
+    assert names["page"]() == (ROOT / "docs" / "design.md").read_text(encoding="utf-8"), "run: python docs/loop.py"
+    assert names["picture"]() == (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8"), "run: python docs/loop.py"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_to_a_file_of_the_project(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):

@@ -57,7 +57,7 @@ class Name(Enum):
     STATUS = Attribute("refold.run.status", "run", "the status")
     STOP_REASON = Attribute("refold.run.stop_reason", "run", "the stop reason")
     STEPS = Attribute("refold.run.steps", "run", "the number of committed steps")
-    STEP = Attribute("refold.step", "step, effect, wait", "the step's number")
+    STEP = Attribute("refold.step.index", "step, effect, wait", "the step's number")
     MODE = Attribute("refold.decision.mode", "step", "`act`, `final`, `wait` or `branch`")
     CHANGES = Attribute("refold.step.changes", "step", "the number of the patch's operations")
     PHASE = Attribute("refold.effect.phase", "effect", "the hook that made the call")
@@ -65,7 +65,7 @@ class Name(Enum):
     COST = Attribute("refold.usage.cost_usd", "run, effect", "US dollars, if the price is known")
     CANCELLED = Attribute("refold.effect.cancelled", "effect", "whether the call was cancelled")
     UNFINISHED = Attribute(
-        "refold.unfinished", "all", "true if the trace has no end of it; the span ends where it does"
+        "refold.span.unfinished", "all", "true if the trace has no end of it; the span ends where it does"
     )
     REQUEST = Attribute("refold.wait.request", "wait", "the request's id")
     WAIT_KIND = Attribute("refold.wait.kind", "wait", "the kind of the request")

@@ -1,0 +1,112 @@
+"""The engine's loop, as it is: every transition is tried, with each kind of answer that the loop can be sent."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from ...engine import Action, AgentModule, Decision, Observation, StateSchema, StopReason
+from ...engine.loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
+from .diagram import Diagram, Node
+
+_END = "End"
+_REDUCE = "Reduce"
+_ACT = Decision.act(Action("tool"))
+_ANSWERS: dict[type, dict[str, Any]] = {
+    Check: {"no stop reason": None, "a stop reason": StopReason.success},
+    Decide: {
+        "act": _ACT,
+        "wait": Decision.wait(),
+        "branch": Decision.branch([_ACT, _ACT]),
+        "final": Decision.final("answer"),
+    },
+    Choose: {
+        "candidate: act": _ACT,
+        "candidate: wait": Decision.wait(),
+        "candidate: branch": Decision.branch([_ACT, _ACT]),
+        "candidate: final": Decision.final("answer"),
+        "the state of a child run": Adopted(StateSchema()),
+    },
+    Act: {"results": Observation()},
+    Wait: {"an answer": Observation(value=1)},
+    Commit: {"written": None},
+}
+"""The kinds of answers to each want of the loop."""
+_TEXTS = {
+    "Check": "stop criteria, budget",
+    "Decide": "decide(state)",
+    "Choose": "the branch's strategy",
+    "Act": "act(state, decision)",
+    "Wait": "on_wait, or resume",
+    _REDUCE: "reduce(state, decision, observation)",
+    "Commit": "the patch is written",
+    _END: "the run ends",
+}
+
+
+def transitions() -> list[tuple[str, str, str]]:
+    """Return what follows on what in the loop: source, target, and the answer that leads there."""
+    found: dict[tuple[str, str, str], None] = {}
+    ways: deque[tuple[tuple[type, str], ...]] = deque([()])
+    tried: set[tuple[type, str]] = set()
+    while ways:
+        way = ways.popleft()
+        want, edges = _follow(way)
+        found.update(dict.fromkeys(edges))
+        for label in _ANSWERS[want] if want is not None else ():
+            if (want, label) not in tried:
+                assert want is not None
+                tried.add((want, label))
+                ways.append((*way, (want, label)))
+    return _merged(found)
+
+
+def loop_diagram() -> Diagram:
+    """Return the engine's loop as a diagram."""
+    diagram = Diagram("The loop of a run")
+
+    def node(name: str) -> Node:
+        kinds: dict[str, Any] = {"Decide": "hook", _REDUCE: "hook", "Act": "world", "Wait": "world", _END: "end"}
+        return Node.of(name, kinds.get(name, "engine"), name, _TEXTS[name])
+
+    for row in ((_END, "Check"), ("Decide",), ("Wait", "Choose", "Act"), (_REDUCE,), ("Commit",)):
+        diagram.row(*map(node, row))
+    diagram.connect(transitions())
+    return diagram
+
+
+def _follow(way: tuple[tuple[type, str], ...]) -> tuple[type | None, list[tuple[str, str, str]]]:
+    """Send the loop these answers; return the want that comes then, and the last transition."""
+    reduced: list[bool] = []
+
+    class Reducing(AgentModule[StateSchema]):
+        def reduce(self, state: StateSchema, decision: Decision, observation: Observation) -> None:
+            reduced.append(True)
+
+    loop = fold(Reducing(), StateSchema())
+    want: Any = next(loop)
+    edges: list[tuple[str, str, str]] = []
+    for kind, label in way:
+        reduced.clear()
+        try:
+            want = loop.send(_ANSWERS[kind][label])
+        except StopIteration:
+            return None, [(kind.__name__, _END, label)]
+        edges = list(_edges(kind.__name__, type(want).__name__, label, bool(reduced)))
+    loop.close()
+    return type(want), edges
+
+
+def _edges(source: str, target: str, label: str, reduced: bool) -> Iterator[tuple[str, str, str]]:
+    if reduced:
+        yield source, _REDUCE, label
+        yield _REDUCE, target, "a state and a patch"
+    else:
+        yield source, target, label
+
+
+def _merged(found: dict[tuple[str, str, str], None]) -> list[tuple[str, str, str]]:
+    """Return one arrow for each pair of boxes; its label has all answers that lead there."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for source, target, label in found:
+        labels.setdefault((source, target), []).append(label)
+    return [(source, target, ", ".join(each)) for (source, target), each in labels.items()]
