@@ -1,0 +1,117 @@
+/** What a run waits for: the question, its details, and a form for the answer. */
+
+import { html, useMemo, useRef, useState } from "../../vendor/preact.js"
+import { ago } from "../../format.js"
+import { answerOf } from "./answer.js"
+import { mayRun } from "./consent.js"
+import { Command } from "./copy.js"
+import { FormField, idOf, useFormId } from "./form.js"
+import { fieldOf } from "./schema.js"
+import { resumeCommand } from "./shell_words.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {import("../../api.d.ts").Request} Request
+ * @typedef {import("../../api.d.ts").Json} Json
+ * @typedef {import("./answer.js").Problem} Problem
+ */
+
+const KINDS = /** @type {Record<string, string>} */ ({ unknown_effect: "It is not known whether a call was made" })
+
+/**
+ * @param {object} props
+ * @param {Source} props.source
+ * @param {string} props.run
+ * @param {Request} props.request
+ * @param {boolean} props.allowed - whether this page may act
+ * @param {() => void} [props.answered]
+ */
+export function Ask({ source, run, request, allowed, answered }) {
+  return html`<section class="ask" aria-label="What the run waits for">
+    <p class="since">${KINDS[request.kind] ?? "Waits for an answer"}, since ${ago(request.at).replace(/ ago$/, "")}; ${request.deadline === null ? "no deadline" : `until ${new Date(request.deadline * 1000).toLocaleString()}`}</p>
+    <h2 class="asked" dir="auto">${request.prompt || "The run waits."}</h2>
+    <${Details} value=${request.details} />
+    ${allowed && source.act ? html`<${AnswerForm} key=${request.id} source=${source} run=${run} request=${request} answered=${answered} />` : html`<${Elsewhere} run=${run} request=${request} />`}
+  </section>`
+}
+
+/** What belongs to the question. @param {{ value: Json }} props */
+function Details({ value }) {
+  if (value === null || value === undefined) return null
+  if (typeof value !== "object" || Array.isArray(value)) return html`<pre class="block" tabindex="0">${typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>`
+  const { details, ...beside } = value // `ask` puts what its caller says under `details`, beside where it was asked
+  if (details && typeof details === "object" && !Array.isArray(details)) return html`<${Details} value=${{ ...details, ...beside }} />`
+  return html`<dl class="kv mono">${Object.entries(value).slice(0, 50).map(([name, one]) => html`<dt><bdi>${name}</bdi></dt><dd dir="auto">${shown(one)}</dd>`)}</dl>`
+}
+
+/** @param {Json} value */
+const shown = (value) => {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, value && typeof value === "object" ? 1 : 0)
+  return text.length > 4000 ? `${text.slice(0, 4000)} …` : text
+}
+
+/** How to answer where this page only shows. @param {{ run: string, request: Request }} props */
+function Elsewhere({ run, request }) {
+  return html`<p class="ink2 more-room">This page only shows. Answer on the command line, which asks for each value:</p><${Command} text=${resumeCommand(run)} />
+    <details class="quiet"><summary>The schema of the answer</summary><pre class="block" tabindex="0">${JSON.stringify(request.schema, null, 2)}</pre></details>`
+}
+
+/** @param {{ source: Source, run: string, request: Request, answered?: () => void }} props */
+function AnswerForm({ source, run, request, answered }) {
+  const field = useMemo(() => fieldOf(request.schema ?? {}), [request.id])
+  const id = useFormId()
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null))
+  const [draft, setDraft] = useState(/** @type {any} */ (undefined))
+  const [raw, setRaw] = useState(/** @type {string | null} */ (null))
+  const [problems, setProblems] = useState(/** @type {Problem[]} */ ([]))
+  const [failed, setFailed] = useState("")
+  const [busy, setBusy] = useState(false)
+  const asJson = /** @type {import("./schema.js").Field} */ ({ kind: "json", title: "The answer as JSON", hint: "" })
+  const answer = raw === null ? answerOf(field, draft) : answerOf(asJson, raw)
+
+  /** @param {Event} event */
+  const send = async (event) => {
+    event.preventDefault()
+    if (busy || !source.act) return
+    setFailed("")
+    if ("problems" in answer) {
+      setProblems(answer.problems)
+      const [first] = answer.problems
+      if (first) requestAnimationFrame(() => focusOn(form.current, idOf(id, first.path)))
+      return
+    }
+    setProblems([])
+    setBusy(true)
+    try {
+      if (await mayRun(source, run)) {
+        await source.act.answer(run, request.id, answer.value)
+        answered?.()
+      }
+    } catch (error) {
+      setFailed(/** @type {Error} */ (error).message)
+    } finally {
+      setBusy(false)
+    }
+  }
+  const turn = () => {
+    setProblems([])
+    setRaw(raw === null ? ("value" in answer ? JSON.stringify(answer.value, null, 2) : "") : null)
+  }
+  return html`<form class="form" ref=${form} novalidate onSubmit=${send}>
+    ${raw === null ? html`<${FormField} field=${field} draft=${draft} set=${setDraft} label="" path="" id=${idOf(id, "")} problems=${problems} />` : html`<${FormField} field=${asJson} draft=${raw} set=${setRaw} label="" path="" id=${idOf(id, "")} problems=${problems} />`}
+    <div role="alert">${failed ? html`<p class="problem">${failed}</p>` : problems.length > 1 ? html`<p class="problem">${problems.length} answers are missing or do not fit.</p>` : null}</div>
+    <div class="row wrap">
+      <button type="submit" class="btn main" aria-disabled=${String(busy)}>${busy ? "Sending …" : "Answer and resume"}</button>
+      <button type="button" class="btn" aria-pressed=${String(raw !== null)} onClick=${turn}>${raw === null ? "As JSON" : "As a form"}</button>
+    </div>
+    <details class="quiet"><summary>The same on the command line</summary><${Command} text=${resumeCommand(run, request.id, "value" in answer ? JSON.stringify(answer.value) : "JSON")} /></details>
+  </form>`
+}
+
+/** Lead to the first control of a field. @param {HTMLElement | null} form @param {string} id */
+function focusOn(form, id) {
+  const box = form?.querySelector(`#${CSS.escape(id)}`)
+  const control = box?.matches("input,textarea,select") ? box : box?.querySelector("input,textarea,select,button")
+  const found = /** @type {HTMLElement | null} */ (control ?? box ?? null)
+  found?.focus()
+}

@@ -1,0 +1,118 @@
+/**
+ * A request's JSON Schema, as the fields of a form. The schema is a stranger's: it is read as far as forms go, its
+ * patterns are never run, and what is too deep, too long or unknown becomes a field for JSON.
+ *
+ * @typedef {import("../../api.d.ts").Json} Json
+ * @typedef {"boolean" | "integer" | "number" | "text" | "choice" | "choices" | "list" | "object" | "variants" | "nothing" | "json"} Kind
+ * @typedef {object} Field
+ * @property {Kind} kind
+ * @property {string} title
+ * @property {string} hint
+ * @property {{ label: string, value: Json }[]} [options] - of a choice
+ * @property {Field} [item] - of a list
+ * @property {{ name: string, field: Field, required: boolean }[]} [members] - of an object
+ * @property {Field[]} [variants]
+ * @property {number} [least]
+ * @property {number} [most]
+ * @property {boolean} [above] - `least` itself is too little
+ * @property {boolean} [below] - `most` itself is too much
+ * @property {boolean} [long] - a text of several lines
+ */
+
+const DEEPEST = 6
+const MOST_MEMBERS = 60
+const MOST_OPTIONS = 300
+/** As many options as this are shown side by side; more become a list to choose from. */
+export const RADIOS = 5
+
+/** @param {unknown} value @returns {value is Record<string, any>} */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value)
+/** @param {unknown} value */
+const text = (value) => (typeof value === "string" ? value : "")
+/** @param {unknown} value */
+const figure = (value) => (typeof value === "number" ? value : undefined)
+
+/** The field of a whole schema. @param {Json} schema @returns {Field} */
+export function fieldOf(schema) {
+  return read(schema, schema, 0)
+}
+
+/** @param {unknown} schema @param {unknown} root @param {number} depth @returns {Field} */
+function read(schema, root, depth) {
+  const found = followed(schema, root)
+  /** @type {Field} */
+  const json = { kind: "json", title: isObject(found) ? text(found.title) : "", hint: isObject(found) ? text(found.description) : "" }
+  if (!isObject(found) || depth > DEEPEST) return json
+  const named = { title: json.title, hint: json.hint }
+  if ("const" in found) return { kind: "choice", ...named, options: [option(found.const)] }
+  if (Array.isArray(found.enum)) return found.enum.length && found.enum.length <= MOST_OPTIONS ? { kind: "choice", ...named, options: found.enum.map(option) } : json
+  const several = found.anyOf ?? found.oneOf
+  if (Array.isArray(several)) return variants(several, named, root, depth)
+  const members = isObject(found.properties) ? found.properties : null
+  const type = Array.isArray(found.type) ? (found.type.length === 1 ? found.type[0] : null) : found.type ?? (members ? "object" : null)
+  if (Array.isArray(found.type) && found.type.length > 1) return variants(found.type.map((one) => ({ ...found, type: one, title: undefined })), named, root, depth)
+  if (type === "boolean") return { kind: "boolean", ...named }
+  if (type === "null") return { kind: "nothing", ...named }
+  if (type === "integer" || type === "number") {
+    const above = figure(found.exclusiveMinimum)
+    const below = figure(found.exclusiveMaximum)
+    return { kind: type, ...named, least: above ?? figure(found.minimum), most: below ?? figure(found.maximum), above: above !== undefined, below: below !== undefined }
+  }
+  if (type === "string") return { kind: "text", ...named, least: figure(found.minLength), most: figure(found.maxLength), long: !(Number(found.maxLength) <= 120) && !found.format && !found.pattern }
+  if (type === "array" && !found.prefixItems && found.items !== undefined) return list(found, named, root, depth)
+  if (type === "object" && members && Object.keys(members).length <= MOST_MEMBERS && !isObject(found.additionalProperties) && !found.patternProperties && !found.allOf) {
+    const required = Array.isArray(found.required) ? found.required : []
+    return { kind: "object", ...named, members: Object.entries(members).map(([name, one]) => ({ name, field: read(one, root, depth + 1), required: required.includes(name) })) }
+  }
+  return json
+}
+
+/** @param {Json} value */
+const option = (value) => ({ label: typeof value === "string" ? value : JSON.stringify(value), value })
+
+/** @param {Record<string, any>} schema @param {{ title: string, hint: string }} named @param {unknown} root @param {number} depth @returns {Field} */
+function list(schema, named, root, depth) {
+  const item = read(schema.items, root, depth + 1)
+  const bounds = { least: figure(schema.minItems), most: figure(schema.maxItems) }
+  if (item.kind === "choice" && (schema.uniqueItems || (item.options?.length ?? 0) <= 12)) return { kind: "choices", ...named, ...bounds, options: item.options ?? [] }
+  return { kind: "list", ...named, ...bounds, item }
+}
+
+/** @param {unknown[]} schemas @param {{ title: string, hint: string }} named @param {unknown} root @param {number} depth @returns {Field} */
+function variants(schemas, named, root, depth) {
+  if (schemas.length > 8) return { kind: "json", ...named }
+  const fields = schemas.map((one) => read(one, root, depth + 1))
+  const [only] = fields
+  if (fields.length === 1 && only) return { ...only, title: named.title || only.title, hint: named.hint || only.hint }
+  return { kind: "variants", ...named, variants: fields }
+}
+
+/** What a `$ref` points to, inside of the schema itself; nothing is fetched. @param {unknown} schema @param {unknown} root */
+function followed(schema, root) {
+  let found = schema
+  for (let hops = 0; hops < 8 && isObject(found) && typeof found.$ref === "string"; hops++) {
+    if (!found.$ref.startsWith("#")) return null
+    const { $ref, ...beside } = found
+    /** @type {any} */
+    let at = root
+    for (const part of $ref.slice(1).split("/").slice(1)) {
+      const key = part.replace(/~1/g, "/").replace(/~0/g, "~")
+      at = isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined
+    }
+    found = isObject(at) ? { ...at, ...beside } : at
+  }
+  return isObject(found) && typeof found.$ref === "string" ? null : found
+}
+
+const KINDS = /** @type {Record<Kind, string>} */ ({ boolean: "yes or no", integer: "a whole number", number: "a number", text: "a text", choice: "a choice", choices: "choices", list: "a list", object: "fields", variants: "one of several", nothing: "no answer", json: "JSON" })
+
+/** What a variant is called. @param {Field} field */
+export function variantName(field) {
+  if (field.title) return field.title
+  if (field.kind === "object") {
+    const names = (field.members ?? []).filter((member) => member.required).map((member) => member.name)
+    if (names.length) return names.join(", ")
+  }
+  if (field.kind === "choice" && field.options?.length === 1) return field.options[0]?.label ?? ""
+  return KINDS[field.kind]
+}

@@ -1,0 +1,62 @@
+/** Verifying and resuming from the page, and what came of it, shown in place. */
+
+import { html, useState } from "../../vendor/preact.js"
+import { NodeValue } from "../../components/node.js"
+import { mayRun } from "./consent.js"
+import { Command } from "./copy.js"
+import { quoted } from "./shell_words.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {Awaited<ReturnType<import("../../api.d.ts").Act["verify"]>>["divergences"]} Divergences
+ */
+
+/** What `verify` found. @param {{ source: Source, run: string, found: Divergences, go: (k: number) => void, close: () => void }} props */
+export function Verified({ source, run, found, go, close }) {
+  const [first] = found
+  if (!first)
+    return html`<div class="notice" role="status"><span class="grow">Verified: its hooks, run again with the recorded outcomes, decide and change the same.</span><button type="button" class="btn icon" aria-label="Close" onClick=${close}>✕</button></div>`
+  return html`<section class="diverged" aria-label="First divergence">
+    <div class="row"><h3 class="grow">First divergence: step ${first.step}, ${first.phase}${first.run && first.run !== run ? html` of <a href="#/run/${encodeURIComponent(first.run)}?k=${first.step}">a child run</a>` : ""}</h3>
+      ${!first.run || first.run === run ? html`<button type="button" class="btn line" onClick=${() => go(first.step)}>Go to step ${first.step}</button>` : null}
+      <button type="button" class="btn icon" aria-label="Close" onClick=${close}>✕</button></div>
+    <div class="twins"><div><h4>Recorded</h4>${first.expected ? html`<${NodeValue} source=${source} run=${run} node=${first.expected} />` : html`<p class="dim">nothing</p>`}</div>
+      <div><h4>Now</h4>${first.actual ? html`<${NodeValue} source=${source} run=${run} node=${first.actual} />` : html`<p class="dim">nothing</p>`}</div></div>
+    ${found.length > 1 && html`<p class="dim">${found.length - 1} more follow from it or come after it.</p>`}
+  </section>`
+}
+
+/**
+ * The buttons, and below them what came of them.
+ *
+ * @param {{ source: Source, run: string, allowed: boolean, resumable: boolean, go: (k: number) => void }} props
+ */
+export function Actions({ source, run, allowed, resumable, go }) {
+  const [busy, setBusy] = useState("")
+  const [failed, setFailed] = useState("")
+  const [found, setFound] = useState(/** @type {Divergences | null} */ (null))
+  const [command, setCommand] = useState("")
+  /** @param {string} name @param {() => Promise<void>} act */
+  const run1 = async (name, act) => {
+    if (busy) return
+    if (!allowed || !source.act) return setCommand(`refold ${name} ${quoted(run)}`)
+    setBusy(name)
+    setFailed("")
+    setFound(null)
+    try {
+      if (await mayRun(source, run)) await act()
+    } catch (error) {
+      setFailed(/** @type {Error} */ (error).message)
+    } finally {
+      setBusy("")
+    }
+  }
+  const act = source.act
+  return html`<span class="acts">
+      <button type="button" class="btn" aria-disabled=${String(busy !== "")} onClick=${() => run1("verify", async () => act && setFound((await act.verify(run)).divergences))}>${busy === "verify" ? "Verifying …" : "Verify"}</button>
+      ${resumable && html`<button type="button" class="btn" aria-disabled=${String(busy !== "")} onClick=${() => run1("resume", async () => void (await act?.resume(run)))}>${busy === "resume" ? "Resuming …" : "Resume"}</button>`}
+    </span>
+    <div role="alert">${failed && html`<p class="problem">${failed}</p>`}</div>
+    ${command && html`<div class="elsewhere"><p class="ink2">This page only shows. On the command line:</p><${Command} text=${command} /></div>`}
+    ${found && html`<${Verified} source=${source} run=${run} found=${found} go=${go} close=${() => setFound(null)} />`}`
+}

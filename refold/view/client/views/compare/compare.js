@@ -1,0 +1,161 @@
+/** Two runs side by side, aligned by step, opened at their first difference. */
+
+import { html, useEffect, useState } from "../../vendor/preact.js"
+import { useKeys } from "../../keys.js"
+import { count, seconds, shortCount, shortId } from "../../format.js"
+import { Glyph } from "../../components/glyph.js"
+import { Status } from "../../components/status.js"
+import { visible } from "../../text.js"
+import { Loading, Problem } from "../states/say.js"
+import { stateRows, stepDifferences } from "./difference.js"
+import { extent, Strip } from "./strip.js"
+import { DifferenceTable } from "./table.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {import("../../api.d.ts").Comparison} Comparison
+ * @typedef {import("../../api.d.ts").RunRow} RunRow
+ * @typedef {import("../../api.d.ts").Step} Step
+ */
+
+const COLUMNS = 700
+
+/**
+ * @param {object} props
+ * @param {Source} props.source
+ * @param {string} props.a
+ * @param {string} props.b
+ * @param {URLSearchParams} props.params
+ * @param {(changes: Record<string, string | null>, replace?: boolean) => void} props.setParams
+ * @param {string} props.theme
+ */
+export function Compare({ source, a, b, params, setParams, theme }) {
+  const asked = params.has("k") ? Number(params.get("k")) : null
+  const [found, setFound] = useState(/** @type {Comparison | null} */ (null))
+  const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
+  const [grown, setGrown] = useState(0)
+  useEffect(() => {
+    let gone = false
+    source.compare(a, b, COLUMNS, asked ?? undefined).then(
+      (answer) => void (gone || (setFound(answer), setProblem(null))),
+      (error) => void (gone || setProblem(error)),
+    )
+    return () => void (gone = true)
+  }, [source, a, b, asked, grown])
+  useEffect(() => {
+    if (!found || ![found.a, found.b].some((run) => run.status === "running" || run.status === "waiting")) return
+    let timer = 0
+    const heard = (/** @type {import("../../api.d.ts").LiveEvent} */ event) => {
+      if (event.type === "run" && !timer) timer = window.setTimeout(() => ((timer = 0), setGrown((n) => n + 1)), 500)
+    }
+    const stops = [source.events(a, heard), source.events(b, heard)]
+    return () => (clearTimeout(timer), stops.forEach((stop) => stop()))
+  }, [source, a, b, found?.a.status, found?.b.status])
+
+  const first = found?.first ?? null
+  const firstK = first ? (first.ka ?? (first.kb === null ? 0 : first.kb + /** @type {Comparison} */ (found).shift)) : 0
+  const k = asked ?? firstK
+  const { from, to } = found ? extent(found) : { from: 0, to: 1 }
+  /** @param {number} step */
+  const go = (step) => found && setParams({ k: String(Math.max(from, Math.min(to - 1, step))) }, true)
+  /** @param {1 | -1} way */
+  const next = (way) => {
+    const list = found?.differing ?? []
+    const target = way > 0 ? list.find((step) => step > k) : [...list].reverse().find((step) => step < k)
+    if (target !== undefined) go(target)
+  }
+  useKeys({
+    j: () => go(k + 1),
+    k: () => go(k - 1),
+    J: () => go(k + 10),
+    K: () => go(k - 10),
+    Home: () => go(from),
+    End: () => go(to - 1),
+    n: () => next(1),
+    p: () => next(-1),
+  })
+  if (problem && !found) return html`<${Problem} error=${problem} />`
+  if (!found) return html`<${Loading} text="Comparing the two runs" />`
+  const fork = found.kin === "fork"
+  return html`<div class="cmp">
+    <h1 class="sr">Compare two runs</h1>
+    <div class="sides">
+      <div class="dim lab">${fork ? (found.b.parent?.run === found.a.id ? "A fork and its source" : "Two forks") : found.kin === "same" ? "Two runs of one task" : "Two runs"}</div>
+      <${Side} run=${found.a} letter="A" />
+      <${Side} run=${found.b} letter="B" note=${fork && found.b.parent?.run === found.a.id ? `fork of A at ${found.b.parent.step}` : ""} />
+    </div>
+    <${Strip} found=${found} k=${k} theme=${theme} pick=${go} />
+    <div class="legend">
+      <span>A above, B below, aligned by step</span><span>grey: the same</span>
+      <span><b class="old">A</b> and <b class="new">B</b> in colour: they differ</span>
+      ${found.differing_total > 0 && html`<span>${count(found.differing_total)} ${found.differing_total === 1 ? "step differs" : "steps differ"}</span>`}
+      <span class="grow opt"></span>
+      <span class="row"><button type="button" class="btn icon" aria-label="Previous difference" onClick=${() => next(-1)}>‹</button><button type="button" class="btn icon" aria-label="Next difference" onClick=${() => next(1)}>›</button><span class="opt"><kbd>n</kbd> next difference</span></span>
+    </div>
+    ${fork && found.edited?.tree && html`<section><h2 class="verdict">Changed by the fork, in state ${found.shift}</h2><${DifferenceTable} rows=${stateRows(found.edited.tree)} total=${found.edited.count} caption="What the fork changed" /></section>`}
+    <${Here} source=${source} found=${found} k=${k} first=${firstK} go=${go} />
+  </div>`
+}
+
+/** The head of a run. @param {{ run: RunRow, letter: string, note?: string }} props */
+function Side({ run, letter, note }) {
+  const tokens = run.usage.tokens_in + run.usage.tokens_out
+  return html`<div class="side">
+    <h2><span class="letter">${letter}</span><a class="cut" dir="auto" href="#/run/${encodeURIComponent(run.id)}">${visible(run.objective || run.task || run.id)}</a></h2>
+    <div class="facts"><${Status} row=${run} /><span class="mono">${shortId(run.id)}</span><span><b>${count(run.steps)}</b> ${run.steps === 1 ? "step" : "steps"}</span><span>${seconds(run.seconds)}</span>${tokens > 0 && html`<span>${shortCount(tokens)} tokens</span>`}${note && html`<span>${note}</span>`}</div>
+    ${run.result && html`<p class="ink2 cut" dir="auto">→ ${visible(run.result)}</p>`}
+  </div>`
+}
+
+/** What is to be said of the step under the cursor. @param {Comparison} found @param {number} k @param {number} first */
+function verdict(found, k, first) {
+  const inA = k >= 0 && k < found.a.steps
+  const inB = k - found.shift >= 0 && k - found.shift < found.b.steps
+  if (!found.first) return { title: "No difference", note: "Every step decides, does and changes the same." }
+  const { here } = found
+  if (k === first && found.first) {
+    const before = first - Math.max(0, found.shift)
+    const unplaced = found.first.ka === null && found.first.kb === null
+    const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : "nothing is the same before it"
+    return { title: unplaced ? `First difference: the ${found.first.phase}` : `First difference: step ${k}, ${found.first.phase}`, note: unplaced || !found.first.a !== !found.first.b ? found.first.says : same }
+  }
+  if (k < found.shift) return { title: `Step ${k}: before the fork`, note: "" }
+  if (!inA || !inB) return { title: `Step ${k}: only ${inA ? "A" : "B"} has it`, note: "" }
+  if (found.differing.includes(k) || (here && (here.ka === k || here.kb === k - found.shift))) return { title: `Step ${k}: differs${here ? ` in ${here.phase}` : ""}`, note: "" }
+  return { title: `Step ${k}: the same`, note: "" }
+}
+
+/** The step under the cursor in both runs. @param {{ source: Source, found: Comparison, k: number, first: number, go: (k: number) => void }} props */
+function Here({ source, found, k, first, go }) {
+  const [steps, setSteps] = useState(/** @type {{ k: number, a: Step | null, b: Step | null } | null} */ (null))
+  const kb = k - found.shift
+  useEffect(() => {
+    let gone = false
+    const ask = (/** @type {RunRow} */ run, /** @type {number} */ step) => (step >= 0 && step < run.steps ? source.step(run.id, step).catch(() => null) : Promise.resolve(null))
+    Promise.all([ask(found.a, k), ask(found.b, kb)]).then(([x, y]) => void (gone || setSteps({ k, a: x, b: y })))
+    return () => void (gone = true)
+  }, [source, found, k])
+  const told = verdict(found, k, first)
+  const same = told.title.endsWith("the same")
+  const rows = same ? [] : stepDifferences(steps?.a ?? null, steps?.b ?? null)
+  const states = found.states && (found.here || k === first) ? found.states : null
+  return html`<section aria-live="polite">
+    <h2 class="verdict">${told.title}
+      <span class="verdict-note">${told.note && html`<span class="dim">${visible(told.note)}</span>`}
+        ${k !== first && found.first && html`<button type="button" class="btn line" onClick=${() => go(first)}>First difference</button>`}
+        <button type="button" class="btn icon" aria-label="Previous step" onClick=${() => go(k - 1)}>‹</button><button type="button" class="btn icon" aria-label="Next step" onClick=${() => go(k + 1)}>›</button></span></h2>
+    ${steps && steps.k === k && html`<div class="sides steps-here"><div class="lab"></div><${StepSide} run=${found.a} step=${steps.a} why="The run has ended." source=${source} /><${StepSide} run=${found.b} step=${steps.b} why=${kb < 0 ? "B begins after this step." : "The run has ended."} source=${source} /></div>`}
+    ${rows.length > 0 && html`<${DifferenceTable} rows=${rows} caption="What differs in the step" />`}
+    ${!rows.length && found.here && k === first && (found.here.a || found.here.b) && html`<${DifferenceTable} rows=${[{ path: found.here.path ?? found.here.phase, a: found.here.a, b: found.here.b }]} caption="What differs" />`}
+    ${states?.tree && html`<div class="sec"><h3>What that made of the states: ${count(states.count)} ${states.count === 1 ? "value" : "values"}</h3><${DifferenceTable} rows=${stateRows(states.tree)} total=${states.count} caption="What differs in the states" /></div>`}
+  </section>`
+}
+
+/** @param {{ run: RunRow, step: Step | null, why: string, source: Source }} props */
+function StepSide({ run, step, why }) {
+  if (!step) return html`<div><p class="dim">${why}</p></div>`
+  return html`<div>
+    <div class="row"><${Glyph} name=${step.errors ? "error" : step.mode === "open" ? "wait" : step.mode} /><span class="call grow cut" dir="auto">${visible(step.label)}</span><a class="at" href="#/run/${encodeURIComponent(run.id)}?k=${step.k}">open @${step.k}</a></div>
+    ${step.decision?.rationale && html`<p class="ink2" dir="auto">${visible(step.decision.rationale.slice(0, 400))}</p>`}
+  </div>`
+}

@@ -1,0 +1,69 @@
+/** The turns of a conversation: who said what, at which step. */
+
+import { html } from "../../vendor/preact.js"
+import { cost, shortCount } from "../../format.js"
+import { visible } from "../../text.js"
+import { Said } from "./said.js"
+import { Picture, ToolCallView } from "./tool_call.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {import("../../api.d.ts").Turn} Turn
+ * @typedef {import("../../api.d.ts").ChatMessage} Message
+ */
+
+/** Who speaks. @param {Message} message @param {number} k */
+const who = (message, k) => (message.role === "user" ? (k < 0 ? "task" : "user") : message.role === "assistant" ? "agent" : message.role)
+
+/** @param {{ source: Source, run: string, turns: Turn[], k: number, go?: (k: number) => void, depth: number }} props */
+export function Turns({ source, run, turns, k, go, depth }) {
+  return turns.map((turn) => html`<${TurnView} key=${turn.k} source=${source} run=${run} turn=${turn} now=${turn.k === k} go=${go} depth=${depth} />`)
+}
+
+/** @param {{ source: Source, run: string, turn: Turn, now: boolean, go?: (k: number) => void, depth: number }} props */
+function TurnView({ source, run, turn, now, go, depth }) {
+  const { k } = turn
+  const at = (/** @type {boolean} */ first) => (k < 0 || !first ? null : go ? html`<button type="button" class="at" aria-label="Go to step ${k}" onClick=${() => go(k)}>@${k}</button>` : html`<span class="at">@${k}</span>`)
+  const calls = new Set(turn.messages.flatMap((message) => message.tool_calls.map((call) => call.run)))
+  const loose = turn.children.filter((child) => !calls.has(child.run))
+  if (!turn.messages.length && !turn.asked.length && !loose.length && !turn.error && !turn.compacted) return null
+  return html`<div class="turn ${now ? "now" : ""}" data-turn=${k} data-k=${k} aria-current=${now ? "step" : null}>
+    ${turn.compacted > 0 && html`<p class="compacted">${turn.compacted} earlier ${turn.compacted === 1 ? "message was" : "messages were"} taken out of the conversation here.</p>`}
+    ${turn.messages.map((message, i) => html`<div class="msg ${message.role}" key=${i}>
+      <div class="who">${who(message, k)} ${at(i === 0)}</div>
+      <div class="said"><${MessageView} source=${source} run=${run} message=${message} open=${now} depth=${depth} /></div>
+    </div>`)}
+    ${turn.asked.map((one) => html`<div class="msg asked-turn" key=${one.request.id}>
+      <div class="who">${one.answer || one.expired ? "asked" : "asks"} ${at(!turn.messages.length)}</div>
+      <div class="said">
+        <p class="question" dir="auto">${visible(one.request.prompt)}</p>
+        ${one.answer ? html`<div class="answer"><span class="dim">answered</span><${Said} source=${source} run=${run} node=${one.answer.kind === "text" ? one.answer : { ...one.answer, kind: "text", value: short(one.answer), size: short(one.answer).length }} /></div>` : one.expired ? html`<p class="dim">nobody answered in time</p>` : html`<p class="s-waiting">no answer yet</p>`}
+      </div>
+    </div>`)}
+    ${loose.map((child) => html`<div class="msg" key=${child.run}><div class="who">${child.kind === "background" ? "in the background" : "ran"}</div><div class="said"><a href="#/run/${encodeURIComponent(child.run)}">a child run</a>${child.here ? "" : html` <span class="dim">(its trace is not here)</span>`}</div></div>`)}
+    ${turn.error && html`<div class="msg"><div class="who err">error ${at(!turn.messages.length && !turn.asked.length)}</div><div class="said"><pre class="block bad" tabindex="0"><b>${turn.error.type}</b>: ${visible(turn.error.message)}</pre></div></div>`}
+  </div>`
+}
+
+/** A value as JSON, for an answer that is no text. @param {import("../../api.d.ts").Node} node @returns {string} */
+function short(node) {
+  if (node.kind === "object") return `{${(node.children ?? []).map((child) => `${JSON.stringify(child.key)}: ${short(child)}`).join(", ")}}`
+  if (node.kind === "array") return `[${(node.children ?? []).map(short).join(", ")}]`
+  return node.raw ?? JSON.stringify(node.value ?? null)
+}
+
+/** @param {{ source: Source, run: string, message: Message, open: boolean, depth: number }} props */
+function MessageView({ source, run, message, open, depth }) {
+  const { usage } = message
+  const used = usage ? `${shortCount(usage.tokens_in)} → ${shortCount(usage.tokens_out)} tokens${usage.cost ? `, ${cost(usage.cost)}` : ""}` : ""
+  const fold = message.role === "system"
+  const body = html`${message.parts.map((part) => {
+    if (part.type === "text") return part.text.size ? html`<${Said} source=${source} run=${run} node=${part.text} plain=${message.role === "tool"} />` : null
+    if (part.type === "image") return html`<${Picture} image=${part} />`
+    return html`<p class="dim">Audio (${part.format})${part.transcript ? `: ${visible(part.transcript)}` : ""}</p>`
+  })}`
+  return html`${message.reasoning && html`<details class="reasoning"><summary>Reasoning</summary><${Said} source=${source} run=${run} node=${message.reasoning} /></details>`}
+    ${fold ? html`<details class="reasoning"><summary>Instructions</summary>${body}</details>` : body}
+    ${message.tool_calls.map((call, i) => html`<${ToolCallView} key=${call.id || i} source=${source} run=${run} call=${call} open=${open} depth=${depth} />`)}
+    ${used && html`<p class="used">${used}</p>`}`
+}

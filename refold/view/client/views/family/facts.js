@@ -1,0 +1,64 @@
+/** What is known of the place in the tree that is picked. */
+
+import { html, useEffect, useState } from "../../vendor/preact.js"
+import { Status } from "../../components/status.js"
+import { ago, cost, count, seconds, shortCount, shortId } from "../../format.js"
+import { visible } from "../../text.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {import("../../api.d.ts").Step} Step
+ * @typedef {import("./layout.js").Place} Place
+ */
+
+/** @param {{ source: Source, at: Place, root: Place }} props */
+export function Facts({ source, at, root }) {
+  return at.node ? html`<${RunFacts} at=${at} root=${root} />` : html`<${StepFacts} source=${source} at=${at} />`
+}
+
+/** @param {{ at: Place, root: Place }} props */
+function RunFacts({ at, root }) {
+  const node = /** @type {import("../../api.d.ts").FamilyNode} */ (at.node)
+  const { row } = node
+  const heads = { root: "The first run", fork: `Fork at state ${node.step}`, candidate: `Candidate ${row?.parent?.candidate ?? ""}`, call: `Called at step ${node.step}` }
+  const tokens = row ? row.usage.tokens_in + row.usage.tokens_out : 0
+  return html`<h2>${heads[node.kind]}</h2>
+    <p class="call" dir="auto">${visible(node.label || row?.objective || "")}</p>
+    ${row && html`<p><${Status} row=${row} /></p>`}
+    ${!row && html`<p class="ink2">Its trace was not found in what is viewed, so only its parent tells of it.</p>`}
+    <dl class="kv">
+      ${node.score !== null && html`<dt>Score</dt><dd>${node.score}</dd>`}
+      ${row && html`<dt>Steps</dt><dd>${count(row.steps)}</dd>
+        ${row.seconds !== null && html`<dt>Time</dt><dd>${seconds(row.seconds)}</dd>`}
+        ${tokens > 0 && html`<dt>Tokens</dt><dd>${shortCount(tokens)}</dd>`}
+        ${row.usage.cost ? html`<dt>Cost</dt><dd>${cost(row.usage.cost)}</dd>` : null}
+        ${row.errors > 0 && html`<dt>Errors</dt><dd class="err">${count(row.errors)}</dd>`}
+        ${row.started && html`<dt>Started</dt><dd>${ago(row.started)}</dd>`}`}
+      ${node.chosen ? html`<dt>Chosen</dt><dd>its state is the one with which its parent continued</dd>` : at.way && at !== root ? html`<dt>On the way</dt><dd>the chosen run starts where it led</dd>` : null}
+      <dt>Run</dt><dd class="mono" title=${node.run}>${shortId(node.run)}</dd>
+    </dl>
+    ${row?.result && html`<section class="sec"><h3>Result</h3><p class="why" dir="auto">${visible(row.result)}</p></section>`}
+    <p class="links">
+      ${row && html`<a href="#/run/${encodeURIComponent(node.run)}">Open the run</a>`}
+      ${node.parent !== null && html`<a href="#/run/${encodeURIComponent(node.parent)}?k=${node.step}">Open its parent at step ${node.step}</a>`}
+      ${node.kind === "fork" && node.parent !== null && row && html`<a href="#/compare/${encodeURIComponent(node.parent)}/${encodeURIComponent(node.run)}">Compare with its source</a>`}
+    </p>`
+}
+
+/** @param {{ source: Source, at: Place }} props */
+function StepFacts({ source, at }) {
+  const [step, setStep] = useState(/** @type {Step | null} */ (null))
+  useEffect(() => {
+    let gone = false
+    setStep(null)
+    source.step(at.run, at.step).then((found) => void (gone || setStep(found)), () => undefined)
+    return () => void (gone = true)
+  }, [source, at.run, at.step])
+  const branch = step?.branches[0]
+  const chosen = at.children.find((child) => child.node?.chosen)
+  return html`<h2>Branch at step ${at.step}</h2>
+    <p class="ink2">${count(at.children.length)} ${at.children.length === 1 ? "candidate was" : "candidates were"} explored${branch ? html` by <code>${visible(branch.strategy)}</code>` : ""}. Scores are of the states to which the candidates led; higher is better.</p>
+    ${step?.decision?.rationale && html`<p class="why" dir="auto">${visible(step.decision.rationale.slice(0, 600))}</p>`}
+    ${chosen && html`<dl class="kv"><dt>Chosen</dt><dd dir="auto">${visible(chosen.node?.label ?? "")}</dd></dl>`}
+    <p class="links"><a href="#/run/${encodeURIComponent(at.run)}?k=${at.step}">Open the step</a></p>`
+}

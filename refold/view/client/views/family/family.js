@@ -1,0 +1,187 @@
+/** A family as a tree: branches with their candidates and scores, forks, child runs; walked by clicking and by keys. */
+
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js"
+import { useKeys } from "../../keys.js"
+import { count } from "../../format.js"
+import { Glyph } from "../../components/glyph.js"
+import { useNarrow } from "../../components/narrow.js"
+import { visible } from "../../text.js"
+import { Loading, Problem } from "../states/say.js"
+import { Facts } from "./facts.js"
+import { BOX, layOut, placesOf, width } from "./layout.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {import("../../api.d.ts").Family} FamilyData
+ * @typedef {import("./layout.js").Place} Place
+ */
+
+/** px beyond what is seen that are drawn, too. */
+const SPARE = 400
+
+/**
+ * @param {object} props
+ * @param {Source} props.source
+ * @param {string} props.run
+ * @param {URLSearchParams} props.params
+ * @param {(changes: Record<string, string | null>, replace?: boolean) => void} props.setParams
+ */
+export function Family({ source, run, params, setParams }) {
+  const narrow = useNarrow()
+  const [family, setFamily] = useState(/** @type {FamilyData | null} */ (null))
+  const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
+  const [asked, ask] = useState(0)
+  useEffect(() => {
+    let gone = false
+    source.family(run).then((found) => void (gone || (setFamily(found), setProblem(null))), (error) => void (gone || setProblem(error)))
+    return () => void (gone = true)
+  }, [source, run, asked])
+  const ids = useMemo(() => new Set(family?.nodes.map((node) => node.run)), [family])
+  useEffect(() => {
+    if (!ids.size) return
+    let timer = 0
+    const stop = source.events(null, (event) => {
+      if (event.type !== "runs" || timer) return
+      if (event.rows.some((row) => ids.has(row.id) || (row.parent && ids.has(row.parent.run)))) timer = window.setTimeout(() => ((timer = 0), ask((n) => n + 1)), 500)
+    })
+    return () => (clearTimeout(timer), stop())
+  }, [source, ids])
+  const root = useMemo(() => (family ? placesOf(family) : null), [family])
+  if (problem && !family) return html`<${Problem} error=${problem} />`
+  if (!family || !root) return html`<${Loading} text="Reading the family" />`
+  return html`<${Drawing} source=${source} root=${root} run=${run} narrow=${narrow} picked=${params.get("at")} pick=${(/** @type {string} */ key) => setParams({ at: key }, true)} />`
+}
+
+/** The place that is picked when none is: the way's end, or the run that one came from. @param {Place[]} places @param {string} run */
+function firstPick(places, run) {
+  const chosen = places.filter((one) => one.node?.chosen)
+  return chosen[chosen.length - 1] ?? places.find((one) => one.key === run) ?? /** @type {Place} */ (places[0])
+}
+
+/** @param {{ source: Source, root: Place, run: string, narrow: boolean, picked: string | null, pick: (key: string) => void }} props */
+function Drawing({ source, root, run, narrow, picked, pick }) {
+  const laid = useMemo(() => layOut(root, narrow), [root, narrow])
+  const { places } = laid
+  const at = places.find((one) => one.key === picked) ?? firstPick(places, run)
+  const map = useRef(/** @type {HTMLDivElement | null} */ (null))
+  const canvas = useRef(/** @type {HTMLDivElement | null} */ (null))
+  const [sight, setSight] = useState({ left: 0, top: 0, right: 2000, bottom: 1500 })
+  const walked = useRef(false)
+  const look = () => {
+    const box = map.current
+    if (!box || !canvas.current) return
+    const x = box.scrollLeft - canvas.current.offsetLeft
+    const y = (narrow ? 0 : box.scrollTop) - canvas.current.offsetTop
+    const next = { left: x - SPARE, top: y - SPARE, right: x + box.clientWidth + SPARE, bottom: y + (narrow ? laid.height : box.clientHeight) + SPARE }
+    setSight((old) => (Math.abs(old.left - next.left) + Math.abs(old.top - next.top) + Math.abs(old.right - next.right) + Math.abs(old.bottom - next.bottom) < SPARE / 2 ? old : next))
+  }
+  useLayoutEffect(look, [laid])
+  useEffect(() => {
+    addEventListener("resize", look)
+    return () => removeEventListener("resize", look)
+  })
+  const show = (/** @type {Place} */ one) => {
+    const box = map.current
+    if (!box || !canvas.current) return
+    const x = canvas.current.offsetLeft + one.x
+    const y = canvas.current.offsetTop + one.y
+    if (x < box.scrollLeft + 24 || x + width(one, narrow) > box.scrollLeft + box.clientWidth - 24) box.scrollLeft = x - box.clientWidth / 2 + width(one, narrow) / 2
+    if (!narrow && (y < box.scrollTop + 24 || y + BOX > box.scrollTop + box.clientHeight - 24)) box.scrollTop = y - box.clientHeight / 2
+    look()
+  }
+  useLayoutEffect(() => show(at), [laid])
+  useLayoutEffect(() => {
+    if (!walked.current) return
+    walked.current = false
+    const node = /** @type {HTMLElement | null} */ (canvas.current?.querySelector(`[data-key="${CSS.escape(at.key)}"]`))
+    node?.focus({ preventScroll: true })
+  })
+  /** @param {Place | null | undefined} one */
+  const go = (one) => {
+    if (!one) return
+    walked.current = true
+    show(one)
+    pick(one.key)
+  }
+  const place = places.indexOf(at)
+  const peers = useMemo(() => places.filter((one) => one.depth === at.depth).sort((a, b) => a.y - b.y), [places, at.depth])
+  const peer = peers.indexOf(at)
+  const open = () => (location.hash = at.node ? `#/run/${encodeURIComponent(at.run)}` : `#/run/${encodeURIComponent(at.run)}?k=${at.step}`)
+  useKeys({
+    j: () => go(places[place + 1]),
+    k: () => go(places[place - 1]),
+    J: () => go(places[Math.min(places.length - 1, place + 10)]),
+    K: () => go(places[Math.max(0, place - 10)]),
+    Home: () => go(places[0]),
+    End: () => go(places[places.length - 1]),
+  })
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const acts = /** @type {Record<string, () => void>} */ ({
+      ArrowRight: () => go(at.children.find((child) => child.way) ?? at.children[0]),
+      ArrowLeft: () => go(at.parent),
+      ArrowDown: () => go(peers[peer + 1]),
+      ArrowUp: () => go(peers[peer - 1]),
+      Enter: open,
+    })
+    const act = acts[event.key]
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return
+    event.preventDefault()
+    event.stopPropagation()
+    act()
+  }
+  const seen = places.filter((one) => one === at || (one.x < sight.right && one.x + width(one, narrow) > sight.left && one.y < sight.bottom && one.y + BOX > sight.top))
+  const lines = places.filter((one) => one.parent && one.parent.x < sight.right && one.x > sight.left && Math.min(one.y, one.parent.y) < sight.bottom && Math.max(one.y, one.parent.y) > sight.top)
+  const row = root.node?.row
+  const candidates = places.filter((one) => one.node?.kind === "candidate").length
+  const forks = places.filter((one) => one.node?.kind === "fork").length
+  const calls = places.filter((one) => one.node?.kind === "call").length
+  const told = [candidates && `${count(candidates)} ${candidates === 1 ? "candidate" : "candidates"}`, forks && `${count(forks)} ${forks === 1 ? "fork" : "forks"}`, calls && `${count(calls)} called ${calls === 1 ? "run" : "runs"}`].filter(Boolean)
+  return html`<div class="fam">
+    <div class="map" ref=${map} onScroll=${look} tabindex="-1">
+      <h1 dir="auto">${visible(row?.objective || row?.task || root.run)}</h1>
+      <p class="dim">${told.length ? `${told.join(", ")}. ` : "No run is below it. "}${candidates ? "The heavy line is the way that was chosen; the score stands at the right. " : ""}${forks ? "A dashed line leads to a fork." : ""}</p>
+      <div class="tree-canvas" role="tree" aria-label="Family" ref=${canvas} style="width:${laid.width}px;height:${laid.height}px" onKeyDown=${onKey}>
+        <svg width=${laid.width} height=${laid.height} aria-hidden="true">
+          ${[...lines].sort((a, b) => Number(a.way) - Number(b.way)).map((one) => html`<path key=${one.key} class="link ${one.way ? "way" : ""} ${one.node?.kind === "fork" ? "fork" : ""}" d=${curve(/** @type {Place} */ (one.parent), one, narrow)} />`)}
+        </svg>
+        ${seen.map((one) => html`<${Box} key=${one.key} one=${one} narrow=${narrow} picked=${one === at} pick=${() => go(one)} />`)}
+      </div>
+    </div>
+    <aside aria-label="What is picked"><${Facts} source=${source} at=${at} root=${root} /></aside>
+  </div>`
+}
+
+/** @param {Place} from @param {Place} to @param {boolean} narrow */
+function curve(from, to, narrow) {
+  const x = from.x + width(from, narrow)
+  const y = from.y + BOX / 2
+  const end = to.y + BOX / 2
+  const half = (to.x - x) * 0.6
+  return `M${x} ${y}C${x + half} ${y} ${to.x - half} ${end} ${to.x} ${end}`
+}
+
+/** What a box says. @param {Place} one */
+export function labelOf(one) {
+  const { node } = one
+  if (!node) return `step ${one.step}`
+  if (node.kind === "fork") return node.label || `fork at ${node.step}`
+  return node.label || node.row?.objective || node.run
+}
+
+/** @param {{ one: Place, narrow: boolean, picked: boolean, pick: () => void }} props */
+function Box({ one, narrow, picked, pick }) {
+  const { node } = one
+  const row = node?.row
+  const number = row?.parent?.kind === "candidate" ? row.parent.candidate : null
+  const label = visible(labelOf(one))
+  const score = node ? (node.score === null ? "" : String(Math.round(node.score * 1000) / 1000)) : String(one.children.length)
+  const said = node ? `${node.kind === "candidate" ? `Candidate ${number ?? ""}, ` : node.kind === "fork" ? `Fork at ${node.step}, ` : ""}${label}${score ? `, score ${score}` : ""}${row ? `, ${row.status}` : ", its trace is not here"}${node.chosen ? ", chosen" : ""}` : `Step ${one.step}, ${one.children.length} candidates`
+  return html`<div role="treeitem" class="node ${node?.chosen ? "win" : one.way ? "way" : ""} ${node && !row ? "gone" : ""}" style="left:${one.x}px;top:${one.y}px;width:${width(one, narrow)}px" data-key=${one.key} tabindex=${picked ? 0 : -1} aria-level=${one.depth + 1} aria-selected=${String(picked)} aria-expanded=${one.children.length ? "true" : null} aria-label=${said} onClick=${pick}>
+    ${node && node.kind !== "candidate" && row && html`<${Glyph} name=${row.status} />`}
+    ${number != null && html`<span class="no">${number}</span>`}
+    <span class="cut">${label}</span>
+    <span class="sc">${score}</span>
+    ${node?.chosen ? html`<${Glyph} name="completed" />` : node?.kind === "candidate" && row && row.status !== "completed" && row.status !== "stopped" ? html`<${Glyph} name=${row.status} />` : node?.kind === "candidate" && row?.status === "completed" ? html`<${Glyph} name="final" />` : ""}
+  </div>`
+}

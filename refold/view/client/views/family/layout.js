@@ -1,0 +1,124 @@
+/**
+ * Where the runs of a family stand in its drawing.
+ *
+ * @typedef {import("../../api.d.ts").Family} Family
+ * @typedef {import("../../api.d.ts").FamilyNode} FamilyNode
+ * @typedef {object} Place - a run, or a step at which a run branched
+ * @property {string} key
+ * @property {FamilyNode | null} node - null: the step
+ * @property {string} run - of the step: the run that branched
+ * @property {number} step
+ * @property {Place[]} children
+ * @property {Place | null} parent
+ * @property {boolean} way - on the way that was chosen
+ * @property {number} x - px from the left
+ * @property {number} y - px from the top
+ * @property {number} depth
+ */
+
+import { hierarchy, tree } from "../../vendor/d3-hierarchy.js"
+
+/** px: of a box, and between boxes. */
+export const SIZES = { wide: { box: 196, step: 104, gap: 40, row: 32 }, narrow: { box: 148, step: 84, gap: 24, row: 34 } }
+export const BOX = 26
+
+/**
+ * The root's place, with all others below it. The root's candidates stand below the step that offered them; so do those
+ * of another run that branched more than once.
+ *
+ * @param {Family} family
+ * @returns {Place | null}
+ */
+export function placesOf(family) {
+  /** @type {Map<string, Place>} */
+  const runs = new Map()
+  for (const node of family.nodes) runs.set(node.run, place(node.run, node, node.run, node.step))
+  const root = runs.get(family.root)
+  if (!root) return null
+  /** @type {Map<string, Place>} */
+  const steps = new Map()
+  const branched = branchesOf(family)
+  for (const node of family.nodes) {
+    const mine = /** @type {Place} */ (runs.get(node.run))
+    let above = node.parent === null ? null : (runs.get(node.parent) ?? null)
+    if (mine === root || !above || below(mine, above)) continue
+    if (node.kind === "candidate" && (above === root || (branched.get(above.run)?.size ?? 0) > 1)) {
+      const key = `${node.parent} @${node.step}`
+      let step = steps.get(key)
+      if (!step) {
+        step = place(key, null, above.run, node.step)
+        steps.set(key, step)
+        step.parent = above
+        above.children.push(step)
+      }
+      above = step
+    }
+    mine.parent = above
+    above.children.push(mine)
+  }
+  for (const one of [...runs.values(), ...steps.values()]) one.children.sort((a, b) => a.step - b.step || candidate(a) - candidate(b))
+  for (const one of runs.values()) if (one.node?.chosen) mark(one)
+  return root
+}
+
+/** The steps at which each run branched. @param {Family} family */
+function branchesOf(family) {
+  /** @type {Map<string, Set<number>>} */
+  const found = new Map()
+  for (const node of family.nodes) {
+    if (node.kind !== "candidate" || node.parent === null) continue
+    found.set(node.parent, (found.get(node.parent) ?? new Set()).add(node.step))
+  }
+  return found
+}
+
+/** @param {string} key @param {FamilyNode | null} node @param {string} run @param {number} step @returns {Place} */
+const place = (key, node, run, step) => ({ key, node, run, step, children: [], parent: null, way: false, x: 0, y: 0, depth: 0 })
+/** @param {Place} one */
+const candidate = (one) => one.node?.row?.parent?.candidate ?? 0
+
+/** Whether one is above another already: a stranger's file may claim to be its own ancestor. @param {Place} above @param {Place} one */
+function below(above, one) {
+  for (let at = /** @type {Place | null} */ (one); at; at = at.parent) if (at === above) return true
+  return false
+}
+
+/** All that led to a chosen run. @param {Place} chosen */
+function mark(chosen) {
+  for (let at = /** @type {Place | null} */ (chosen); at && !at.way; at = at.parent) at.way = true
+}
+
+/**
+ * Give each its place; the whole's width and height.
+ *
+ * @param {Place} root
+ * @param {boolean} narrow
+ */
+export function layOut(root, narrow) {
+  const sizes = narrow ? SIZES.narrow : SIZES.wide
+  const laid = tree().nodeSize([sizes.row, 1]).separation((/** @type {any} */ a, /** @type {any} */ b) => (a.parent === b.parent ? 1 : 1.35))(hierarchy(root, (/** @type {Place} */ one) => one.children))
+  let top = Infinity
+  let bottom = -Infinity
+  let right = 0
+  /** @type {Place[]} */
+  const places = []
+  laid.eachBefore((/** @type {any} */ at) => {
+    const one = /** @type {Place} */ (at.data)
+    const above = /** @type {Place | undefined} */ (at.parent?.data)
+    one.depth = at.depth
+    one.y = at.x
+    one.x = above ? above.x + width(above, narrow) + sizes.gap : 0
+    top = Math.min(top, one.y)
+    bottom = Math.max(bottom, one.y)
+    right = Math.max(right, one.x + width(one, narrow))
+    places.push(one)
+  })
+  for (const one of places) one.y -= top
+  return { places, width: right, height: bottom - top + BOX }
+}
+
+/** px that a box is wide. @param {Place} one @param {boolean} narrow */
+export function width(one, narrow) {
+  const sizes = narrow ? SIZES.narrow : SIZES.wide
+  return one.node ? sizes.box : sizes.step
+}

@@ -1,0 +1,105 @@
+/** The filters of the list of runs: a search, the statuses, and a form with all the rest. */
+
+import { html, useState } from "../../vendor/preact.js"
+import { count } from "../../format.js"
+import { moment, number } from "./search.js"
+
+/**
+ * @typedef {import("../../api.d.ts").RunPage} RunPage
+ * @typedef {import("../../api.d.ts").Facet} Facet
+ * @typedef {URLSearchParams} Params
+ */
+
+const STATUSES = ["running", "waiting", "failed", "damaged", "interrupted", "cancelled", "stopped", "completed"]
+/** The fields of the form that take figures: name in the address, what it is called, how it is read. */
+const FIGURES = /** @type {const} */ ([
+  ["steps", "Steps"],
+  ["tokens", "Tokens"],
+  ["cost", "Cost in $"],
+])
+export const FILTERS = ["status", "reason", "module", "task", "tag", "since", "until", ...FIGURES.flatMap(([name]) => [`min_${name}`, `max_${name}`])]
+
+/** What a filter in the address says, for a person. @param {string} name @param {string} value */
+export function told(name, value) {
+  if (name.startsWith("min_")) return `${name.slice(4)} from ${value}`
+  if (name.startsWith("max_")) return `${name.slice(4)} up to ${value}`
+  return name === "module" ? value.split(":").pop() : name === "since" || name === "until" ? `${name} ${value}` : value
+}
+
+/**
+ * @param {object} props
+ * @param {Params} props.params - of the address
+ * @param {RunPage["facets"] | null} props.facets
+ * @param {(changes: Record<string, string | null>) => void} props.change
+ */
+export function Filters({ params, facets, change }) {
+  const status = params.get("status") ?? ""
+  const statuses = STATUSES.flatMap((name) => facets?.status.filter((facet) => facet.value === name) ?? [])
+  const all = facets?.status.reduce((sum, facet) => sum + facet.count, 0) ?? 0
+  const set = FILTERS.filter((name) => name !== "status" && name !== "module" && name !== "reason" && params.get(name))
+  return html`<div class="filters" role="search">
+    <input class="field search" id="find" type="search" placeholder="Search, or steps>100  tag:nightly" aria-label="Search runs" value=${params.get("q") ?? ""} onInput=${(/** @type {any} */ event) => change({ q: event.currentTarget.value || null })} />
+    <div class="seg" role="group" aria-label="Status" tabindex="-1">
+      <button type="button" aria-pressed=${String(!status)} onClick=${() => change({ status: null })}>all <span class="dim">${facets ? count(all) : ""}</span></button>
+      ${statuses.map((facet) => html`<button type="button" aria-pressed=${String(status === facet.value)} onClick=${() => change({ status: status === facet.value ? null : facet.value })}>${facet.value} <span class="dim">${count(facet.count)}</span></button>`)}
+    </div>
+    <${Choice} name="module" label="Any module" facets=${facets?.module} params=${params} change=${change} />
+    <${Choice} name="reason" label="Any stop reason" facets=${facets?.reason} params=${params} change=${change} />
+    <${More} params=${params} facets=${facets} change=${change} />
+    ${set.map((name) => html`<button type="button" class="chip" aria-label="No longer ${told(name, params.get(name) ?? "")}" onClick=${() => change({ [name]: null })}>${told(name, params.get(name) ?? "")} <span aria-hidden="true">✕</span></button>`)}
+  </div>`
+}
+
+/** A filter with the values that there are. @param {{ name: string, label: string, facets: Facet[] | undefined, params: Params, change: (changes: Record<string, string | null>) => void }} props */
+function Choice({ name, label, facets, params, change }) {
+  const value = params.get(name) ?? ""
+  const known = facets ?? []
+  if (!value && known.length < 2) return null
+  return html`<select class="field pick" aria-label=${label} value=${value} onChange=${(/** @type {any} */ event) => change({ [name]: event.currentTarget.value || null })}>
+    <option value="">${label}</option>
+    ${value && !known.some((facet) => facet.value === value) && html`<option value=${value}>${value}</option>`}
+    ${known.map((facet) => html`<option value=${facet.value}>${(name === "module" ? facet.value.split(":").pop() : facet.value) || "(none)"} ${count(facet.count)}</option>`)}
+  </select>`
+}
+
+/** The filters that are seldom used. @param {{ params: Params, facets: RunPage["facets"] | null, change: (changes: Record<string, string | null>) => void }} props */
+function More({ params, facets, change }) {
+  const [open, setOpen] = useState(false)
+  return html`<details class="more-filters" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape") return
+    event.stopPropagation()
+    setOpen(false)
+    const box = /** @type {HTMLElement} */ (event.currentTarget)
+    box.querySelector("summary")?.focus()
+  }}>
+    <summary class="btn">Filter</summary>
+    ${open && html`<div class="popover">
+      <${Pair} label="Task"><${Choice} name="task" label="Any task" facets=${facets?.task} params=${params} change=${change} /><//>
+      <${Pair} label="Tag"><${Choice} name="tag" label="Any tag" facets=${facets?.tag} params=${params} change=${change} /><//>
+      <${Pair} label="Started">
+        <${Bound} name="since" label="since" hint="2d, or 2026-11-01" read=${(/** @type {string} */ text) => moment(text, Date.now() / 1000)} params=${params} change=${change} />
+        <${Bound} name="until" label="until" hint="2026-11-30" read=${(/** @type {string} */ text) => moment(text, Date.now() / 1000)} params=${params} change=${change} />
+      <//>
+      ${FIGURES.map(([name, label]) => html`<${Pair} label=${label}>
+        <${Bound} name="min_${name}" label="from" hint="" read=${number} params=${params} change=${change} />
+        <${Bound} name="max_${name}" label="up to" hint="" read=${number} params=${params} change=${change} />
+      <//>`)}
+    </div>`}
+  </details>`
+}
+
+/** @param {{ label: string, children?: any }} props */
+const Pair = ({ label, children }) => html`<fieldset class="pair"><legend>${label}</legend><div class="row">${children}</div></fieldset>`
+
+/** One end of a range. @param {{ name: string, label: string, hint: string, read: (text: string) => number | null, params: Params, change: (changes: Record<string, string | null>) => void }} props */
+function Bound({ name, label, hint, read, params, change }) {
+  const [wrong, setWrong] = useState(false)
+  /** @param {any} event */
+  const entered = (event) => {
+    const text = event.currentTarget.value.trim()
+    const bad = text !== "" && read(text) === null
+    setWrong(bad)
+    if (!bad) change({ [name]: text || null })
+  }
+  return html`<label class="bound">${label} <input class="field ${wrong ? "bad" : ""}" type="text" size="10" placeholder=${hint} aria-invalid=${wrong ? "true" : null} value=${params.get(name) ?? ""} onChange=${entered} /></label>`
+}

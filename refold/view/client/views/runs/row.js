@@ -1,0 +1,92 @@
+/** One line of the list of runs. */
+
+import { html } from "../../vendor/preact.js"
+import { ago, cost, count, seconds, shortCount, shortId } from "../../format.js"
+import { visible } from "../../text.js"
+import { Status } from "../../components/status.js"
+import { Shape } from "./shape.js"
+
+/**
+ * @typedef {import("./lines.js").Line} Line
+ * @typedef {import("../../api.d.ts").RunRow} RunRow
+ */
+
+/** Where a run opens. @param {RunRow} row */
+export const addressOf = (row) => `#/run/${encodeURIComponent(row.id)}`
+
+/** What the line calls its run. @param {Line} line */
+export const titleOf = (line) => visible(untreated(line))
+
+/** @param {Line} line */
+function untreated(line) {
+  const { row, node, depth } = line
+  if (!row) return node ? node.label || node.run : "…"
+  if (!depth) return row.objective || row.task || (row.status === "damaged" ? row.file : row.id)
+  if (row.parent?.kind === "fork") return `fork at ${row.parent.step}${node?.label ? `: ${node.label}` : ""}`
+  return node?.label || row.objective || row.id
+}
+
+/** What is folded below a run. @param {RunRow} row */
+const below = (row) => `${count(row.descendants)} ${row.descendants === 1 ? "run" : "runs"}`
+
+/**
+ * @param {object} props
+ * @param {Line} props.line
+ * @param {number} props.index - among all lines
+ * @param {boolean} props.current - whether the keys are here
+ * @param {boolean} props.chosen
+ * @param {(key: string, on: boolean) => void} props.onSelect
+ * @param {(line: Line) => void} props.onFold
+ * @param {(key: string) => void} props.onFocus
+ */
+export function RunLine({ line, index, current, chosen, onSelect, onFold, onFocus }) {
+  const { row, node, depth } = line
+  const title = titleOf(line)
+  const tab = current ? 0 : -1
+  const place = { style: `top:${line.top}px;height:${line.height}px` }
+  if (!row && !node) return html`<div role="row" class="run-row" aria-rowindex=${index + 2} aria-level="1" ...${place}><div role="gridcell" class="c-what"><span class="sk" style="width:38%"></span></div></div>`
+  const candidate = row?.parent?.kind === "candidate" ? row.parent.candidate : null
+  return html`<div
+    role="row"
+    class="run-row ${depth ? "child" : ""}"
+    ...${place}
+    data-line=${line.key}
+    tabindex=${tab}
+    aria-rowindex=${index + 2}
+    aria-level=${depth + 1}
+    aria-selected=${String(chosen)}
+    aria-expanded=${line.children ? String(line.open) : null}
+    onfocusin=${() => onFocus(line.key)}
+  >
+    <div role="gridcell" class="c-check">
+      ${row && html`<label><input type="checkbox" tabindex=${tab} checked=${chosen} aria-label="Select ${title} ${shortId(row.id)}" onChange=${(/** @type {any} */ event) => onSelect(row.id, event.currentTarget.checked)} /></label>`}
+    </div>
+    <div role="gridcell" class="c-what">
+      ${line.rails.map((on, i) => html`<span class="rail ${i === depth - 1 ? "elbow" : ""} ${on ? "on" : ""}" aria-hidden="true"></span>`)}
+      <div class="grow">
+        <div class="run-title">
+          ${candidate != null && html`<span class="id">${candidate}</span>`}
+          ${row ? html`<a class="cut" dir="auto" href=${addressOf(row)} tabindex=${tab} title=${title}>${title}</a>` : html`<span class="cut dim">${title} <span>(its trace is not here)</span></span>`}
+          ${node?.chosen && html`<span class="chosen">chosen</span>`}
+          ${row && line.children > 0 && html`<button type="button" class="fold" tabindex=${tab} aria-expanded=${String(line.open)} aria-label="${line.open ? "Fold" : "Unfold"} the ${below(row)} below ${title}" onClick=${() => onFold(line)}><span aria-hidden="true">${line.open ? "▾" : "▸"}</span>${below(row)}</button>`}
+          ${depth > 0 && row?.result && html`<span class="dim cut" dir="auto">→ ${visible(row.result)}</span>`}
+        </div>
+        ${row && !depth && html`<div class="id cut">
+          ${shortId(row.id)}
+          ${row.errors > 0 && html`<span class="err"> · ${count(row.errors)} ${row.errors === 1 ? "error" : "errors"}</span>`}
+          ${row.tags.length > 0 && html`<span dir="auto"> · ${visible(row.tags.join(", "))}</span>`}
+          ${row.result && html`<span dir="auto"> → ${visible(row.result)}</span>`}
+          ${row.parent && !row.parent.here && html`<span> · its ${row.parent.kind === "fork" ? "source" : "parent"} is not here</span>`}
+        </div>`}
+      </div>
+    </div>
+    <div role="gridcell" class="c-status">${row && html`<${Status} row=${row} />`}</div>
+    <div role="gridcell" class="c-shape">${row && html`<${Shape} shape=${row.shape} />`}</div>
+    <div role="gridcell" class="c-mod cut">${row?.module.split(":").pop() ?? ""}</div>
+    <div role="gridcell" class="c-num c-steps">${row ? count(row.steps) : ""}</div>
+    <div role="gridcell" class="c-num c-time">${row ? seconds(row.seconds) : ""}</div>
+    <div role="gridcell" class="c-num c-tokens">${row ? shortCount(row.usage.tokens_in + row.usage.tokens_out || null) : ""}</div>
+    <div role="gridcell" class="c-num c-cost">${row ? cost(row.usage.cost) : ""}</div>
+    <div role="gridcell" class="c-num c-when">${row?.started && !depth ? html`<time datetime=${new Date(row.started * 1000).toISOString()} title=${new Date(row.started * 1000).toLocaleString()}>${ago(row.started)}</time>` : ""}</div>
+  </div>`
+}

@@ -1,0 +1,72 @@
+/**
+ * The search of the runs: words, and filters such as `steps>100`, `tag:nightly` or `since:2d`.
+ *
+ * @typedef {import("../../api.d.ts").RunQuery} RunQuery
+ */
+
+const FIGURES = /** @type {const} */ ({ steps: ["min_steps", "max_steps", 1], tokens: ["min_tokens", "max_tokens", 1], cost: ["min_cost", "max_cost", 1e-9] })
+const NAMES = new Set(["status", "reason", "module", "task", "tag"])
+const AGO = /** @type {Record<string, number>} */ ({ m: 60, h: 3600, d: 86400, w: 604800 })
+const TERM = /([a-z]+)(>=|<=|>|<|:)("[^"]*"|\S+)|"([^"]*)"|(\S+)/gi
+
+/**
+ * Split a search text into its words and its filters. A filter that makes no sense is a word like any other.
+ *
+ * @param {string} text
+ * @param {number} now - seconds since 1970
+ * @returns {RunQuery}
+ */
+export function parseSearch(text, now) {
+  /** @type {Record<string, string | number>} */
+  const query = {}
+  const words = []
+  for (const [all, name, sign, value, quoted, word] of text.matchAll(TERM)) {
+    const plain = value?.replace(/^"|"$/g, "")
+    if (name && sign && plain && filter(query, name.toLowerCase(), sign, plain, now)) continue
+    words.push(quoted ?? word ?? all)
+  }
+  if (words.length) query.q = words.join(" ")
+  return query
+}
+
+/**
+ * @param {Record<string, string | number>} query
+ * @param {string} name
+ * @param {string} sign
+ * @param {string} value
+ * @param {number} now
+ */
+function filter(query, name, sign, value, now) {
+  if (sign === ":" && NAMES.has(name)) {
+    query[name] = query[name] ? `${query[name]},${value}` : value
+    return true
+  }
+  if (sign === ":" && (name === "since" || name === "until")) {
+    const at = moment(value, now)
+    if (at === null) return false
+    query[name] = at
+    return true
+  }
+  if (!(name in FIGURES) || sign === ":") return false
+  const [least, most, grain] = FIGURES[/** @type {keyof typeof FIGURES} */ (name)]
+  const figure = number(value)
+  if (figure === null) return false
+  if (sign[0] === ">") query[least] = sign === ">" ? figure + grain : figure
+  else query[most] = sign === "<" ? figure - grain : figure
+  return true
+}
+
+/** A number as it is typed: `1200`, `1.2k`, `3M`. @param {string} text @returns {number | null} */
+export function number(text) {
+  const found = /^\$?(\d+(?:\.\d+)?)([kM]?)$/.exec(text.replace(/,/g, ""))
+  return found ? Number(found[1]) * (found[2] === "k" ? 1e3 : found[2] === "M" ? 1e6 : 1) : null
+}
+
+/** A moment as it is typed: `30m`, `2d` (so long ago), or a date. @param {string} text @param {number} now @returns {number | null} */
+export function moment(text, now) {
+  const ago = /^(\d+)([mhdw])$/.exec(text)
+  if (ago) return Math.round(now - Number(ago[1]) * (AGO[ago[2] ?? ""] ?? 0))
+  if (!/^\d{4}-\d{2}-\d{2}/.test(text)) return null
+  const at = Date.parse(text.length === 10 ? `${text}T00:00` : text)
+  return Number.isNaN(at) ? null : at / 1000
+}

@@ -1,0 +1,26 @@
+/** What stands where there is nothing to show: what is, why, and one thing to do. */
+
+import { html, useEffect, useState } from "../../vendor/preact.js"
+import { Command } from "../act/copy.js"
+
+/** @param {{ title: string, text?: string, command?: string, inner?: boolean, children?: any }} props - inner: below a heading */
+export function Say({ title, text, command, inner, children }) {
+  return html`<div class="say">${inner ? html`<h3>${title}</h3>` : html`<h2>${title}</h2>`}${text && html`<p>${text}</p>`}${command && html`<${Command} text=${command} />`}${children}</div>`
+}
+
+/** Still bars after 300 ms; nothing before, so that what is fast does not flicker. @param {{ text: string, now?: boolean }} props */
+export function Loading({ text, now = false }) {
+  const [late, setLate] = useState(now)
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), 300)
+    return () => clearTimeout(timer)
+  }, [])
+  return html`<div class="loading" aria-busy="true" role="status">${late && html`<p class="dim">${text}</p><div class="sk" style="width:42%"></div><div class="sk" style="width:26%"></div><div class="sk tall"></div><div class="thirds"><div class="sk"></div><div class="sk"></div><div class="sk"></div></div>`}</div>`
+}
+
+/** What an answer with an error says. @param {{ error: Error & { kind?: string, hint?: string | null } }} props */
+export function Problem({ error }) {
+  return html`<${Say} title=${TITLES[error.kind ?? ""] ?? "This can't be shown"} text=${error.message}>${error.hint && html`<p class="ink2">${error.hint}</p>`}<p><a href="#/">All runs</a></p><//>`
+}
+
+const TITLES = /** @type {Record<string, string>} */ ({ not_found: "It is not here", damaged: "The trace is damaged", format: "The trace has another format", gone: "No answer from the server" })
