@@ -58,7 +58,7 @@ class Viewer:
         if run_id is None:
             raise wrong(f"{name} is missing")
         if run_id not in self.folder.rows:
-            self.folder.scan(at_most_every=_SCAN)
+            self.folder.scan()
         if run_id not in self.folder.rows:
             raise not_here(run_id)
         return run_id
@@ -78,7 +78,7 @@ class Viewer:
         """Answer `run`."""
         self.folder.scan(at_most_every=_SCAN)
         name = self.known(query)
-        families = runs.Families(self.folder)
+        families = runs.families_of(self.folder)
         row = families.run_row(name)
         return run.run(self.folder.open(name), row, actions_allowed=self.actions is not None)
 

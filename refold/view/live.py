@@ -11,7 +11,7 @@ import orjson
 from ..errors import TraceError
 from ..traces.index.folder import Folder
 from .pages.nodes import Json
-from .pages.runs import Families
+from .pages.runs import families_of
 
 _EVERY = 0.25
 """Seconds between two looks: rows come at most four times a second."""
@@ -29,7 +29,8 @@ class Counting(threading.Thread):
         self._stop_asked = threading.Event()
 
     def run(self) -> None:
-        """Count until `stop`."""
+        """Read the folder, and count until `stop`."""
+        self._folder.scan()
         while not self._stop_asked.wait(_EVERY):
             for name in list(self._folder.rows):
                 if self._stop_asked.is_set():
@@ -91,7 +92,7 @@ class Events:
             return None
         before, self._seen = self._seen, folder.changes
         changed = folder.since(before)
-        families = Families(folder)
+        families = families_of(folder)
         present = [name for name in changed if name in families.rows]
         above = {families.above[name] for name in present if name in families.above}
         rows = [families.run_row(name) for name in dict.fromkeys([*present, *above])]
@@ -114,7 +115,7 @@ class Events:
         if version < self._version or len(version) < len(self._version):
             steps = 0  # another file has its place
         self._version = version
-        families = Families(folder)
+        families = families_of(folder)
         if run not in families.rows:
             return None
         row = families.run_row(run)

@@ -23,7 +23,9 @@ _KEPT = 8
 _BEATS = 15.0
 """A run at work writes something every five seconds: three times that long, and nobody writes it any more."""
 _SAVE = "INSERT OR REPLACE INTO runs (file, stamp, row) VALUES (?, ?, ?)"
-_BATCH = 500
+_BATCH = 200
+_LISTING = 10.0
+"""How many seconds a question waits for the folder's list, when the server has just started."""
 
 
 class Folder:
@@ -52,28 +54,40 @@ class Folder:
         self._counted: dict[str, tuple[float, float]] = {}  # id -> when its large trace was counted, and what that took
         self._open: dict[str, IndexedTrace] = {}
         self._lock = threading.RLock()
+        self._scanning = threading.Lock()
+        self._listed = threading.Event()  # set once the rows that the index knew are there
         self._scanned = 0.0
         self._cost = 0.0
 
     # the runs
 
-    def scan(self, *, at_most_every: float = 0.0) -> set[str]:
-        """Look for new, changed and removed traces; return the ids of those rows.
+    def scan(self, *, at_most_every: float = 0.0) -> None:
+        """Look for new, changed and removed traces.
 
-        A scan is left out if the last one is less than `at_most_every` seconds ago.
+        With `at_most_every`, the scan is left out if the last one is less than so many seconds ago, or if another
+        thread is at one: the rows are then those that are known so far.
         """
-        with self._lock:
+        if not self._scanning.acquire(blocking=not at_most_every):
+            self._listed.wait(_LISTING)
+            return
+        try:
             begin = time.monotonic()
-            if self._scanned and begin - self._scanned < max(at_most_every, 20 * self._cost * bool(at_most_every)):
-                return set()
-            found = dict(self._files())
-            first = not self._scanned
-            cached = self._cached() if first else {}
-            held = locked_files()
-            touched: set[str] = set()
-            stale: list[tuple[str, os.stat_result]] = []
+            if not self._scanned or not at_most_every or begin - self._scanned >= max(at_most_every, 20 * self._cost):
+                self._scan()
+                self._scanned = time.monotonic()
+                self._cost = self._scanned - begin
+        finally:
+            self._scanning.release()
+
+    def _scan(self) -> None:
+        found = dict(self._files())
+        cached = {} if self._scanned else self._cached()
+        held = locked_files()
+        stale: list[tuple[str, os.stat_result]] = []
+        touched: set[str] = set()
+        with self._lock:
             for file, stat in found.items():
-                stamp = f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+                stamp = _stamp(stat)
                 if self._stamps.get(file) == stamp:
                     if self._mark(file, stat, held):
                         touched.add(self._ids[file])
@@ -83,29 +97,34 @@ class Folder:
                     touched.add(self._ids[file])
                 else:
                     stale.append((file, stat))
+            for file in self._stamps.keys() - found.keys():
+                touched.add(self._drop(file))
             self.unread = len(stale)
-            fresh: list[tuple[str, str, bytes]] = []
-            for file, stat in stale:
-                row = read_row(self._path(file), file, links=self._only is not None)
-                stamp = f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+            self._note(touched)
+        self._listed.set()
+        stale.sort(key=lambda each: -each[1].st_mtime)
+        for first in range(0, len(stale), _BATCH):
+            self._read(stale[first : first + _BATCH], held)
+
+    def _read(self, files: Sequence[tuple[str, os.stat_result]], held: set[tuple[int, int, int]] | None) -> None:
+        """Read the rows of new and changed files."""
+        read = [(file, stat, read_row(self._path(file), file, links=self._only is not None)) for file, stat in files]
+        fresh = [(file, _stamp(stat), orjson.dumps(row.to_dict())) for file, stat, row in read]
+        with self._lock:
+            for file, stat, row in read:
                 known = self.rows.get(self._ids.get(file, ""))
                 if row.partial and known is not None:  # until it is counted anew, what was counted before
                     row.errors, row.shape = known.errors, known.shape
-                self._put(file, stamp, row)
-                fresh.append((file, stamp, orjson.dumps(row.to_dict())))
+                self._put(file, _stamp(stat), row)
                 self._mark(file, stat, held)
-                touched.add(self._ids[file])
-                self.unread -= 1
-            if fresh:
-                self._database.write([(_SAVE, fresh)])
-            for file in self._stamps.keys() - found.keys():
-                touched.add(self._drop(file))
-            if touched:
-                self.changes += 1
-                self._touched.update(dict.fromkeys(touched, self.changes))
-            self._scanned = time.monotonic()
-            self._cost = self._scanned - begin
-            return touched
+            self.unread -= len(files)
+            self._note({self._ids[file] for file, _ in files})
+        self._database.write([(_SAVE, fresh)])
+
+    def _note(self, names: set[str]) -> None:
+        if names:
+            self.changes += 1
+            self._touched.update(dict.fromkeys(names, self.changes))
 
     def since(self, change: int) -> set[str]:
         """Return the ids of the rows that are new, changed or gone since a value of `changes`."""
@@ -158,11 +177,11 @@ class Folder:
 
     def _put(self, file: str, stamp: str, row: RunFacts) -> None:
         if file not in self._ids:
-            name, number = row.run_id, 1
-            taken = self.rows
-            while name in taken:
+            path = PurePosixPath(file)
+            renamed = path.name != row.run_id + SUFFIX and self._path(str(path.with_name(row.run_id + SUFFIX))).exists()
+            number = 2 if renamed else 1  # the run's own id is left for the file that is named after it
+            while (name := f"{row.run_id}~{number}" if number > 1 else row.run_id) in self.rows:
                 number += 1
-                name = f"{row.run_id}~{number}"
             self._ids[file] = name
         self._stamps[file] = stamp
         self.rows[self._ids[file]] = row
@@ -230,10 +249,8 @@ class Folder:
                 if stamp is not None and self.rows.get(name) is row:
                     self._database.write([(_SAVE, [(row.file, stamp, orjson.dumps(row.to_dict()))])])
                     done.add(name)
-        if done:
-            with self._lock:
-                self.changes += 1
-                self._touched.update(dict.fromkeys(done, self.changes))
+        with self._lock:
+            self._note(done)
         return done
 
     # one run
@@ -247,9 +264,9 @@ class Folder:
 
         Raises `KeyError` if there is no such run here, and the errors of reading if the file cannot be read.
         """
+        if name not in self.rows:
+            self.scan()
         with self._lock:
-            if name not in self.rows:
-                self.scan()
             row = self.rows[name]
             trace = self._open.pop(name, None)
             if trace is not None and not (trace.file.is_in_place() and trace.file.size >= trace.walk.offset):
@@ -274,6 +291,10 @@ class Folder:
         with self._lock:
             self._open.clear()
             self._database.close()
+
+
+def _stamp(stat: os.stat_result) -> str:
+    return f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
 
 
 def _traces_in(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:

@@ -151,7 +151,7 @@ class IndexedTrace:
                 "hash": self.file.hash_before(committed),
                 "tally": counted[:-1],
                 "attempts": tally.attempts[: counted[-1]],
-                "patterns": dict(tally.patterns),
+                "patterns": dict(tally.patterns - walk.uncounted),
             }
         with self._database.together():
             if steps:
@@ -187,7 +187,9 @@ class IndexedTrace:
                 offset, k = int(state["offset"]), int(state["k"])
                 digest = self.file.hash_before(offset)
                 last = self._facts(k - 1) if k else None
-                if digest is not None and digest == state["hash"] and last is not None and last.stop == offset:
+                steps = self._database.rows("SELECT count(*) FROM steps WHERE trace = ?", (self._trace,))[0][0]
+                fits = digest is not None and digest == state["hash"] and steps == k
+                if fits and last is not None and last.stop == offset:
                     used = Used(
                         last.sum_seconds, last.sum_tokens_in, last.sum_tokens_out, last.sum_cost, last.sum_unpriced
                     )
@@ -195,7 +197,8 @@ class IndexedTrace:
                     tally.attempts = [(int(a), float(at), int(step)) for a, at, step in state["attempts"]]
                     tally.patterns.update({str(path): int(n) for path, n in state["patterns"].items()})
                     document, writers = self.folded(offset, k)
-                    return Walk(offset, k, used, document, writers, tally)
+                    if document is not None:
+                        return Walk(offset, k, used, document, writers, tally)
         except (KeyError, TypeError, ValueError, TraceError):
             pass  # an index that does not fit, whatever is wrong with it, is made anew
         self.forget()
@@ -262,9 +265,13 @@ class IndexedTrace:
 
     def records(self, k: int) -> list[Record]:
         """Return the records of a step, its commit last."""
-        facts = self.one(k)
-        committed = k < self.count
-        found = [self.record(line) for _, line in self.file.lines(facts.start, facts.stop)]
+        with self.lock:
+            facts, committed = self.one(k), k < self.count
+            start = self.one(k - 1).stop if k else 0
+            stop = facts.stop if committed else self.walk.offset
+        if facts.start != start or (start and self.file.read(start - 1, start) != b"\n"):
+            raise StaleIndexError(f"the index of {self.path} does not fit step {k}")
+        found = [self.record(line) for _, line in self.file.lines(start, stop)]
         if committed and not (found and found[-1].kind == "commit" and found[-1].step == k):
             raise StaleIndexError(f"the index of {self.path} does not fit step {k}")
         return [each for each in found if not (each.kind == "event" and each.get("name") == BEAT)]

@@ -6,7 +6,7 @@ the background: until then the row is `partial`.
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +63,12 @@ class RunFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as a JSON object, for the index."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, doc: Any) -> "RunFacts":
         """Read what `to_dict` gave; raises `ValueError` for anything else: the index may be a stranger's."""
-        if not isinstance(doc, dict) or doc.keys() != {field.name for field in fields(cls)}:
+        if not isinstance(doc, dict) or doc.keys() != _NAMES:
             raise ValueError("not a row of this version")
         for name, kinds in _KINDS.items():
             if not isinstance(doc[name], kinds) or (type(doc[name]) is bool and bool not in kinds):
@@ -97,6 +97,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "tags": (list,),
     "parent": (list, _NONE),
 }
+
+
+_NAMES = frozenset(field.name for field in fields(RunFacts))
 
 
 def read_row(path: Path, file: str, *, links: bool = False) -> RunFacts:
@@ -224,18 +227,19 @@ def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
             continue
         try:
             if kind == b"c":
-                facts = step.close(0, Record.parse(line) if b'"error' in line else None, 0, 0)
-                total += facts.errors
-                modes.append(facts.mode)
+                errors = step.errors
+                if b'"error' in line:
+                    errors = step.close(0, Record.parse(line), 0, 0).errors
+                total += errors
+                modes.append(step.mode(errors))
                 step = OpenStep(0, Used())
             else:
                 step.see(Record.parse(line))
         except (RecordError, TraceCorruptError):
             break  # what is wrong is told where the run is opened
     if step.is_begun:
-        facts = step.close(0, None, 0, 0)
-        total += facts.errors
-        modes.append(facts.mode)
+        total += step.errors
+        modes.append(step.mode(step.errors))
     return total, shape_of("".join(modes))
 
 

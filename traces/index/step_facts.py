@@ -120,6 +120,10 @@ class OpenStep:
         """Whether the step has records that are work."""
         return self.records > 0
 
+    def mode(self, errors: int) -> str:
+        """Return the step's mode as a character, if so many of its actions and effects failed."""
+        return "E" if errors else "W" if self.asked is not None else _MODES.get(self._kind(), ".")
+
     def close(self, k: int, commit: Record | None, offset: int, stop: int) -> StepFacts:
         """Return the step's figures; without a commit, those of a step under way."""
         errors, used, changes = self.errors, self.before, 0
@@ -140,7 +144,7 @@ class OpenStep:
             start=self.start,
             commit=offset,
             stop=stop,
-            mode="E" if errors else "W" if self.asked is not None else _MODES.get(kind, "."),
+            mode=self.mode(errors),
             kind=kind,
             label=self._label(),
             errors=errors,

@@ -25,6 +25,7 @@ class TraceFile:
 
     def __init__(self, path: Path, *, links: bool = False) -> None:
         """Open the file; raises as `open_file` does."""
+        self._fd = -1
         self.path = path
         self._fd = open_file(path, links=links)
         stat = os.fstat(self._fd)

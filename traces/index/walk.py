@@ -79,6 +79,8 @@ class Walk:
         self.writers = writers
         self.counted = self._counts()
         """The counts at the last commit: from there the walk goes on when it is restored."""
+        self.uncounted: Counter[str] = Counter()
+        """The path patterns that were counted since."""
 
     def feed(
         self, lines: Iterator[tuple[int, bytes]], base: Callable[[], Any], path: Any = None
@@ -112,6 +114,7 @@ class Walk:
             facts = self.open.close(self.k, record, offset, stop)
             self._count(facts)
             self.counted = self._counts()
+            self.uncounted.clear()
             self.k += 1
             self.open = OpenStep(
                 stop,
@@ -146,6 +149,7 @@ class Walk:
             pattern = _pattern(op["path"])
             if pattern in patterns or len(patterns) < _PATTERNS:
                 patterns[pattern] += 1
+                self.uncounted[pattern] += 1
 
     def _counts(self) -> tuple[int, ...]:
         tally = self.tally

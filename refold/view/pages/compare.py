@@ -18,7 +18,7 @@ from ...traces.json_patch.apply import copy_json
 from .changes import change_tree
 from .nodes import Json, Nodes
 from .problems import wrong
-from .runs import Families
+from .runs import families_of
 
 _LISTED = 1_000
 _COLUMNS = 4_000
@@ -41,7 +41,7 @@ def compare(folder: Folder, a: str, b: str, n: int, k: int | None = None) -> Jso
     if not 1 <= n <= _COLUMNS:
         raise wrong(f"n is 1 to {_COLUMNS}, not {n}")
     left, right = folder.open(a), folder.open(b)
-    families = Families(folder)
+    families = families_of(folder)
     with left.lock, right.lock:
         return _Comparing(left, right).answer(families.run_row(a), families.run_row(b), n, k)
 

@@ -9,7 +9,7 @@ from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.index.step_facts import brief, clipped, label_of
 from .nodes import Json
-from .runs import Families
+from .runs import families_of
 
 _NODES = 5_000
 _EDITS = 3
@@ -18,7 +18,7 @@ _MOVE = 40
 
 def family(folder: Folder, name: str) -> Json:
     """Return the family of a run."""
-    families = Families(folder)
+    families = families_of(folder)
     root = families.root(name)
     nodes: list[Json] = [
         {

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ...traces.index.folder import Folder
 from ...traces.index.run_row import RunFacts
@@ -40,6 +41,7 @@ class Families:
     """Which run is below which, in a folder as it is now."""
 
     def __init__(self, folder: Folder) -> None:
+        self.change = folder.changes
         self.rows = dict(folder.rows)
         self.above: dict[str, str] = {}
         self.below: dict[str, list[str]] = {}
@@ -129,9 +131,20 @@ class Families:
         }
 
 
+_families: WeakKeyDictionary[Folder, Families] = WeakKeyDictionary()
+
+
+def families_of(folder: Folder) -> Families:
+    """Return the families of a folder as it is now; made anew when the folder has changed."""
+    found = _families.get(folder)
+    if found is None or found.change != folder.changes:
+        found = _families[folder] = Families(folder)
+    return found
+
+
 def runs(folder: Folder, query: Mapping[str, str]) -> Json:
     """Return a page of the list."""
-    families = Families(folder)
+    families = families_of(folder)
     fits = _filter(query)
     under = query.get("under")
     flat = query.get("flat") in ("true", "1")
@@ -161,7 +174,7 @@ def runs(folder: Folder, query: Mapping[str, str]) -> Json:
 
 def totals(folder: Folder, ids: Iterable[str]) -> Json:
     """Return the totals of some runs."""
-    return Families(folder).totals(ids)
+    return families_of(folder).totals(ids)
 
 
 def _folded(families: Families, matching: Iterable[str], under: str | None) -> list[str]:

@@ -1,0 +1,227 @@
+"""Answers, forks, resumes and verification from the page: what they do, and who may start them."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from view_server import Asking, serving
+
+from refold import Engine, Trace
+from refold.cli.commands.view_modules import CommandModules
+from refold.traces.file.writer import TraceWriter
+
+MODULE = """
+from refold import *
+
+class Trip(StateSchema):
+    budget: int = 100
+    booked: list[str] = []
+    said: str = ""
+
+def price(city: str) -> int:
+    return {"Oslo": 30, "Lima": 60}[city]
+
+class Traveller(AgentModule[Trip]):
+    tools = {"price": price}
+
+    def init_state(self, task):
+        return Trip()
+
+    def decide(self, state):
+        if not state.said:
+            return Decision.wait(prompt="by sea?", schema={"enum": ["yes", "no"]})
+        left = [city for city in ("Oslo", "Lima") if city not in state.booked]
+        if not left or state.budget < 50:
+            return Decision.final(f"{state.booked}, {state.budget} left")
+        return Decision.act(Action("price", {"city": left[0]}))
+
+    def reduce(self, state, decision, observation):
+        if decision.mode == "wait":
+            state.said = observation.value
+        elif decision.mode == "act":
+            state.booked.append(decision.actions[0].args["city"])
+            state.budget -= observation.results[0].output
+
+class Changed(Traveller):
+    def reduce(self, state, decision, observation):
+        super().reduce(state, decision, observation)
+        state.budget -= 1
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A current folder with a module, and the trace of a run of it that waits."""
+    (tmp_path / "trips.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("trips", None)
+    Engine(__import__("trips").Traveller(), traces=tmp_path / "runs", seed=1).run("see the world")
+    yield tmp_path
+    sys.modules.pop("trips", None)
+
+
+def the_row(asking: Asking) -> dict[str, Any]:
+    row: dict[str, Any] = asking.get("runs")["rows"][0]
+    return row
+
+
+def until(asking: Asking, name: str, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Wait until a run is so."""
+    while True:
+        run: dict[str, Any] = asking.get("run", id=name)
+        if fits(run):
+            return run
+        time.sleep(0.05)
+
+
+def test_actions_need_the_token_and_json(place: Path) -> None:
+    with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
+        row = the_row(asking)
+        assert asking.get("run", id=row["id"])["actions_allowed"] is True
+        for token in ("wrong", "é", asking.viewer.actions.token[:-1] if asking.viewer.actions else ""):
+            headers = {"X-Refold-Token": token.encode("latin-1")}
+            assert asking.http.post("/api/act/resume", json={"id": row["id"]}, headers=headers).status_code == 403
+        assert asking.http.post("/api/act/resume", json={"id": row["id"]}).status_code == 403
+        assert asking.viewer.actions is not None
+        headers = {"X-Refold-Token": asking.viewer.actions.token}
+        assert asking.http.post("/api/act/resume", content=b"{}", headers=headers).status_code == 400
+        assert asking.http.post("/api/act/resume", json=[], headers=headers).status_code == 400
+        assert asking.act("nothing", id=row["id"]).status_code == 404
+        assert asking.act("resume", id="../x").status_code == 404
+        assert asking.http.get("/api/act/resume", headers=headers).status_code in (404, 405)
+        assert asking.http.post("/api/act/resume", json={}, headers={**headers, "Origin": "null"}).status_code == 403
+        assert the_row(asking) == row
+
+
+def test_an_answer_resumes_the_run_once(place: Path) -> None:
+    with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
+        name = the_row(asking)["id"]
+        (request,) = asking.get("run", id=name)["requests"]
+        assert request["schema"] == {"enum": ["yes", "no"]}
+        refused = asking.act("answer", id=name, request=request["id"], value="maybe")
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (400, "answer_refused")
+        assert the_row(asking)["status"] == "waiting"
+        assert asking.act("answer", id=name, request="other", value="yes").status_code == 409
+        started = asking.act("answer", id=name, request=request["id"], value="yes")
+        assert started.json() == {"run": name}
+        run = until(asking, name, lambda run: run["status"] == "completed")
+        assert run["answer"]["value"] == "['Oslo', 'Lima'], 10 left"
+        assert asking.act("answer", id=name, request=request["id"], value="no").status_code == 409
+        asked = asking.get("step", id=name, k=0)["asked"][0]
+        assert (asked["request"]["id"], asked["answer"]["value"]) == (request["id"], "yes")
+
+
+def test_a_trace_names_code_that_runs_only_after_a_question(place: Path) -> None:
+    sys.modules.pop("trips", None)
+    with serving(place / "runs", modules=CommandModules(None, ())) as asking:
+        name = the_row(asking)["id"]
+        offered = asking.act("offered", id=name).json()
+        assert (offered["module"], offered["known"]) == ("trips:Traveller", False)
+        assert "trips:Traveller" in offered["question"]
+        assert "trips" not in sys.modules
+        (request,) = asking.get("run", id=name)["requests"]
+        refused = asking.act("answer", id=name, request=request["id"], value="yes")
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "not_agreed")
+        assert asking.act("agree", id=name, question="anything").status_code == 409
+        assert "trips" not in sys.modules
+        assert asking.act("agree", id=name, question=offered["question"]).status_code == 200
+        assert asking.act("offered", id=name).json()["question"] is None
+        assert asking.act("answer", id=name, request=request["id"], value="yes").status_code == 200
+        until(asking, name, lambda run: run["status"] == "completed")
+
+
+def test_code_from_elsewhere_is_not_loaded(
+    place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sys.modules.pop("trips", None)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    with serving(place / "runs", modules=CommandModules(None, ())) as asking:
+        offered = asking.act("offered", id=the_row(asking)["id"])
+        assert (offered.status_code, offered.json()["error"]["kind"]) == (409, "no_module")
+        assert "--trust" in offered.json()["error"]["message"]
+        assert "trips" not in sys.modules
+    with serving(place / "runs", modules=CommandModules(None, (place,))) as asking:
+        assert asking.act("offered", id=the_row(asking)["id"]).status_code == 200
+
+
+def test_a_fork_from_the_page_is_seen_beside_its_source(place: Path) -> None:
+    with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
+        name = the_row(asking)["id"]
+        (request,) = asking.get("run", id=name)["requests"]
+        asking.act("answer", id=name, request=request["id"], value="yes")
+        until(asking, name, lambda run: run["status"] == "completed")
+        edits = [{"path": "/budget", "value": 500}]
+        fork = asking.act("fork", id=name, k=1, edits=edits, reuse=True).json()["run"]
+        assert fork != name
+        run = until(asking, fork, lambda run: run["status"] == "completed")
+        assert run["answer"]["value"] == "['Oslo', 'Lima'], 410 left"
+        compared = asking.get("compare", a=name, b=fork, n=100)
+        assert (compared["kin"], compared["shift"], compared["edited"]["count"]) == ("fork", 1, 1)
+        (change,) = [child for child in compared["edited"]["tree"]["children"] if "change" in child]
+        assert (change["path"], change["old"]["value"], change["new"]["value"]) == ("/budget", 100, 500)
+        first = compared["first"]
+        assert (first["ka"], first["kb"], first["phase"]) == (1, 0, "reduce")
+        for body in (
+            {"k": 99},
+            {"k": 1, "edits": [{"path": "/current_step", "value": 3}]},
+            {"k": 1, "edits": [{"path": "/budget", "value": "x"}]},
+            {"k": 1, "edits": [{"path": "budget", "value": 1}]},
+            {"k": 1, "edits": [{"path": "/budget"}]},
+            {"k": True},
+            {"k": 1, "reuse": "yes"},
+        ):
+            assert asking.act("fork", id=name, **body).status_code == 400, body
+        assert asking.get("runs", flat="true")["total"] == 2
+
+
+def test_the_lock_of_a_trace_decides(place: Path) -> None:
+    (path,) = (place / "runs").glob("*.trace.jsonl")
+    with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
+        name = the_row(asking)["id"]
+        (request,) = asking.get("run", id=name)["requests"]
+        writer, _ = TraceWriter.reopen(path)
+        try:
+            refused = asking.act("answer", id=name, request=request["id"], value="yes")
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "locked")
+        finally:
+            writer.close()
+        assert Trace.load(path).status == "waiting"
+
+
+def test_verification_shows_where_the_code_has_changed(place: Path) -> None:
+    trips = __import__("trips")
+    (path,) = (place / "runs").glob("*.trace.jsonl")
+    Engine(trips.Traveller()).resume(path, "yes")
+    for module, expected in (("trips:Traveller", []), ("trips:Changed", [(0, "reduce"), (1, "reduce")])):
+        with serving(place / "runs", modules=CommandModules(module, ())) as asking:
+            found = asking.act("verify", id=the_row(asking)["id"]).json()["divergences"]
+            assert [(each["step"], each["phase"]) for each in found][:2] == expected
+            name = the_row(asking)["id"]
+            if expected:
+                assert asking.act("resume", id=name).status_code in (200, 409)
+    assert Trace.load(path).status == "completed"
+
+
+def test_a_module_that_fails_is_a_reason(place: Path) -> None:
+    with serving(place / "runs", modules=CommandModules("trips:Nothing", ())) as asking:
+        name = the_row(asking)["id"]
+        refused = asking.act("resume", id=name)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "no_module")
+        assert "Nothing" in refused.json()["error"]["message"]
+
+
+def test_an_agents_run_is_verified_and_forked(recorded: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    path = tmp_path / "runs" / recorded["agent"].name
+    path.write_bytes(recorded["agent"].read_bytes())
+    with serving(tmp_path / "runs", modules=CommandModules("strange:lead", ())) as asking:
+        name = the_row(asking)["id"]
+        assert asking.act("verify", id=name).json() == {"divergences": []}
+        fork = asking.act("fork", id=name, k=1, edits=[], reuse=False).json()["run"]
+        run = until(asking, fork, lambda run: run["status"] == "completed")
+        assert run["answer"]["value"] == "Both are counted."
