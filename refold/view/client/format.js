@@ -1,0 +1,50 @@
+/** Figures as people read them. What is not known is an empty text, never 0. */
+
+/** @param {number | null | undefined} value - seconds */
+export function seconds(value) {
+  if (value == null) return ""
+  if (value < 0.001) return value > 0 ? "<1 ms" : "0 ms"
+  if (value < 1) return `${Math.round(value * 1000)} ms`
+  if (value < 60) return `${value.toFixed(value < 10 ? 2 : 1)} s`
+  const whole = Math.round(value)
+  if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`
+  return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} m`
+}
+
+/** @param {number} value */
+const two = (value) => String(value).padStart(2, "0")
+
+/** @param {number | null | undefined} value */
+export const count = (value) => (value == null ? "" : value.toLocaleString("en-US"))
+
+/** @param {number | null | undefined} value */
+export function shortCount(value) {
+  if (value == null) return ""
+  if (value < 1e4) return count(value)
+  return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e5 ? 1 : 0)} k` : `${(value / 1e6).toFixed(2)} M`
+}
+
+/** @param {number | null | undefined} value - US dollars; nothing for 0 */
+export const cost = (value) => (value ? `$${value.toFixed(value < 0.01 ? 4 : 2)}` : "")
+
+/** @param {number | null | undefined} value */
+export function bytes(value) {
+  if (value == null) return ""
+  if (value < 1e3) return `${value} B`
+  return value < 1e6 ? `${(value / 1e3).toFixed(1)} kB` : `${(value / 1e6).toFixed(1)} MB`
+}
+
+/** @param {number | null | undefined} at - seconds since 1970 */
+export function ago(at) {
+  if (at == null) return ""
+  const passed = Date.now() / 1000 - at
+  if (passed < 90) return "just now"
+  if (passed < 5400) return `${Math.round(passed / 60)} min ago`
+  return passed < 86400 ? `${Math.round(passed / 3600)} h ago` : `${Math.round(passed / 86400)} d ago`
+}
+
+/** @param {number} number @param {string} one @param {string} [many] */
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`
+
+/** The end of a run's id, which tells it from others of its task. @param {string} id */
+export const shortId = (id) => id.replace(/^.*-[^-~]*([^-~]{5})((?:~.*)?)$/, "$1$2")

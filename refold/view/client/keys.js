@@ -1,0 +1,71 @@
+/** Keys: each view says which it takes; the last one mounted is asked first. Single letters can be turned off. */
+
+import { useEffect, useRef } from "./vendor/preact.js"
+
+/** @typedef {Record<string, (event: KeyboardEvent) => void>} Keys */
+
+/** @type {{ current: Keys }[]} */
+const taken = []
+const OFF = "refold-letters-off"
+
+/** Take these keys while the component is mounted. @param {Keys} keys - by `KeyboardEvent.key` */
+export function useKeys(keys) {
+  const held = useRef(keys)
+  held.current = keys
+  useEffect(() => {
+    taken.push(held)
+    return () => void taken.splice(taken.indexOf(held), 1)
+  }, [])
+}
+
+/** @returns {boolean} - whether single letters do nothing */
+export function lettersAreOff() {
+  try {
+    return localStorage.getItem(OFF) === "1"
+  } catch {
+    return false
+  }
+}
+
+/** @param {boolean} off */
+export function turnLetters(off) {
+  try {
+    localStorage.setItem(OFF, off ? "1" : "0")
+  } catch {
+    // storage is off: the letters stay as they are
+  }
+}
+
+/** @param {EventTarget | null} target */
+function isTyped(target) {
+  if (!(target instanceof HTMLElement)) return false
+  if (target.isContentEditable || target.tagName === "TEXTAREA" || target.tagName === "SELECT") return true
+  return target instanceof HTMLInputElement && !["checkbox", "radio", "range", "button"].includes(target.type)
+}
+
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+  if (isTyped(event.target)) {
+    if (event.key === "Escape") /** @type {HTMLElement} */ (event.target).blur()
+    return
+  }
+  if (document.querySelector("dialog[open]")) return
+  if (event.key.length === 1 && event.key !== "?" && lettersAreOff()) return
+  for (const each of [...taken].reverse()) {
+    const act = each.current[event.key]
+    if (!act) continue
+    event.preventDefault()
+    act(event)
+    return
+  }
+})
+
+/** Tell a screen reader, once the present moves are over. @param {string} text */
+export function say(text) {
+  clearTimeout(later)
+  later = window.setTimeout(() => {
+    const place = document.querySelector("#said")
+    if (place) place.textContent = text
+  }, 250)
+}
+let later = 0

@@ -1,0 +1,57 @@
+/** What the run has used at the cursor, against its limits: a chart of the sums above a bar. */
+
+import { html } from "../../vendor/preact.js"
+import { cost, count, seconds, shortCount } from "../../format.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Run} RunInfo
+ * @typedef {import("../../api.d.ts").Columns} Columns
+ */
+
+const HOT = 0.8
+
+/** @param {number[]} sums @param {number} top @returns {string} - the points of a line on 100 by 28 */
+function line(sums, top) {
+  const last = Math.max(1, sums.length - 1)
+  return sums.map((sum, i) => `${((i / last) * 100).toFixed(2)},${(28 - (sum / top) * 27).toFixed(2)}`).join(" ")
+}
+
+/** The sum up to step k. @param {Columns} columns @param {number[]} sums @param {number} k */
+function upTo(columns, sums, k) {
+  let found = 0
+  for (let i = 0; i < columns.first.length && /** @type {number} */ (columns.first[i]) <= k; i++) found = /** @type {number} */ (sums[i])
+  return found
+}
+
+/** @param {{ run: RunInfo, columns: Columns | null, k: number }} props - columns: of the whole run */
+export function Budgets({ run, columns, k }) {
+  if (!columns?.n) return null
+  const at = k < 0 ? run.steps : k
+  const steps = columns.first
+  /** @type {[string, number[], number | null, (value: number) => string][]} */
+  const all = [
+    ["Steps", steps.map((first) => first + 1), run.budget.max_steps, count],
+    ["Time", columns.sum_seconds, run.budget.max_runtime_seconds, seconds],
+    ["Tokens", columns.sum_tokens, run.budget.max_tokens, shortCount],
+    ["Cost", columns.sum_cost, run.budget.max_cost_usd, (value) => cost(value) || "$0"],
+  ]
+  const shown = all.filter(([, sums, limit]) => limit !== null || /** @type {number} */ (sums[sums.length - 1] ?? 0) > 0)
+  return html`<dl class="budgets wide" style="--n:${shown.length}">
+    ${shown.map(([name, sums, limit, say]) => {
+      const used = name === "Steps" ? Math.min(at + 1, run.steps) : upTo(columns, sums, at)
+      const end = /** @type {number} */ (sums[sums.length - 1] ?? 0)
+      const top = Math.max(end, limit !== null && limit < end * 3 ? limit : 0) || 1
+      const share = limit ? used / limit : 0
+      const x = run.steps > 1 ? (Math.min(at, run.steps - 1) / (run.steps - 1)) * 100 : 100
+      return html`<div class="budget">
+        <dt><span>${name}</span><span><b>${say(used)}</b>${limit !== null ? ` of ${say(limit)}` : ""}</span></dt>
+        <dd><svg viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true">
+          <polygon class="area" points=${`0,28 ${line(sums, top)} 100,28`} /><polyline class="sum" points=${line(sums, top)} />
+          ${limit !== null && limit <= top && html`<line class="limit" x1="0" x2="100" y1=${28 - (limit / top) * 27} y2=${28 - (limit / top) * 27} />`}
+          ${k >= 0 && html`<line class="cursor" x1=${x} x2=${x} y1="0" y2="28" />`}
+        </svg>
+        ${limit !== null && html`<div class="meter" role="meter" aria-label=${`${name} used`} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.min(100, Math.round(share * 100))}><i class=${share > 1 ? "over" : share >= HOT ? "hot" : ""} style="width:${Math.min(100, share * 100)}%"></i></div>`}</dd>
+      </div>`
+    })}
+  </dl>`
+}

@@ -1,0 +1,88 @@
+/** Search within the run: hits as they are found, and the way from one to the next. */
+
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js"
+import { count } from "../../format.js"
+import { visible } from "../../text.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {import("../../api.d.ts").Hit} Hit
+ */
+
+const TYPING_MS = 150
+const MOST = 500
+
+/**
+ * @param {object} props
+ * @param {Source} props.source @param {string} props.run
+ * @param {(hit: Hit) => void} props.go
+ * @param {{ current: ((way: 1 | -1) => void) | null }} props.move - is given what goes to the next hit, or back
+ */
+export function Find({ source, run, go, move }) {
+  const [text, setText] = useState("")
+  const [hits, setHits] = useState(/** @type {Hit[]} */ ([]))
+  const [state, setState] = useState({ searched: 0, busy: false, problem: "" })
+  const [at, setAt] = useState(-1)
+  const [open, setOpen] = useState(false)
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null))
+  useEffect(() => {
+    let wanted = true
+    setHits([])
+    setAt(-1)
+    setState({ searched: 0, busy: Boolean(text), problem: "" })
+    if (!text) return
+    const search = async () => {
+      /** @type {Hit[]} */
+      let all = []
+      /** @type {string | null} */
+      let after = null
+      do {
+        /** @type {import("../../api.d.ts").Hits} */
+        const found = await source.search(run, text, after)
+        if (!wanted) return
+        all = [...all, ...found.hits].slice(0, MOST)
+        after = found.next
+        setHits(all)
+        setState({ searched: found.searched, busy: after !== null && all.length < MOST, problem: "" })
+      } while (after !== null && all.length < MOST && wanted)
+    }
+    const timer = setTimeout(() => search().catch((error) => wanted && setState({ searched: 0, busy: false, problem: error.message })), TYPING_MS)
+    return () => {
+      wanted = false
+      clearTimeout(timer)
+    }
+  }, [source, run, text])
+  /** @param {number} i */
+  const pick = (i) => {
+    const hit = hits[i]
+    if (!hit) return
+    setAt(i)
+    go(hit)
+  }
+  move.current = hits.length ? (way) => pick((at + way + hits.length) % hits.length) : null
+  useEffect(() => {
+    box.current?.querySelector('[aria-current="true"]')?.scrollIntoView({ block: "nearest" })
+  }, [at])
+  useEffect(() => {
+    /** @param {Event} event */
+    const outside = (event) => box.current && !box.current.contains(/** @type {globalThis.Node} */ (event.target)) && setOpen(false)
+    addEventListener("pointerdown", outside)
+    return () => removeEventListener("pointerdown", outside)
+  }, [])
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key === "Enter") pick(event.shiftKey ? (at <= 0 ? hits.length : at) - 1 : (at + 1) % Math.max(1, hits.length))
+    else if (event.key === "ArrowDown") pick(Math.min(hits.length - 1, at + 1))
+    else if (event.key === "ArrowUp") pick(Math.max(0, at - 1))
+    else if (event.key === "Escape") setOpen(false)
+    else return
+    if (event.key !== "Escape") event.preventDefault()
+  }
+  return html`<div class="find" ref=${box} role="search">
+    <input id="find" class="field" type="search" placeholder="Search this run" aria-label="Search this run" autocomplete="off" spellcheck=${false} value=${text} onFocus=${() => setOpen(true)} onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value.trim()); setOpen(true) }} onKeyDown=${onKey} />
+    ${open && text && html`<div class="hits" role="group" aria-label="Hits">
+      ${hits.map((hit, i) => html`<button type="button" class="hit" aria-current=${i === at ? "true" : null} onClick=${() => pick(i)}><span>${hit.k < 0 ? "start" : `@${count(hit.k)}`}</span><span class="dim">${hit.where}</span><span class="cut" dir="auto">${visible(hit.before)}<mark>${visible(hit.match)}</mark>${visible(hit.after)}</span></button>`)}
+      <p class="foot" role="status">${state.problem || (state.busy ? `Searching, ${Math.round(state.searched * 100)} %` : hits.length ? `${hits.length >= MOST ? `the first ${MOST} hits` : `${count(hits.length)} ${hits.length === 1 ? "hit" : "hits"}`}; Enter goes to the next` : "Nothing in this run has this text.")}</p>
+    </div>`}
+  </div>`
+}

@@ -1,0 +1,78 @@
+/** One step: the decision, the actions with what came of them, effects, events. */
+
+import { html, useEffect, useState } from "../../vendor/preact.js"
+import { CallView } from "../../components/call.js"
+import { Glyph } from "../../components/glyph.js"
+import { NodeValue } from "../../components/node.js"
+import { cost, count, plural, seconds, shortCount, shortId } from "../../format.js"
+import { oneLine, visible } from "../../text.js"
+import { Effects } from "./effects.js"
+
+/**
+ * @typedef {import("../../api.d.ts").Source} Source
+ * @typedef {import("../../api.d.ts").Step} StepInfo
+ * @typedef {import("../../api.d.ts").Call} Call
+ * @typedef {import("../../api.d.ts").Run} RunInfo
+ */
+
+/** From so many actions on, each has a cell first. */
+const MANY = 12
+const PART = 20
+
+/** @param {{ run: RunInfo, step: StepInfo, source: Source }} props */
+export function StepPanel({ run, step, source }) {
+  const { decision } = step
+  const failed = step.errors
+  const facts = [
+    step.at !== null && run.started !== null ? `at ${seconds(Math.max(0, step.at - run.started))}` : "",
+    step.seconds !== null ? `took ${seconds(step.seconds)}` : "",
+    step.usage.tokens_in || step.usage.tokens_out ? `${shortCount(step.usage.tokens_in)} tokens in, ${shortCount(step.usage.tokens_out)} out` : "",
+    cost(step.usage.cost),
+  ].filter(Boolean)
+  return html`<div class="pad">
+    <p class="step-head"><${Glyph} name=${failed ? "error" : step.mode} /><b>${step.mode}</b>
+      ${failed > 0 && html`<span class="err">${step.calls.length === 1 ? "the action failed" : `${count(failed)} of ${count(step.actions)} failed`}</span>`}
+      ${!step.committed && html`<span class="dim">not committed</span>`}
+      <span class="dim">${facts.join(" · ")}</span></p>
+    ${decision?.rationale && html`<p class="why" dir="auto">${visible(decision.rationale)}</p>`}
+    ${step.replaced && html`<p class="dim">A branch strategy put this decision in the place of the one that was made first.</p>`}
+    ${decision?.answer && html`<section class="sec"><h3>Answer</h3><${NodeValue} node=${decision.answer} source=${source} run=${run.id} /></section>`}
+    <${Calls} calls=${step.calls} more=${step.more_calls} source=${source} run=${run.id} />
+    ${step.branches.map((branch) => html`<section class="sec"><h3>Branch, ${oneLine(branch.strategy, 60)}</h3><div class="cands">${branch.candidates.map((each) => html`<div class="cand ${each.index === branch.chosen ? "chosen" : ""}"><span class="dim mono">${each.index}</span><span class="grow mono cut" dir="auto">${oneLine(each.label, 160)}</span>${each.lost && html`<span class="err">${oneLine(each.lost, 80)}</span>`}${each.score !== null && html`<span class="num mono">${Math.round(each.score * 1000) / 1000}</span>`}${each.index === branch.chosen ? html`<span class="tag">chosen</span>` : ""}${each.run && each.here ? html`<a href=${`#/run/${encodeURIComponent(each.run)}`}>open</a>` : ""}</div>`)}</div></section>`)}
+    ${step.asked.map((each) => html`<section class="sec"><h3>Asked</h3><p class="why" dir="auto">${visible(each.request.prompt)}</p>${each.expired ? html`<p class="dim">The time to answer passed.</p>` : each.answer ? html`<div class="res"><span aria-hidden="true">→</span><div><${NodeValue} node=${each.answer} source=${source} run=${run.id} /></div></div>` : html`<p class="dim">Not answered yet.</p>`}</section>`)}
+    ${step.value && !step.asked.length && html`<section class="sec"><h3>Value</h3><${NodeValue} node=${step.value} source=${source} run=${run.id} /></section>`}
+    ${step.children.filter((each) => each.kind !== "candidate").length > 0 && html`<section class="sec"><h3>Child runs</h3>${step.children.filter((each) => each.kind !== "candidate").map((each) => html`<p class="row"><span class="dim">${each.kind}</span>${each.here ? html`<a class="mono" href=${`#/run/${encodeURIComponent(each.run)}`}>${shortId(oneLine(each.run))}</a>` : html`<span class="mono">${shortId(oneLine(each.run))}</span><span class="dim">not here</span>`}</p>`)}</section>`}
+    <${Effects} effects=${step.effects} more=${step.more_effects} />
+    ${step.events.length > 0 && html`<section class="sec"><h3>Events</h3>${step.events.map((event) => html`<div class="event"><span>${oneLine(event.name, 60)}</span><div>${event.data.kind === "object" && !event.data.size ? "" : html`<${NodeValue} node=${event.data} source=${source} run=${run.id} />`}</div></div>`)}${step.more_events > 0 && html`<p class="dim">${count(step.more_events)} more</p>`}</section>`}
+  </div>`
+}
+
+/** The actions; of many, first a cell each, with the failed ones first. @param {{ calls: Call[], more: number, source: Source, run: string }} props */
+function Calls({ calls, more, source, run }) {
+  const [only, setOnly] = useState(/** @type {string | null} */ (null))
+  const [shown, setShown] = useState(PART)
+  useEffect(() => {
+    setOnly(null)
+    setShown(PART)
+  }, [calls])
+  if (!calls.length) return null
+  const many = calls.length > MANY
+  const kinds = ["ok", "error", "open", "cancelled"].filter((state) => calls.some((call) => call.state === state))
+  const listed = calls.filter((call) => only === null || call.state === only)
+  if (many && only === null) listed.sort((a, b) => Number(b.state === "error") - Number(a.state === "error"))
+  const words = /** @type {Record<string, string>} */ ({ ok: "ended", error: "failed", open: "not ended", cancelled: "cancelled" })
+  /** @param {number} i */
+  const jump = (i) => {
+    const call = /** @type {Call} */ (calls[i])
+    setOnly(call.state)
+    setShown(Math.max(PART, calls.filter((each) => each.state === call.state).indexOf(call) + 1))
+    setTimeout(() => call.id && document.getElementById(`call-${call.id}`)?.scrollIntoView({ block: "center" }), 30)
+  }
+  return html`<section class="sec"><h3>${calls.length + more === 1 ? "Action" : `${count(calls.length + more)} actions`}</h3>
+    ${many && html`<div class="row" style="flex-wrap:wrap;margin-bottom:8px"><span class="seg" role="group" aria-label="Outcomes"><button type="button" aria-pressed=${String(only === null)} onClick=${() => setOnly(null)}>all</button>${kinds.map((state) => html`<button type="button" aria-pressed=${String(only === state)} onClick=${() => setOnly(state)}>${count(calls.filter((call) => call.state === state).length)} ${words[state]}</button>`)}</span></div>
+      <div class="matrix" aria-hidden="true">${calls.map((call, i) => html`<button type="button" tabindex="-1" class=${call.state === "error" ? "bad" : call.state === "ok" ? "" : "odd"} title=${`${i}: ${oneLine(call.name, 60)}`} onClick=${() => jump(i)}></button>`)}</div>`}
+    ${listed.slice(0, shown).map((call, i) => html`<${CallView} key=${call.id ?? i} call=${call} source=${source} run=${run} />`)}
+    ${listed.length > shown && html`<p class="big"><button type="button" class="btn line" onClick=${() => setShown(shown + PART * 2)}>Show ${Math.min(PART * 2, listed.length - shown)} more</button><span>${count(shown)} of ${count(listed.length)}</span></p>`}
+    ${more > 0 && html`<p class="dim">${plural(more, "action")} beyond the first ${count(calls.length)}</p>`}
+  </section>`
+}
