@@ -4,6 +4,7 @@ Ranges are read and not mapped: a mapped file that somebody truncates would kill
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class TraceFile:
     def __init__(self, path: Path, *, links: bool = False) -> None:
         """Open the file; raises as `open_file` does."""
         self._fd = -1
+        self._seeking = threading.Lock()
         self.path = path
         self._fd = open_file(path, links=links)
         stat = os.fstat(self._fd)
@@ -54,7 +56,7 @@ class TraceFile:
         parts: list[bytes] = []
         while start < stop:
             try:
-                part = os.pread(self._fd, stop - start, start)
+                part = self._read_at(start, stop - start)
             except OSError as error:
                 raise TraceError(f"{self.path} can't be read: {error.strerror}") from error
             if not part:
@@ -62,6 +64,13 @@ class TraceFile:
             parts.append(part)
             start += len(part)
         return b"".join(parts)
+
+    def _read_at(self, start: int, length: int) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self._fd, length, start)
+        with self._seeking:
+            os.lseek(self._fd, start, os.SEEK_SET)
+            return os.read(self._fd, length)
 
     def lines(self, start: int, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield each complete line from byte `start` on, with its offset and without its newline."""
