@@ -83,6 +83,7 @@ def test_a_notebook(tmp_path: Path) -> None:
         "awaited": "(await engine.arun('awaited')).status.value",
         "trace": "result.trace",
         "step": "result.trace.steps[0]",
+        "view": "result.trace.view()",
         "decision": "Decision.act(Action('say', {'<i>': HOSTILE}), rationale=HOSTILE)",
         "state": "result.state",
         "trajectory": "Agent(name='agent', model=ScriptedGenerator([HOSTILE])).run_sync(HOSTILE)",
@@ -136,3 +137,7 @@ def test_a_notebook(tmp_path: Path) -> None:
         assert len(shown["text/html"]) < 20_000, name
         assert shown["text/plain"], name
     assert data("result")["text/plain"].startswith("<RunResult ")
+    frame = Parts(data("view")["text/html"])
+    assert (frame.tags, frame.attributes) == ({"iframe"}, {"sandbox", "srcdoc", "title", "style"})
+    assert 'sandbox="allow-scripts"' in data("view")["text/html"]
+    assert "allow-same-origin" not in data("view")["text/html"]

@@ -84,9 +84,9 @@ def _write(made: Format, name: str, traces: Iterable[Trace], target: str, option
     path = Path(target)
     with export_file(path, force=options.force) as file:
         made.write(traces, file, options)
-        size = file.tell() if file.seekable() else None
     if not quiet:
-        say(console(), Text(f"wrote {clean(target)}" + (f", {size_text(size)}" if size is not None else "")))
+        size = f", {size_text(path.stat().st_size)}" if path.is_file() else ""
+        say(console(), Text(f"wrote {clean(target)}{size}"))
 
 
 def _refuse_own_trace(target: str, traces: Sequence[Path]) -> None:

@@ -1,0 +1,46 @@
+"""The page of a run, embedded in a notebook.
+
+`Trace.view` stands in a room that knows nobody above it, and the page is made far above, in `refold.view`. So the
+facade, which may know both, registers the maker of the page here; nothing is imported until somebody asks for a page.
+Until a maker is registered, and where it makes none, a trace shows the cards of its steps.
+"""
+
+import html
+from collections.abc import Callable
+from typing import Any
+
+PageMaker = Callable[[Any], str | None]
+"""A function that returns a trace's page as one HTML document, or None if it can make none."""
+_makers: list[PageMaker] = []
+
+
+def register_page_maker(maker: PageMaker) -> None:
+    """Let traces show the page that `maker` makes; the last one that is registered is used."""
+    _makers.append(maker)
+
+
+def page_of(trace: Any) -> str | None:
+    """Return the page of a trace; None if nobody makes one."""
+    return _makers[-1](trace) if _makers else None
+
+
+class RunView:
+    """A run's page, as a notebook shows it: in a frame of its own, without access to the notebook.
+
+    The frame may run the page's own script. It is of no origin (`sandbox` without `allow-same-origin`), so that a
+    script can reach neither the notebook, nor its server, nor what the browser stores for either.
+    """
+
+    def __init__(self, run_id: str, page: str, height: int) -> None:
+        self.run_id = run_id
+        self.page = page
+        self.height = int(height)
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(self.page)}" title="a run of refold" '
+            f'style="width:100%;height:{self.height}px;border:1px solid rgba(128,128,128,.35)"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<RunView of {self.run_id}: {len(self.page):,} characters of HTML, shown in a notebook>"
