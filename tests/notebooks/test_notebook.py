@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from playwright.sync_api import Dialog, sync_playwright
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +74,31 @@ class Parts(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+def look_at(shown: str) -> list[str]:
+    """Show HTML in the system's Chromium; return what happened beside being shown."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("the system has no Chromium")
+    happened: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+
+        def refuse(dialog: Dialog) -> None:
+            happened.append(f"dialog {dialog.message}")
+            dialog.dismiss()
+
+        page.on("dialog", refuse)
+        page.on("request", lambda request: happened.append(f"request {request.url}"))
+        page.on("pageerror", lambda error: happened.append(f"script error {error}"))
+        page.set_content(f"<!doctype html><body>{shown}</body>", wait_until="load")
+        page.get_by_text("Trajectory").wait_for()
+        assert page.locator("script").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the layout holds"
+        browser.close()
+    return happened
 
 
 def test_a_notebook(tmp_path: Path) -> None:
@@ -141,3 +168,6 @@ def test_a_notebook(tmp_path: Path) -> None:
     assert (frame.tags, frame.attributes) == ({"iframe"}, {"sandbox", "srcdoc", "title", "style"})
     assert 'sandbox="allow-scripts"' in data("view")["text/html"]
     assert "allow-same-origin" not in data("view")["text/html"]
+    shown = [data(name)["text/html"] for name in ("result", "trace", "view", "step", "decision", "state", "trajectory")]
+    happened = look_at("".join(shown))
+    assert happened == []
