@@ -45,13 +45,16 @@ class _ThreadedWork(Generic[R]):
 
     def run(self) -> R:
         context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(self._main,), name="refold notebook run", daemon=True).start()
+        thread = threading.Thread(target=context.run, args=(self._main,), name="refold notebook run", daemon=True)
         try:
+            thread.start()
             self._wait()
         except KeyboardInterrupt as interrupt:
-            self._interrupt()
-            self._wait()
-            interrupt.result = getattr(self._error, "result", None)  # type: ignore[attr-defined]
+            if thread.ident is not None:
+                self._interrupt()
+                self._wait()
+            ended = self._results[0] if self._results else getattr(self._error, "result", None)
+            interrupt.result = ended  # type: ignore[attr-defined]
             raise
         if self._error is not None:
             raise self._error

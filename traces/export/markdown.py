@@ -13,7 +13,7 @@ from ...printable import printable
 from ..step import Effect, Step
 from ..trace import Trace
 from .figures import run_seconds, run_usage, step_figures, step_seconds, task_of
-from .values import LONG, SHORT, as_json, cut, duration, in_line, moment
+from .values import LONG, SHORT, cut, in_line, moment, seconds_text, value_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "metadata")
 _MODES = ("act", "final", "wait", "branch")
@@ -79,7 +79,7 @@ class _Report:
         yield "started", moment(trace.header.at)
         seconds = run_seconds(trace)
         if seconds is not None:
-            yield "time", duration(seconds)
+            yield "time", seconds_text(seconds)
         yield "steps", f"{trace.step_count:,}"
         tokens = (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
         if tokens:
@@ -89,7 +89,10 @@ class _Report:
             yield "cost", f"{used.get('cost') or 0.0:.4f} USD{unknown}"
         limits = {name: limit for name, limit in trace.budget.items() if limit is not None}
         if limits:
-            yield "budget", ", ".join(f"{_code(str(name))} {_code(as_json(limit))}" for name, limit in limits.items())
+            yield (
+                "budget",
+                ", ".join(f"{_code(str(name))} {_code(value_text(limit))}" for name, limit in limits.items()),
+            )
         parent = trace.parent
         if parent is not None:
             yield "from", f"{_code(str(parent['kind']))} of {_code(str(parent['run']))}, state {parent['step']}"
@@ -101,7 +104,7 @@ class _Report:
         decision = step.decision or {}
         figures, seconds = step_figures(step), step_seconds(step)
         parts = [f"Step {step.index}", _mode(decision)]
-        parts += [duration(seconds)] if seconds is not None else []
+        parts += [seconds_text(seconds)] if seconds is not None else []
         parts += [f"{figures.tokens:,} tokens"] if figures.tokens else []
         parts += [] if step.committed else ["unfinished"]
         yield f"## {' · '.join(parts)}\n"
@@ -130,7 +133,7 @@ class _Report:
             error = errors[number] if number < len(errors) else None
             seconds = took.get(action.get("id"))
             how = "no result" if result is None else "failed" if error is not None else "ok"
-            time = f", {duration(seconds)}" if seconds is not None else ""
+            time = f", {seconds_text(seconds)}" if seconds is not None else ""
             yield f"**Call** {_code(str(action.get('name')))}: {how}{time}\n"
             if action.get("args"):
                 yield from self._texts(action["args"])
@@ -162,7 +165,7 @@ class _Report:
         if events:
             yield "Events:\n"
             for event in events[: self.most]:
-                yield f"- {_code(str(event['name']))} {_code(cut(as_json(event['data']), SHORT))}"
+                yield f"- {_code(str(event['name']))} {_code(cut(value_text(event['data']), SHORT))}"
             yield ""
             yield from self._rest(len(events), "events")
 
@@ -175,9 +178,9 @@ class _Report:
         for change in islice(changes, self.most):
             path = printable(change.path) or "/"
             if change.op != "add":
-                lines.append(f"- {path}  {cut(as_json(change.old), limit)}")
+                lines.append(f"- {path}  {cut(value_text(change.old), limit)}")
             if change.op != "remove":
-                lines.append(f"+ {path}  {cut(as_json(change.new), limit)}")
+                lines.append(f"+ {path}  {cut(value_text(change.new), limit)}")
         yield "Changes:\n"
         yield _fence("\n".join(lines), "diff")
         yield from self._rest(len(changes), "changes")
@@ -208,7 +211,7 @@ class _Report:
         return self._text(value) if isinstance(value, str) else self._json(value)
 
     def _json(self, value: Any) -> str:
-        return _fence(cut(as_json(value, indent=1), self.limit), "json")
+        return _fence(cut(value_text(value, indent=1), self.limit), "json")
 
     def _text(self, text: str) -> str:
         return _fence(cut(printable(text, lines=True), self.limit), "text")
@@ -228,7 +231,7 @@ def _nested(effect: Effect, depth: int) -> Iterator[tuple[Effect, int]]:
 def _effect_facts(effect: Effect) -> Iterator[str]:
     yield _code(effect.phase)
     if effect.seconds is not None:
-        yield duration(effect.seconds)
+        yield seconds_text(effect.seconds)
     usage = effect.usage or {}
     tokens = usage.get("tokens_in", 0) + usage.get("tokens_out", 0)
     if tokens:

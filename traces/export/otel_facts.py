@@ -14,7 +14,7 @@ from .figures import run_usage, task_of
 from .otel_messages import input_messages, output_messages, system_instructions
 from .otel_names import CHAT, EXECUTE_TOOL, INVOKE_AGENT, Name
 from .timeline import Span
-from .values import as_json, in_line
+from .values import in_line, value_text
 
 Value = str | bool | int | float | tuple[str, ...]
 _INT64 = 2**63
@@ -149,9 +149,9 @@ def _tool(trace: Trace, effect: Effect, content: bool) -> Facts:
     facts.put(Name.TOOL_CALL, effect.action)
     facts.put(Name.TOOL_TYPE, "function")
     if content:
-        facts.put(Name.TOOL_ARGUMENTS, as_json(effect.args))
+        facts.put(Name.TOOL_ARGUMENTS, value_text(effect.args))
         if effect.outcome is not None and effect.error is None:
-            facts.put(Name.TOOL_RESULT, as_json(_loaded(trace, effect.result)))
+            facts.put(Name.TOOL_RESULT, value_text(_loaded(trace, effect.result)))
     return facts
 
 

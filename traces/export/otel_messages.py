@@ -6,26 +6,26 @@ from typing import Any
 
 import orjson
 
-from .values import as_json
+from .values import value_text
 
 
 def input_messages(messages: Any) -> str | None:
     """Return the messages that a model was sent, as JSON; None if they are no messages."""
     if not isinstance(messages, list):
         return None
-    return as_json([_message(message) for message in messages if isinstance(message, Mapping)])
+    return value_text([_message(message) for message in messages if isinstance(message, Mapping)])
 
 
 def output_messages(message: Any, finish_reason: Any) -> str | None:
     """Return a model's answer as JSON; None if there is none."""
     if not isinstance(message, Mapping):
         return None
-    return as_json([{**_message(message), "finish_reason": finish_reason}])
+    return value_text([{**_message(message), "finish_reason": finish_reason}])
 
 
 def system_instructions(message: Any) -> str | None:
     """Return a system's message as JSON; None if there is none."""
-    return as_json(_message(message)["parts"]) if isinstance(message, Mapping) else None
+    return value_text(_message(message)["parts"]) if isinstance(message, Mapping) else None
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ...errors import ExtraMissingError
 from ..step import Step
 from ..trace import Trace
 from .figures import step_figures, step_seconds, task_of
-from .values import as_json
+from .values import value_text
 
 _ROWS = 1000
 _CALENDAR = 250_000_000_000
@@ -69,9 +69,9 @@ def _row(step: Step) -> dict[str, Any]:
         "changed": [op["path"] for op in step.patch],
         "rationale": _text(decision.get("rationale")),
         "answer": _text(decision.get("answer")),
-        "decision": as_json(decision) if decision else None,
-        "observation": as_json(step.observation) if step.observation is not None else None,
-        "patch": as_json(step.patch),
+        "decision": value_text(decision) if decision else None,
+        "observation": value_text(step.observation) if step.observation is not None else None,
+        "patch": value_text(step.patch),
     }
 
 

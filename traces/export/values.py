@@ -6,7 +6,10 @@ from typing import Any
 
 import orjson
 
+from ...plain_text import seconds_text, value_text
 from ...printable import printable, printable_json
+
+__all__ = ["LONG", "SHORT", "cut", "dump", "in_line", "moment", "seconds_text", "value_text"]
 
 LONG = 2000
 """How many characters of a value are written, unless all of it is asked for."""
@@ -26,11 +29,6 @@ def in_line(text: str, limit: int | None = SHORT) -> str:
     return cut(printable(" ".join(text.split())), limit)
 
 
-def as_json(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON, safe to print."""
-    return printable_json(json.dumps(value, ensure_ascii=False, indent=indent))
-
-
 def dump(value: Any, *, indent: bool = False) -> bytes:
     """Return a value as the bytes of a JSON document, safe to print."""
     try:
@@ -46,13 +44,3 @@ def moment(at: float) -> str:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return f"{at:g} s after 1970"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration: 12 ms, 3.4 s, 2 min 05 s, 1 h 05 min."""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,11 +1,9 @@
 """Text made fit for a terminal: safe, short, values as JSON."""
 
-import json
 from datetime import datetime
-from typing import Any
 
+from ...plain_text import seconds_text, value_text
 from ...printable import printable as clean
-from ...printable import printable_json
 
 __all__ = [
     "LONG",
@@ -24,11 +22,6 @@ SHORT = 60
 """How many characters of a value are shown within a line."""
 LONG = 400
 """How many characters of a value are shown on lines of its own."""
-
-
-def value_text(value: Any) -> str:
-    """Return a JSON value in one line, safe to print."""
-    return printable_json(json.dumps(value, ensure_ascii=False))
 
 
 def cut(text: str, limit: int | None, hint: str = "") -> str:
@@ -51,21 +44,6 @@ def brief(text: str, limit: int = SHORT) -> str:
     """
     text = clean(" ".join(text.split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a duration in words, such as 3.4 s.
-
-    Other forms are 12 ms, 2 min 05 s and 1 h 05 min.
-    """
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def moment_text(at: float) -> str:

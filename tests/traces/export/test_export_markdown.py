@@ -8,6 +8,7 @@ from typing import Any
 from refold.traces import Trace
 from refold.traces.export.markdown import markdown_lines
 from refold.traces.export.values import LONG
+from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]
 HOSTILE = (
@@ -66,6 +67,16 @@ def test_long_values_are_cut_with_their_size(write_run: WriteRun) -> None:
     assert "y" * (LONG + 1) not in report
     assert "(9,000 characters)" in report
     assert "y" * 9000 in text_of(trace, full=True)
+
+
+def test_a_run_that_is_being_written_is_running(script: Any, tmp_path: Path) -> None:
+    with TraceWriter.create(tmp_path / "r.trace.jsonl") as writer:
+        writing = script(writer)
+        writing.begin("r")
+        writing.step(0)
+        report = text_of(Trace.load(tmp_path / "r.trace.jsonl"))
+    assert "- status: `running`" in report
+    assert "## Step 0 · act" in report
 
 
 def test_an_unfinished_run_is_written_as_far_as_it_goes(write_run: WriteRun) -> None:
