@@ -52,14 +52,14 @@ def serve(
     files: Sequence[Path] | None = None,
     *,
     port: int | None = None,
-    path: str = "/",
+    page: str = "",
     modules: Modules | None = None,
     open_browser: bool = True,
     tell: Callable[[str], None] = print,
 ) -> None:
     """Serve a folder of traces, or some traces of it, until Ctrl-C.
 
-    `path` is the address in the page to print and to open; `modules` carry out actions, which are off without them.
+    `page` is the place in the page to print and to open; `modules` carry out actions, which are off without them.
     Raises `PortTakenError`.
     """
     listening = bind(port)
@@ -77,7 +77,7 @@ def serve(
         timeout_graceful_shutdown=2,
     )
     token = f"?token={actions.token}" if actions is not None else ""
-    address = f"http://127.0.0.1:{number}{path}{token}"
+    address = f"http://127.0.0.1:{number}/{token}{page}"
     server = _Server(config, viewer, lambda: webbrowser.open(address) if open_browser else None)
     tell(f"refold view: {address}  (Ctrl-C stops it)")
     counting = Counting(folder)

@@ -5,6 +5,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ...traces import Trace
+from ...traces.analysis.locate import BRANCHES, branches_folder
+from ...traces.file.store import SUFFIX
 from ...view.actions import Modules
 from ...view.serve import serve
 from ..errors import InputError
@@ -40,13 +42,13 @@ def view(
     if not named or folders:
         serve(folders[0] if folders else traces, port=port, open_browser=open_browser, modules=modules)
         return 0
-    files = [find_trace(each, traces) for each in named]
-    roots = {path.absolute().parent for path in files}
+    files = [find_trace(each, traces).absolute() for each in named]
+    roots = {branches_folder(path).parent for path in files}
     if len(roots) > 1:
         raise InputError("the traces are in several folders; name a folder, or traces of one folder")
-    for path in files:
-        Trace.load(path)  # a file that is no trace is told of here, and not on the page
-    page = f"/run/{quote(Trace.load(files[0]).run_id, safe='')}" if len(files) == 1 else "/"
-    shown = [path.absolute() for path in files]
-    serve(roots.pop(), shown, port=port, path=page, open_browser=open_browser, modules=modules)
+    runs = [Trace.load(path).run_id for path in files]  # a file that is no trace is told of here, and not on the page
+    page = f"#/run/{quote(runs[0], safe='')}" if len(runs) == 1 else ""
+    above = [path.parent.with_name(path.parent.name.removesuffix(BRANCHES) + SUFFIX) for path in files]
+    shown = [*files, *(path for path in above if path.is_file() and path not in files)]
+    serve(roots.pop(), shown, port=port, page=page, open_browser=open_browser, modules=modules)
     return 0
