@@ -5,7 +5,7 @@ facade, which may know both, registers the maker of the page here; nothing is im
 Until a maker is registered, and where it makes none, a trace shows the cards of its steps.
 """
 
-import html
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +37,10 @@ class RunView:
         self.height = int(height)
 
     def _repr_html_(self) -> str:
+        # In a `srcdoc`, relative addresses are the notebook's: the page could not move between its own (`#/run/…`).
+        page = base64.b64encode(self.page.encode("utf-8", "replace")).decode()
         return (
-            f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(self.page)}" title="a run of refold" '
+            f'<iframe sandbox="allow-scripts" src="data:text/html;charset=utf-8;base64,{page}" title="a run of refold" '
             f'style="width:100%;height:{self.height}px;border:1px solid rgba(128,128,128,.35)"></iframe>'
         )
 

@@ -95,6 +95,7 @@ def look_at(shown: str) -> list[str]:
         page.on("pageerror", lambda error: happened.append(f"script error {error}"))
         page.set_content(f"<!doctype html><body>{shown}</body>", wait_until="load")
         page.get_by_text("Trajectory").wait_for()
+        page.frame_locator("iframe").get_by_text("completed").first.wait_for()
         assert page.locator("script").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the layout holds"
         browser.close()
@@ -165,7 +166,7 @@ def test_a_notebook(tmp_path: Path) -> None:
         assert shown["text/plain"], name
     assert data("result")["text/plain"].startswith("<RunResult ")
     frame = Parts(data("view")["text/html"])
-    assert (frame.tags, frame.attributes) == ({"iframe"}, {"sandbox", "srcdoc", "title", "style"})
+    assert (frame.tags, frame.attributes) == ({"iframe"}, {"sandbox", "src", "title", "style"})
     assert 'sandbox="allow-scripts"' in data("view")["text/html"]
     assert "allow-same-origin" not in data("view")["text/html"]
     shown = [data(name)["text/html"] for name in ("result", "trace", "view", "step", "decision", "state", "trajectory")]
