@@ -170,7 +170,7 @@ export interface Node {
   value?: string | number | boolean | null // scalars
   raw?: string // of a number that JavaScript cannot hold exactly
   size: number // members, items, or units of text
-  by?: number // the step that wrote it last, -1: init_state (or the state that a fork began with); for containers the last write in them
+  by?: number // the step that wrote it last, -1: init_state (or the state that a fork began with); for containers the last write in them. What a resume changed counts for the step that it leads into, what the end changed for the last step
   children?: Node[]
   at?: string // where the value is found again: given to `value` for long texts and blobs
 }
@@ -206,7 +206,7 @@ export interface Hits {
   searched: number // share of the run, 0 to 1
 }
 export interface Hit {
-  k: number
+  k: number // -1: before the first step (the task, the first state)
   where: "decision" | "argument" | "result" | "state" | "event" | "answer" | "error" | "task"
   path: string // within that, for "state" a JSON Pointer
   before: string, match: string, after: string // about 40 units around
