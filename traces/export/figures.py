@@ -1,10 +1,31 @@
 """The figures of steps and runs that several exports show."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import TraceNotFoundError
 from ..step import Step
 from ..trace import Trace
+from ..views import Steps
+
+
+def steps_of(trace: Trace) -> Iterator[Step]:
+    """Yield the steps of a run, an unfinished one included.
+
+    A large value whose file is missing, because only the trace was copied, stays the reference that the trace has.
+    """
+
+    def value(recorded: Any) -> Any:
+        try:
+            return trace.value(recorded)
+        except TraceNotFoundError:
+            return recorded
+
+    steps = Steps(trace.records, trace.history, value)
+    yield from steps
+    if (unfinished := steps.unfinished()) is not None:
+        yield unfinished
 
 
 @dataclass(frozen=True, slots=True)

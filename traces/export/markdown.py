@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from ...printable import printable
 from ..step import Effect, Step
 from ..trace import Trace
-from .figures import run_seconds, run_usage, step_figures, step_seconds, task_of
+from .figures import run_seconds, run_usage, step_figures, step_seconds, steps_of, task_of
 from .values import LONG, SHORT, cut, in_line, moment, seconds_text, value_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "metadata")
@@ -31,10 +31,8 @@ def markdown_lines(trace: Trace, *, full: bool = False) -> Iterator[str]:
     """Yield the lines of a report; one may hold line breaks."""
     report = _Report(trace, full)
     yield from report.head()
-    for step in trace.steps:
+    for step in steps_of(trace):
         yield from report.step(step)
-    if (unfinished := trace.unfinished) is not None:
-        yield from report.step(unfinished)
     yield from report.foot()
 
 

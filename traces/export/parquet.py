@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from ...errors import ExtraMissingError
 from ..step import Step
 from ..trace import Trace
-from .figures import step_figures, step_seconds, task_of
+from .figures import step_figures, step_seconds, steps_of, task_of
 from .values import value_text
 
 _ROWS = 1000
@@ -43,10 +43,8 @@ def rows_of(trace: Trace) -> Iterator[dict[str, Any]]:
         "task_id": _text(task_of(trace).get("id")),
         "module": _text(trace.header.get("module")),
     }
-    for step in trace.steps:
+    for step in steps_of(trace):
         yield {**facts, **_row(step)}
-    if (unfinished := trace.unfinished) is not None:
-        yield {**facts, **_row(unfinished)}
 
 
 def _row(step: Step) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ...errors import TraceError
 from ..file.children import ChildStart
 from ..step import Effect, Step
 from ..trace import Trace
+from .figures import steps_of
 
 Kind = Literal["run", "step", "effect", "wait"]
 
@@ -86,10 +87,8 @@ def spans_of(trace: Trace) -> Iterator[Span]:
     """Yield the spans of a run: the run, then each step with the waits and effects in it, outer ones first."""
     run = run_span(trace)
     yield run
-    for step in trace.steps:
+    for step in steps_of(trace):
         yield from _step_spans(step, run)
-    if (unfinished := trace.unfinished) is not None:
-        yield from _step_spans(unfinished, run)
 
 
 def start_key(start: ChildStart, effects: set[int]) -> str:

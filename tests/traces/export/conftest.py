@@ -77,3 +77,9 @@ def family_trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """The trace of such a run, on the disk."""
     engine = Engine(Parent(), traces=tmp_path_factory.mktemp("family"), seed=1, on_wait=lambda request: "yes")
     return engine.run("SECRET task").raise_for_status().trace
+
+
+@pytest.fixture
+def parent() -> Parent:
+    """The module of that run."""
+    return Parent()

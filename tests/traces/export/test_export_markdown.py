@@ -79,6 +79,13 @@ def test_a_run_that_is_being_written_is_running(script: Any, tmp_path: Path) -> 
     assert "## Step 0 · act" in report
 
 
+def test_a_large_value_whose_file_is_missing_is_a_reference(write_run: WriteRun, tmp_path: Path) -> None:
+    missing = {"$blob": "0123456789abcdef" * 2, "bytes": 200_002}
+    report = text_of(write_run(tmp_path / "r.trace.jsonl", odd={0: missing}))
+    assert '"bytes": 200002' in report
+    assert "## Step 2" in report
+
+
 def test_an_unfinished_run_is_written_as_far_as_it_goes(write_run: WriteRun) -> None:
     whole = write_run(steps=2, snapshot=None, end=False)
     lines = whole.data.splitlines(keepends=True)

@@ -12,8 +12,12 @@ import orjson
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.semconv.schemas import Schemas
+from places import EXAMPLES
 
+from refold import AgentModule, Engine
 from refold.errors import ExportError
+from refold.modules.game_of_24_search import GameOf24Search
+from refold.tasks import load_task
 from refold.traces import Trace
 from refold.traces.export.otel import otel_spans, write_otlp
 from refold.traces.export.otel_endpoint import send_spans
@@ -89,6 +93,22 @@ def test_what_was_said_is_written_on_request_only(family_trace: Trace) -> None:
     (answer,) = orjson.loads(asked["gen_ai.output.messages"])
     assert answer["parts"] == [{"type": "text", "content": "SECRET answer"}]
     assert next(s for s in spans if s["status"]["code"] == 2)["status"]["message"] == "SECRET SECRET text"
+
+
+def test_a_fork_has_a_link_to_the_state_it_comes_from(family_trace: Trace, parent: AgentModule[Any]) -> None:
+    fork = Engine(parent, on_wait=lambda request: "yes").fork(family_trace, at=2).trace
+    steps = [span for span in written(family_trace) if span["name"].startswith("step ")]
+    (link,) = next(span for span in written(fork) if "parentSpanId" not in span)["links"]
+    assert (link["traceId"], link["spanId"]) == (steps[1]["traceId"], steps[1]["spanId"])
+
+
+def test_candidates_runs_are_below_the_step_that_branched() -> None:
+    task = load_task(EXAMPLES / "game_of_24_search.yaml")
+    spans = written(Engine(GameOf24Search(), seed=1).run(task).trace)
+    ids = {span["spanId"]: span["name"] for span in spans}
+    runs = [span for span in spans if span["name"].startswith("invoke_agent")]
+    assert len(runs) > 5
+    assert {ids[run["parentSpanId"]] for run in runs[1:]} == {"step 0: branch"}
 
 
 def test_another_export_gives_the_same_spans(family_trace: Trace) -> None:
