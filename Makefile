@@ -50,6 +50,7 @@ check: $(VENV)/refold-dev  ## lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/python tests/typing/editor.py
 	$(BIN)/lint-imports
+	.ci/client-types
 
 bench: $(VENV)/refold-dev  ## measure the ratios that the project promises
 	$(BIN)/python -m bench

@@ -70,7 +70,8 @@ export function useRun(source, id) {
       })
   }, [source, id])
   useEffect(() => {
-    const held = (state.current = { busy: false, again: false, gone: false, timer: 0 })
+    const held = { busy: false, again: false, gone: false, timer: 0 }
+    state.current = held
     refresh()
     const stop = source.live ? source.events(id, () => refresh()) : () => {}
     return () => {
