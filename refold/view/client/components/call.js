@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/preact.js"
 import { seconds } from "../format.js"
-import { oneLine } from "../text.js"
+import { oneLine, visible } from "../text.js"
 import { brief, isContainer, NodeValue, Scalar } from "./node.js"
 import { WordDiff } from "./words.js"
 
@@ -41,7 +41,7 @@ export function CallView({ call, source, run }) {
       <span class="dim num nowrap">${call.state === "open" ? "not ended" : call.state === "cancelled" ? "cancelled" : seconds(call.seconds)}</span></div>
     ${pair && html`<pre class="block" tabindex="0"><${WordDiff} old=${String(pair[0].value ?? "")} now=${String(pair[1].value ?? "")} /></pre>`}
     ${long.map((each) => html`<div class="arg"><span class="k">${oneLine(String(each.key), 60)}</span><${NodeValue} node=${each} source=${source} run=${run} /></div>`)}
-    ${call.error && html`<div class="res"><span aria-hidden="true">→</span><div><pre class="block bad" tabindex="0"><b>${oneLine(call.error.type, 80)}</b>: ${call.error.message}</pre></div></div>`}
+    ${call.error && html`<div class="res"><span aria-hidden="true">→</span><div><pre class="block bad" tabindex="0">${call.error.type && html`<b>${oneLine(call.error.type, 80)}</b>: `}${visible(call.error.message)}</pre></div></div>`}
     ${call.output && !(call.error && call.output.kind === "null") && html`<div class="res"><span aria-hidden="true">→</span><div><${NodeValue} node=${call.output} source=${source} run=${run} /></div></div>`}
   </div>`
 }

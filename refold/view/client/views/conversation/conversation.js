@@ -91,7 +91,7 @@ export function Conversation({ source, run, k, go, version = "", depth = 0 }) {
     ${failed && html`<p class="problem" role="alert">${failed}</p>`}
     ${from > 0 && turns.length > 0 && html`<p class="dim">Steps 0 to ${from - 1} are above; they load as you scroll.</p>`}
     ${total !== null && !turns.some((turn) => turn.messages.length || turn.asked.length) && html`<p class="dim">Nothing has been said yet.</p>`}
-    <${Turns} source=${source} run=${run} turns=${turns} k=${k} go=${go} depth=${depth} />
+    <${Turns} source=${source} run=${run} turns=${turns} k=${k} go=${go} depth=${depth} Inner=${Conversation} />
   </div>`
 }
 

@@ -5,7 +5,6 @@ import { bytes, seconds } from "../../format.js"
 import { Glyph } from "../../components/glyph.js"
 import { CallView } from "../../components/call.js"
 import { visible } from "../../text.js"
-import { Conversation } from "./conversation.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -33,8 +32,8 @@ export function outcome(call) {
   return String(output.raw ?? output.value)
 }
 
-/** @param {{ source: Source, run: string, call: ToolCall, open: boolean, depth: number }} props */
-export function ToolCallView({ source, run, call, open, depth }) {
+/** @param {{ source: Source, run: string, call: ToolCall, open: boolean, depth: number, Inner: any }} props - Inner: the component of a conversation inside this one */
+export function ToolCallView({ source, run, call, open, depth, Inner }) {
   const [own, setOwn] = useState(/** @type {boolean | null} */ (null))
   const shown = own ?? open
   const bad = call.error !== null
@@ -50,7 +49,7 @@ export function ToolCallView({ source, run, call, open, depth }) {
     ${shown && html`<div class="tool-body">
       <${CallView} source=${source} run=${run} call=${{ id: call.id, name: call.name, args: call.args, output: call.output, error: call.error === null ? null : { type: "", message: call.error }, seconds: null, state: bad ? "error" : waits ? "open" : "ok" }} />
       ${call.images.map((image) => html`<${Picture} image=${image} />`)}
-      ${call.run && html`<${SubAgent} source=${source} run=${call.run} name=${call.name} depth=${depth} />`}
+      ${call.run && html`<${SubAgent} source=${source} run=${call.run} name=${call.name} depth=${depth} Inner=${Inner} />`}
     </div>`}
   </details>`
 }
@@ -61,11 +60,11 @@ export function Picture({ image }) {
   return html`<img class="picture" src=${image.url} alt="A picture of ${bytes(image.bytes)} in the conversation" />`
 }
 
-/** The conversation of a sub-agent, inside of the call that made it. @param {{ source: Source, run: string, name: string, depth: number }} props */
-function SubAgent({ source, run, depth }) {
+/** The conversation of a sub-agent, inside of the call that made it. @param {{ source: Source, run: string, name: string, depth: number, Inner: any }} props */
+function SubAgent({ source, run, depth, Inner }) {
   const [open, setOpen] = useState(false)
   return html`<details class="sub-agent" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
     <summary><${Glyph} name="branch" /> <span>The sub-agent's conversation</span></summary>
-    ${open && html`${depth < 4 && html`<${Conversation} source=${source} run=${run} k=${-2} depth=${depth + 1} />`}<p class="open-run"><a href="#/run/${encodeURIComponent(run)}">Open its run</a></p>`}
+    ${open && html`${depth < 4 && html`<${Inner} source=${source} run=${run} k=${-2} depth=${depth + 1} />`}<p class="open-run"><a href="#/run/${encodeURIComponent(run)}">Open its run</a></p>`}
   </details>`
 }

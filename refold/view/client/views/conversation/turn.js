@@ -15,13 +15,13 @@ import { Picture, ToolCallView } from "./tool_call.js"
 /** Who speaks. @param {Message} message @param {number} k */
 const who = (message, k) => (message.role === "user" ? (k < 0 ? "task" : "user") : message.role === "assistant" ? "agent" : message.role)
 
-/** @param {{ source: Source, run: string, turns: Turn[], k: number, go?: (k: number) => void, depth: number }} props */
-export function Turns({ source, run, turns, k, go, depth }) {
-  return turns.map((turn) => html`<${TurnView} key=${turn.k} source=${source} run=${run} turn=${turn} now=${turn.k === k} go=${go} depth=${depth} />`)
+/** @param {{ source: Source, run: string, turns: Turn[], k: number, go?: (k: number) => void, depth: number, Inner: any }} props */
+export function Turns({ source, run, turns, k, go, depth, Inner }) {
+  return turns.map((turn) => html`<${TurnView} key=${turn.k} source=${source} run=${run} turn=${turn} now=${turn.k === k} go=${go} depth=${depth} Inner=${Inner} />`)
 }
 
-/** @param {{ source: Source, run: string, turn: Turn, now: boolean, go?: (k: number) => void, depth: number }} props */
-function TurnView({ source, run, turn, now, go, depth }) {
+/** @param {{ source: Source, run: string, turn: Turn, now: boolean, go?: (k: number) => void, depth: number, Inner: any }} props */
+function TurnView({ source, run, turn, now, go, depth, Inner }) {
   const { k } = turn
   const at = (/** @type {boolean} */ first) => (k < 0 || !first ? null : go ? html`<button type="button" class="at" aria-label="Go to step ${k}" onClick=${() => go(k)}>@${k}</button>` : html`<span class="at">@${k}</span>`)
   const calls = new Set(turn.messages.flatMap((message) => message.tool_calls.map((call) => call.run)))
@@ -31,7 +31,7 @@ function TurnView({ source, run, turn, now, go, depth }) {
     ${turn.compacted > 0 && html`<p class="compacted">${turn.compacted} earlier ${turn.compacted === 1 ? "message was" : "messages were"} taken out of the conversation here.</p>`}
     ${turn.messages.map((message, i) => html`<div class="msg ${message.role}" key=${i}>
       <div class="who">${who(message, k)} ${at(i === 0)}</div>
-      <div class="said"><${MessageView} source=${source} run=${run} message=${message} open=${now} depth=${depth} /></div>
+      <div class="said"><${MessageView} source=${source} run=${run} message=${message} open=${now} depth=${depth} Inner=${Inner} /></div>
     </div>`)}
     ${turn.asked.map((one) => html`<div class="msg asked-turn" key=${one.request.id}>
       <div class="who">${one.answer || one.expired ? "asked" : "asks"} ${at(!turn.messages.length)}</div>
@@ -52,8 +52,8 @@ function short(node) {
   return node.raw ?? JSON.stringify(node.value ?? null)
 }
 
-/** @param {{ source: Source, run: string, message: Message, open: boolean, depth: number }} props */
-function MessageView({ source, run, message, open, depth }) {
+/** @param {{ source: Source, run: string, message: Message, open: boolean, depth: number, Inner: any }} props */
+function MessageView({ source, run, message, open, depth, Inner }) {
   const { usage } = message
   const used = usage ? `${shortCount(usage.tokens_in)} → ${shortCount(usage.tokens_out)} tokens${usage.cost ? `, ${cost(usage.cost)}` : ""}` : ""
   const fold = message.role === "system"
@@ -64,6 +64,6 @@ function MessageView({ source, run, message, open, depth }) {
   })}`
   return html`${message.reasoning && html`<details class="reasoning"><summary>Reasoning</summary><${Said} source=${source} run=${run} node=${message.reasoning} /></details>`}
     ${fold ? html`<details class="reasoning"><summary>Instructions</summary>${body}</details>` : body}
-    ${message.tool_calls.map((call, i) => html`<${ToolCallView} key=${call.id || i} source=${source} run=${run} call=${call} open=${open} depth=${depth} />`)}
+    ${message.tool_calls.map((call, i) => html`<${ToolCallView} key=${call.id || i} source=${source} run=${run} call=${call} open=${open} depth=${depth} Inner=${Inner} />`)}
     ${used && html`<p class="used">${used}</p>`}`
 }

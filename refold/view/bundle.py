@@ -1,0 +1,90 @@
+"""The page's files as one script and one style sheet, for a file that is opened from the disk.
+
+A page from the disk cannot import modules. So each module becomes a function that is called once, in the order of the
+imports, with what the modules before it have exported. That takes no general bundler, as the page's own files use the
+plain forms of `import` and `export` alone; whatever else stands there is refused.
+"""
+
+import re
+from functools import cache
+from pathlib import PurePosixPath
+
+from .files import CLIENT
+
+_IMPORT = re.compile(r'^import\s+(?:(?P<default>[\w$]+)\s+from\s*|\{(?P<names>[^}]*)\}\s*from\s*)"(?P<path>[^"]+)";?', re.M)
+_EXPORT = re.compile(r"^export\s+(?P<kind>(?:async\s+)?function\*?|const|class)\s+(?P<name>[\w$]+)", re.M)
+_LIST = re.compile(r"\bexport\s*\{(?P<names>[^{}]*)\};?")
+_LEFT = re.compile(r"^\s*(?:import|export)\b(?!\s*\()", re.M)
+_MAIN = "app.js"
+_SHEETS = re.compile(r'<link rel="stylesheet" href="/(?P<path>[^"]+)">')
+
+
+@cache
+def script() -> str:
+    """Return all of the page's modules as one script."""
+    made: dict[str, str] = {}
+    _add(_MAIN, made, ())
+    theme = (CLIENT / "theme.js").read_text("utf-8")
+    modules = "\n".join(f'modules["{name}"] = (() => {{ const exported = {{}};\n{code}\nreturn exported }})()' for name, code in made.items())
+    return f'{theme}\n;(() => {{ "use strict"; const modules = {{}};\n{modules}\n}})()\n'
+
+
+@cache
+def sheet() -> str:
+    """Return all of the page's style sheets as one."""
+    shell = (CLIENT / "index.html").read_text("utf-8")
+    return "\n".join((CLIENT / found["path"]).read_text("utf-8") for found in _SHEETS.finditer(shell))
+
+
+def _add(name: str, made: dict[str, str], above: tuple[str, ...]) -> None:
+    """Add a module after those that it imports."""
+    if name in made:
+        return
+    if name in above:
+        raise ValueError(f"the page's modules import each other in a circle: {' -> '.join([*above, name])}")
+    source = (CLIENT / name).read_text("utf-8")
+    folder = PurePosixPath(name).parent
+    exported: list[tuple[str, str]] = []
+
+    def imported(found: re.Match[str]) -> str:
+        path = _joined(folder, found["path"])
+        _add(path, made, (*above, name))
+        if found["default"]:
+            return f'const {{ default: {found["default"]} }} = modules["{path}"]'
+        names = ", ".join(_renamed(each, ": ") for each in _names(found["names"]))
+        return f'const {{ {names} }} = modules["{path}"]'
+
+    def declared(found: re.Match[str]) -> str:
+        exported.append((found["name"], found["name"]))
+        return f"{found['kind']} {found['name']}"
+
+    def listed(found: re.Match[str]) -> str:
+        for each in _names(found["names"]):
+            local, _, other = each.partition(" as ")
+            exported.append(((other or local).strip(), local.strip()))
+        return ""
+
+    code = _LIST.sub(listed, _EXPORT.sub(declared, _IMPORT.sub(imported, source)))
+    left = _LEFT.search(code)
+    if left is not None:
+        raise ValueError(f"{name}: cannot put this into one file: {code[left.start() : left.start() + 60].strip()!r}")
+    made[name] = code + "\n" + "".join(f'exported["{name_}"] = {local};' for name_, local in exported)
+
+
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _renamed(name: str, by: str) -> str:
+    local, _, other = name.partition(" as ")
+    return f"{local.strip()}{by}{other.strip()}" if other else local.strip()
+
+
+def _joined(folder: PurePosixPath, path: str) -> str:
+    parts: list[str] = []
+    for part in (folder / path).parts:
+        if part == "..":
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
