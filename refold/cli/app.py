@@ -336,6 +336,11 @@ def export(
         list[str] | None,
         typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (the newest).", show_default=False),
     ] = None,
+    html: Annotated[str | None, _target("The page with the run in it, to open without a server.")] = None,
+    family: Annotated[
+        bool, typer.Option("--family", help="In the page, the run's branches and its source, too.")
+    ] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="In the page, two runs compared.")] = False,
     markdown: Annotated[str | None, _target("A report to read or paste.")] = None,
     perfetto: Annotated[str | None, _target("A timeline for ui.perfetto.dev, in Chrome's trace format.")] = None,
     otel: Annotated[
@@ -361,6 +366,7 @@ def export(
 
     paths = find_traces(trace or [str(traces)], traces)
     wanted = {
+        "html": html,
         "markdown": markdown,
         "perfetto": perfetto,
         "otel": otel,
@@ -369,4 +375,4 @@ def export(
         "openai": openai,
         "jsonl": jsonl,
     }
-    return export_runs(paths, wanted, Options(full, content, force))
+    return export_runs(paths, wanted, Options(full, content, force, family, compare))

@@ -11,7 +11,9 @@ from pathlib import PurePosixPath
 
 from .files import CLIENT
 
-_IMPORT = re.compile(r'^import\s+(?:(?P<default>[\w$]+)\s+from\s*|\{(?P<names>[^}]*)\}\s*from\s*)"(?P<path>[^"]+)";?', re.M)
+_IMPORT = re.compile(
+    r'^import\s+(?:(?P<default>[\w$]+)\s+from\s*|\{(?P<names>[^}]*)\}\s*from\s*)"(?P<path>[^"]+)";?', re.M
+)
 _EXPORT = re.compile(r"^export\s+(?P<kind>(?:async\s+)?function\*?|const|class)\s+(?P<name>[\w$]+)", re.M)
 _LIST = re.compile(r"\bexport\s*\{(?P<names>[^{}]*)\};?")
 _LEFT = re.compile(r"^\s*(?:import|export)\b(?!\s*\()", re.M)
@@ -25,7 +27,11 @@ def script() -> str:
     made: dict[str, str] = {}
     _add(_MAIN, made, ())
     theme = (CLIENT / "theme.js").read_text("utf-8")
-    modules = "\n".join(f'modules["{name}"] = (() => {{ const exported = {{}};\n{code}\nreturn exported }})()' for name, code in made.items())
+    calls = [
+        f'modules["{name}"] = (() => {{ const exported = {{}};\n{code}\nreturn exported }})()'
+        for name, code in made.items()
+    ]
+    modules = "\n".join(calls)
     return f'{theme}\n;(() => {{ "use strict"; const modules = {{}};\n{modules}\n}})()\n'
 
 

@@ -28,12 +28,14 @@ class Options:
     """How runs are written.
 
     `full` leaves long values whole in a report; `content` lets prompts, arguments and results into spans; `force`
-    replaces files.
+    replaces files. A page has the run's `family` with it, or is about two runs to `compare`.
     """
 
     full: bool = False
     content: bool = False
     force: bool = False
+    family: bool = False
+    compare: bool = False
 
 
 Write = Callable[[Iterable[Trace], BinaryIO, Options], None]
@@ -54,6 +56,10 @@ def export(traces: Sequence[Path], wanted: dict[str, str | None], options: Optio
         raise InputError(f"name a format and its file, such as --markdown run.md; formats: {', '.join(sorted(wanted))}")
     if list(targets.values()).count(STDOUT) > 1:
         raise InputError("only one format can be written to stdout; name files for the others")
+    if options.compare and (len(traces) != 2 or "html" not in targets):
+        raise InputError("--compare takes two traces and --html: refold export A B --compare --html FILE")
+    if options.family and "html" not in targets:
+        raise InputError("--family is for --html: the page has the run's family with it")
     for name in targets:
         if len(traces) > 1 and not FORMATS[name].several:
             raise InputError(f"--{name} takes one trace, not {len(traces)}; export each to a file of its own")
@@ -95,6 +101,13 @@ def _refuse_own_trace(target: str, traces: Sequence[Path]) -> None:
         raise InputError(f"{target} is the trace itself; name another file")
 
 
+def _html(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+    from ...view.exported import write_page
+
+    paths = [trace.path for trace in traces if trace.path is not None]
+    write_page(paths, out, with_family=options.family, comparison=options.compare)
+
+
 def _markdown(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
     from ...traces.export.markdown import write_markdown
 
@@ -130,6 +143,7 @@ def _chat(form: Form) -> Write:
 
 
 FORMATS: dict[str, Format] = {
+    "html": Format(_html, several=True),
     "markdown": Format(_markdown),
     "perfetto": Format(_perfetto, several=True),
     "otel": Format(_otel, several=True),

@@ -72,7 +72,6 @@ function App({ source, home }) {
     <header class="bar">
       <a class="brand" href="#/">refold</a>
       <nav class="crumbs grow" aria-label="Where this is"><${Crumbs} view=${view} names=${names} live=${source.live} /></nav>
-      ${view === "run" && html`<span id="find-place"></span>`}
       <button type="button" class="btn" onClick=${() => setSheet(true)}>Keys <kbd>?</kbd></button>
       <button type="button" class="btn icon" aria-label=${theme === "dark" ? "Light theme" : "Dark theme"} onClick=${turn}>◐</button>
     </header>

@@ -8,7 +8,8 @@ export function seconds(value) {
   if (value < 60) return `${value.toFixed(value < 10 ? 2 : 1)} s`
   const whole = Math.round(value)
   if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`
-  return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} m`
+  const minutes = Math.floor((whole % 3600) / 60)
+  return `${Math.floor(whole / 3600)} h${minutes ? ` ${two(minutes)} m` : ""}`
 }
 
 /** @param {number} value */
@@ -21,7 +22,7 @@ export const count = (value) => (value == null ? "" : value.toLocaleString("en-U
 export function shortCount(value) {
   if (value == null) return ""
   if (value < 1e4) return count(value)
-  return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e5 ? 1 : 0)} k` : `${(value / 1e6).toFixed(2)} M`
+  return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e5 ? 1 : 0)} k` : `${(value / 1e6).toFixed(2).replace(/\.?0+$/, "")} M`
 }
 
 /** @param {number | null | undefined} value - US dollars; nothing for 0 */

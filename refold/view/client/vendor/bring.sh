@@ -22,7 +22,8 @@ plain "$from/d3-hierarchy/dist/d3-hierarchy.min.mjs" >d3-hierarchy.js
 { # it is built for Node alone
     echo 'const built = {};((exports) => {'
     plain "$from/fast-myers-diff/bin/index.js"
-    echo '})(built);export const diff = built.diff'
+    echo '})(built)'
+    echo 'export const diff = built.diff'
 } >myers.js
 {
     for each in htm marked dompurify fast-myers-diff d3-hierarchy preact; do

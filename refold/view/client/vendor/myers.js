@@ -48,4 +48,5 @@ yield[-1,slice.call(xs,dels,dele)];if(inss<inse)
 yield[1,slice.call(ys,inss,inse)];i=dele;}
 if(i<xs.length)
 yield[0,xs.slice(i)];}
-exports.calcSlices=calcSlices;})(built);export const diff = built.diff
+exports.calcSlices=calcSlices;})(built)
+export const diff = built.diff

@@ -20,8 +20,8 @@ const parser = new Marked({
   breaks: false,
   async: false,
   renderer: {
-    html: ({ text }) => escape(text),
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+    html: (/** @type {{ text: string }} */ { text }) => escape(text),
+    checkbox: (/** @type {{ checked: boolean }} */ { checked }) => (checked ? "☑ " : "☐ "),
   },
 })
 
