@@ -8,6 +8,8 @@ More stands in the rooms: `refold.engine` for who extends the engine, `refold.tr
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .run_page import register_page_maker
+
 if TYPE_CHECKING:
     from .engine import (
         UNANSWERED as UNANSWERED,
@@ -235,3 +237,7 @@ if not TYPE_CHECKING:  # a type checker shall refuse a name that is not there
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+# `Trace.view` shows the page of `refold view`, which only this facade may know beside the traces
+register_page_maker(lambda trace: import_module(".view.exported", __name__).page_of(trace))

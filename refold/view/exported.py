@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from ..traces import Trace
+from ..traces.file.store import SUFFIX
 from . import bundle
 from .packed import pack
 
@@ -58,6 +60,21 @@ def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = Fals
     out.write(b'</script>\n<script type="application/octet-stream" id="refold-page">')
     out.write(b64encode(gzip.compress(code.encode(), 9, mtime=0)))
     out.write(f"</script>\n<script>{_START}</script>\n</body>\n</html>\n".encode())
+
+
+def page_of(trace: Trace) -> str | None:
+    """Return the page of one trace as text, for a notebook; None for a run that ended before it began."""
+    if not trace.size:
+        return None
+    page = io.BytesIO()
+    if trace.path is not None:
+        write_page([trace.path], page)
+    else:
+        with TemporaryDirectory(prefix="refold-") as folder:
+            path = Path(folder) / f"{trace.run_id}{SUFFIX}"
+            path.write_bytes(trace.data)
+            write_page([path], page)
+    return page.getvalue().decode()
 
 
 def _packed(lines: Iterable[bytes]) -> bytes:

@@ -41,12 +41,16 @@ function get(name, query) {
 function token() {
   const address = new URL(location.href)
   const given = address.searchParams.get("token")
-  if (given) {
-    sessionStorage.setItem("refold-token", given)
-    address.searchParams.delete("token")
-    history.replaceState(null, "", address)
+  try {
+    if (given) {
+      sessionStorage.setItem("refold-token", given)
+      address.searchParams.delete("token")
+      history.replaceState(null, "", address)
+    }
+    return sessionStorage.getItem("refold-token")
+  } catch {
+    return given // storage is off, or this is a frame without an origin
   }
-  return sessionStorage.getItem("refold-token")
 }
 
 /** @param {string} name @param {Record<string, any>} body @returns {Promise<any>} */
