@@ -31,6 +31,8 @@ _logger = logging.getLogger("refold.view")
 _SCAN = 0.2
 """Seconds for which the list of files counts as fresh."""
 
+_TRIES = 3
+"""How often an index that does not fit is made anew for one question: another viewer may be at it, too."""
 _BODY = 1 << 24
 """The largest action, in bytes: an edit may set a large value."""
 
@@ -198,13 +200,14 @@ def _endpoint(answer: Answer, viewer: Viewer) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
         query = request.query_params
         try:
-            try:
-                return _json(answer(query))
-            except StaleIndexError:
-                for name in ("id", "a", "b"):
-                    if name in query:
-                        viewer.folder.forget(query[name])
-                return _json(answer(query))
+            for _ in range(_TRIES):
+                try:
+                    return _json(answer(query))
+                except StaleIndexError:  # made anew, and asked again
+                    for name in ("id", "a", "b"):
+                        if name in query:
+                            viewer.folder.forget(query[name])
+            return _json(answer(query))
         except Exception as error:  # noqa: BLE001 - each becomes an answer; what nobody expects is logged
             problem = _problem(error)
             return _json(problem.to_dict(), problem.status)

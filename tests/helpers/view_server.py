@@ -61,6 +61,7 @@ def serving(root: Path, files: Sequence[Path] | None = None, modules: Modules | 
     thread.start()
     counting = Counting(folder)
     counting.start()
+    folder.scan()  # every trace has been read when the first question comes
     asking = Asking(port, viewer)
     try:
         yield asking

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 NAME = ".refold-index.sqlite"
-_VERSION = 3
+_VERSION = 4
 """Change this whenever the meaning of a column, or of what fills it, changes: older files are then made anew."""
 _APPLICATION = 0x72666C64
 _BUSY = 5.0
 """How many seconds a viewer waits while another one writes: a batch of rows takes milliseconds."""
 _TABLES = {
     "runs": "CREATE TABLE runs (file TEXT PRIMARY KEY, stamp TEXT NOT NULL, row BLOB NOT NULL) WITHOUT ROWID",
-    "traces": "CREATE TABLE traces (id INTEGER PRIMARY KEY, file TEXT NOT NULL UNIQUE, state BLOB NOT NULL)",
+    # Numbers are not used again, so that a viewer whose trace was dropped by another does not read a third one's.
+    "traces": (
+        "CREATE TABLE traces (id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT NOT NULL UNIQUE, state BLOB NOT NULL)"
+    ),
     "steps": (
         "CREATE TABLE steps (trace INTEGER NOT NULL, k INTEGER NOT NULL, start INTEGER NOT NULL, "
         "commit_at INTEGER NOT NULL, stop INTEGER NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL, "
@@ -131,7 +134,9 @@ def _connect(place: Path | None) -> sqlite3.Connection:
     _check_place(place)
     connection = _open(os.fspath(place))
     try:
-        if not _is_ours(connection):
+        if _is_new(connection):
+            _make(connection)  # in place: another viewer may be about to do the same
+        elif not _is_ours(connection):
             connection.close()
             _remove(place)
             connection = _open(os.fspath(place))
@@ -167,6 +172,12 @@ def _open(place: str) -> sqlite3.Connection:
     connection = sqlite3.connect(place, timeout=_BUSY, check_same_thread=False, isolation_level=None)
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    """Return whether nothing was ever written into the file."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    return bool(pages == 0)
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:

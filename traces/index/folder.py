@@ -26,6 +26,8 @@ _SAVE = "INSERT OR REPLACE INTO runs (file, stamp, row) VALUES (?, ?, ?)"
 _BATCH = 200
 _LISTING = 10.0
 """How many seconds a question waits for the folder's list, when the server has just started."""
+_READING = 0.2
+"""How long it waits in addition for the traces to be read, so that a small folder is there at once."""
 
 
 class Folder:
@@ -56,6 +58,7 @@ class Folder:
         self._lock = threading.RLock()
         self._scanning = threading.Lock()
         self._listed = threading.Event()  # set once the rows that the index knew are there
+        self._all_read = threading.Event()
         self._scanned = 0.0
         self._cost = 0.0
 
@@ -69,6 +72,7 @@ class Folder:
         """
         if not self._scanning.acquire(blocking=not at_most_every):
             self._listed.wait(_LISTING)
+            self._all_read.wait(_READING)
             return
         try:
             begin = time.monotonic()
@@ -105,6 +109,7 @@ class Folder:
         stale.sort(key=lambda each: -each[1].st_mtime)
         for first in range(0, len(stale), _BATCH):
             self._read(stale[first : first + _BATCH], held)
+        self._all_read.set()
 
     def _read(self, files: Sequence[tuple[str, os.stat_result]], held: set[tuple[int, int, int]] | None) -> None:
         """Read the rows of new and changed files."""

@@ -347,6 +347,8 @@ class IndexedTrace:
         if cursor is not None and near is not None and near[0] <= cursor[0] <= stop:
             at, commits, document, writers = cursor
         elif near is None:
+            if self.walk.document is not None:
+                raise StaleIndexError(f"the index of {self.path} has lost its snapshots")
             raise TraceError("the trace has no state: the run ended before init_state gave one")
         else:
             document, writers = self._opened(near)

@@ -49,24 +49,28 @@ class Families:
             parent = folder.named(row.parent[1]) if row.parent is not None else None
             if parent is not None and parent != name and parent in self.rows:
                 self.above[name] = parent
-        for name in [name for name in self.above if self._is_its_own(name)]:
-            del self.above[name]
+        self.roots: dict[str, str] = {}
+        for name in self.rows:
+            self._find_root(name)
         for name, parent in self.above.items():
             self.below.setdefault(parent, []).append(name)
 
-    def _is_its_own(self, name: str) -> bool:
-        """Return whether a run comes from itself, as strangers' traces may say."""
-        seen, at = {name}, self.above.get(name)
-        while at is not None and at not in seen:
-            seen.add(at)
+    def _find_root(self, name: str) -> None:
+        """Note the root of a run and of all above it; a run that comes from itself, as a stranger may say, is one."""
+        way: dict[str, None] = {}
+        at: str | None = name
+        while at is not None and at not in self.roots:
+            if at in way:
+                del self.above[at]
+                break
+            way[at] = None
             at = self.above.get(at)
-        return at == name
+        root = next(reversed(way), name) if at is None else self.roots.get(at, at)
+        self.roots.update(dict.fromkeys(way, root))
 
     def root(self, name: str) -> str:
         """Return the run at the top of a run's family."""
-        while name in self.above:
-            name = self.above[name]
-        return name
+        return self.roots[name]
 
     def descendants(self, name: str) -> list[str]:
         """Return all runs below a run."""
@@ -180,15 +184,15 @@ def totals(folder: Folder, ids: Iterable[str]) -> Json:
 def _folded(families: Families, matching: Iterable[str], under: str | None) -> list[str]:
     """Return the rows that stand for the matching runs: their roots, or the children of `under` above them."""
     shown: dict[str, None] = {}
+    seen: set[str] = set()
     for name in matching:
-        while True:
-            above = families.above.get(name)
+        at: str | None = name
+        while at is not None and at not in seen:
+            seen.add(at)
+            above = families.above.get(at)
             if above == under:
-                shown[name] = None
-                break
-            if above is None:
-                break
-            name = above
+                shown[at] = None
+            at = above
     return list(shown)
 
 

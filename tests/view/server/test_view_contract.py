@@ -5,7 +5,8 @@ from typing import Any
 
 import orjson
 import pytest
-from view_server import Asking
+from hostile_traces import read_docs, write_docs
+from view_server import Asking, serving
 
 from refold import Trace
 from refold.traces import changes_of
@@ -317,3 +318,24 @@ def test_find_goes_to_the_next_step_of_a_kind(asking: Asking) -> None:
         for mode in set(modes):
             assert asking.get("find", id=row["id"], from_=0, mode=mode) == modes.index(mode)
             assert asking.get("find", id=row["id"], from_=len(modes) - 1, mode=mode, back="true") == modes.rindex(mode)
+
+
+def test_runs_that_come_from_themselves_are_shown(tmp_path: Path, recorded: dict[str, Path]) -> None:
+    """Runs in a ring, with one that hangs on the ring, and a long chain."""
+    docs = read_docs(recorded["forked"])
+    parents = {"a": "b", "b": "c", "c": "a", "d": "a", "e": "e"} | {f"f{i}": f"f{i - 1}" for i in range(300)}
+    for name, parent in parents.items():
+        docs[0] |= {"run_id": name, "parent": {**docs[0]["parent"], "run": parent}}
+        write_docs(tmp_path / f"{name}.trace.jsonl", docs)
+    with serving(tmp_path) as asking:
+        flat, folded = asking.get("runs", flat="true", limit=500), asking.get("runs", limit=500)
+        assert flat["total"] == len(parents)
+        tops = {row["id"]: row for row in folded["rows"]}
+        assert len(tops) == 3
+        assert tops["f0"]["descendants"] == 299
+        assert tops["e"]["descendants"] == 0
+        (ring,) = set(tops) & {"a", "b", "c"}
+        assert tops[ring]["descendants"] == 3
+        assert folded["totals"]["runs"] == len(parents)
+        for name in ("a", "d", "e", "f0", "f299"):
+            assert asking.get("family", id=name)["root"] in tops
