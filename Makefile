@@ -34,6 +34,8 @@ demo: $(VENV)/refold-user  ## play the Game of 24, step through it again, search
 	  --model scripted:tasks/examples/roman_numerals.script.yaml --tools write,edit_file,bash \
 	  --workspace runs/scratch --traces runs/agent
 	$(BIN)/refold verify runs/agent
+	$(BIN)/refold export runs/agent --html runs/agent.html --force
+	@echo 'Open runs/agent.html in a browser; or see all runs: $(BIN)/refold view runs'
 
 test: $(VENV)/refold-dev  ## run every test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal

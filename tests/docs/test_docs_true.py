@@ -60,7 +60,7 @@ def test_every_path_of_the_project_that_is_named_is_there(page: Path) -> None:
 
 def test_every_command_of_the_readme_is_there() -> None:
     commands = re.findall(r"^\| `refold ([a-z]+(?: [a-z]+)?) ?[^`]*` \|", README, re.MULTILINE)
-    assert len(commands) == 16
+    assert len(commands) == 20
     for command in commands:
         result = CliRunner().invoke(app, [*command.split(), "--help"])
         assert result.exit_code == 0, command
