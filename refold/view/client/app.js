@@ -75,7 +75,7 @@ function App({ source, home }) {
       <button type="button" class="btn" onClick=${() => setSheet(true)}>Keys <kbd>?</kbd></button>
       <button type="button" class="btn icon" aria-label=${theme === "dark" ? "Light theme" : "Dark theme"} onClick=${turn}>◐</button>
     </header>
-    <main tabindex="-1">
+    <main id="main" tabindex="-1">
       ${view === "run" ? html`<${Run} key=${name} id=${name} ...${shared} />` : view === "compare" ? html`<${Compare} key=${`${name}/${other}`} a=${name} b=${other} ...${shared} />` : view === "family" ? html`<${Family} key=${name} run=${name} ...${shared} />` : view === "states" ? html`<${States} />` : html`<${Runs} ...${shared} />`}
     </main>
     ${sheet && html`<${KeySheet} close=${() => setSheet(false)} />`}`

@@ -47,7 +47,7 @@ export function ToolCallView({ source, run, call, open, depth, Inner }) {
       <span class="dim nowrap">${seconds(call.seconds)}</span>
     </summary>
     ${shown && html`<div class="tool-body">
-      <${CallView} source=${source} run=${run} call=${{ id: call.id, name: call.name, args: call.args, output: call.output, error: call.error === null ? null : { type: "", message: call.error }, seconds: null, state: bad ? "error" : waits ? "open" : "ok" }} />
+      <${CallView} source=${source} run=${run} call=${{ id: null, name: call.name, args: call.args, output: bad ? null : call.output, error: call.error === null ? null : { type: "", message: call.error }, seconds: null, state: bad ? "error" : waits ? "open" : "ok" }} />
       ${call.images.map((image) => html`<${Picture} image=${image} />`)}
       ${call.run && html`<${SubAgent} source=${source} run=${call.run} name=${call.name} depth=${depth} Inner=${Inner} />`}
     </div>`}

@@ -1,0 +1,57 @@
+"""Two runs side by side: a fork and its source by the source's steps, any two runs by their own."""
+
+import re
+
+from playwright.sync_api import expect
+from view_pages import Look, Site
+
+
+def test_a_fork_is_told_as_what_it_changed_and_what_came_of_it(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "game", "fork"))
+    expect(page.get_by_role("heading", name="Changed by the fork, in state 3")).to_be_visible()
+    changed = page.get_by_role("table", name="What the fork changed")
+    expect(changed.get_by_role("row", name="/hands/0/tried 3 7")).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("First difference: step 3, decide"))).to_be_visible()
+    differs = page.get_by_role("table", name="What differs in the step")
+    expect(differs.locator("mark.a").first).to_have_text("4")
+    expect(differs.locator("mark.b").first).to_have_text("8")
+    expect(page.get_by_role("table", name="What differs in the states").locator("tbody tr")).to_have_count(3)
+
+
+def test_keys_walk_from_difference_to_difference(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "game", "fork"))
+    head = page.locator(".verdict").last
+    expect(head).to_contain_text("First difference: step 3")
+    page.keyboard.press("n")
+    expect(head).to_contain_text("Step 4: differs")
+    assert "k=4" in page.url
+    expect(page.get_by_role("table", name="What differs in the states")).to_be_visible()
+    page.keyboard.press("p")
+    expect(head).to_contain_text("First difference: step 3")
+    page.keyboard.press("k")
+    expect(head).to_contain_text("Step 2: before the fork")
+    page.keyboard.press("End")
+    expect(head).to_contain_text("Step 10: only A has it")
+    page.locator("[role=slider]").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(head).to_contain_text("Step 9")
+    page.get_by_role("button", name="First difference").click()
+    expect(head).to_contain_text("First difference: step 3")
+
+
+def test_a_fork_that_changed_nothing_has_no_difference(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "fork", "fork of fork"))
+    expect(page.locator(".verdict")).to_contain_text("No difference")
+
+
+def test_other_runs_are_compared_from_their_first_step(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "links", "stopped"))
+    expect(page.locator(".verdict")).to_contain_text("First difference: step 0")
+    page.get_by_role("link", name="open @0").last.click()
+    page.wait_for_url(f"**/run/{site.ids['stopped']}?k=0*")
+
+
+def test_a_run_that_is_not_here_is_said_to_be_missing(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "game", "nobody"), refused=True)
+    expect(page.get_by_text("there is no run 'nobody' here")).to_be_visible()
+    expect(page.get_by_role("link", name="All runs")).to_be_visible()

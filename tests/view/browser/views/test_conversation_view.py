@@ -1,0 +1,56 @@
+"""An Agent's run as the conversation it was: what was said, called, asked, and by whom; in step with the cursor."""
+
+from playwright.sync_api import expect
+from view_pages import Look, Site
+
+
+def test_everything_that_was_said_is_there(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research", k=1))
+    chat = page.locator(".chat").first
+    expect(chat.locator("td", has_text="9.6")).to_be_visible()
+    expect(chat.locator("ol > li")).to_have_count(2)
+    expect(chat.locator(".question", has_text="May the function return an iterator")).to_be_visible()
+    expect(chat.locator(".answer")).to_contain_text("no, keep the list")
+    expect(chat.locator("pre code", has_text="found.append(word)")).to_have_count(1)
+    link = chat.locator(".link", has_text="the note on lists")
+    expect(link).to_contain_text("<https://docs.example.org/lists>")
+    assert chat.locator("a[href^='http']").count() == 0
+    thought = chat.locator(".reasoning").first
+    expect(thought.get_by_text("I need figures first")).to_be_hidden()
+    thought.locator("summary").click()
+    expect(thought.get_by_text("I need figures first")).to_be_visible()
+
+
+def test_calls_are_one_line_until_opened(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research", k=2))
+    calls = page.locator(".chat .tool")
+    expect(calls).to_have_count(5)
+    assert page.locator(".tool[open]").count() == 0
+    expect(calls.nth(2)).to_contain_text("no file lexer.py")
+    expect(calls.nth(2).locator(".outcome.err")).to_be_visible()
+    calls.nth(0).locator("summary").focus()
+    page.keyboard.press("Enter")
+    picture = calls.nth(0).locator("img.picture")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.naturalWidth") == 320
+
+
+def test_a_sub_agent_is_unfolded_in_place(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research", k=0))
+    call = page.locator(".tool", has_text="spawn_agent").first
+    expect(call).to_have_attribute("open", "")
+    call.get_by_text("The sub-agent's conversation").click()
+    inner = call.locator(".chat.inner")
+    expect(inner.get_by_text("copies the list for each word")).to_be_visible()
+    expect(inner.locator(".tool")).to_have_count(1)
+    expect(call.get_by_role("link", name="Open its run")).to_be_visible()
+
+
+def test_the_cursor_marks_a_turn_and_a_turn_moves_the_cursor(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research", k=1))
+    now = page.locator(".turn.now")
+    expect(now).to_have_attribute("data-k", "1")
+    expect(now.locator(".tool[open]")).to_have_count(1)
+    page.locator(".chat").get_by_role("button", name="Go to step 2").click()
+    expect(now).to_have_attribute("data-k", "2")
+    assert "k=2" in page.url

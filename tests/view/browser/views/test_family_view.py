@@ -1,0 +1,45 @@
+"""A family as a tree: candidates, scores, the chosen way, forks; walked by clicking and by keys."""
+
+from playwright.sync_api import expect
+from view_pages import Look, Site
+
+
+def test_the_way_that_was_chosen_is_heavy_and_picked(looking: Look, site: Site) -> None:
+    page = looking(site.at("family", "search"))
+    expect(page.get_by_role("treeitem")).to_have_count(17)  # the run, its branching step, 15 candidates
+    picked = page.locator('[role=treeitem][aria-selected="true"]')
+    expect(picked).to_have_attribute("aria-label", "Candidate 0, 8 / 1/3, score 4, completed, chosen")
+    assert page.locator(".node.way").count() == 4
+    aside = page.get_by_role("complementary")
+    expect(aside).to_contain_text("8 / (3 - (8 / 3)) = 24")
+    assert page.locator("path.link.way").count() == 4
+
+
+def test_keys_walk_the_tree(looking: Look, site: Site) -> None:
+    page = looking(site.at("family", "search"))
+    picked = page.locator('[role=treeitem][aria-selected="true"]')
+    picked.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(picked).to_have_attribute("aria-label", "Candidate 0, 3 - 8/3, score 3, stopped")
+    expect(picked).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowDown")
+    expect(picked).to_have_attribute("aria-label", "Candidate 8, 3 / 8, score 0, completed")
+    page.keyboard.press("Home")
+    expect(picked).to_have_attribute("aria-level", "1")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("heading", name="Branch at step 0")).to_be_visible()
+    expect(page.get_by_role("complementary")).to_contain_text("13 candidates were explored")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/run/{site.ids['search']}~0.7*")
+
+
+def test_forks_lead_to_a_comparison(looking: Look, site: Site) -> None:
+    page = looking(site.at("family", "fork"))
+    expect(page.get_by_role("treeitem")).to_have_count(3)
+    page.get_by_role("treeitem", name="Fork at 3").click()
+    expect(page.get_by_role("heading", name="Fork at state 3")).to_be_visible()
+    assert page.locator("path.link.fork").count() == 2
+    page.get_by_role("link", name="Compare with its source").click()
+    page.wait_for_url(f"**/compare/{site.ids['game']}/{site.ids['fork']}*")

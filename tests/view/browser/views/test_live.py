@@ -1,0 +1,80 @@
+"""Runs of another process grow on the page, also after the server was started again."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from places import TESTS
+from playwright.sync_api import Page, expect
+from view_pages import Look, Site
+
+RUN = TESTS / "helpers" / "toys" / "step_by_step.py"
+
+
+@contextmanager
+def listener(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run in another process that takes a step for each line that it is told."""
+    command = [sys.executable, str(RUN), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, bufsize=1) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def tell(process: subprocess.Popen[str], line: str) -> None:
+    """Let the run take a step."""
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def test_the_list_grows_with_a_run_of_another_process(looking: Look, acted: Site) -> None:
+    page = looking(acted.at(q="Listen"))
+    expect(page.get_by_text("No run fits")).to_be_visible()
+    with listener(acted.folder) as process:
+        row = page.locator(".run-row")
+        expect(row).to_have_count(1, timeout=30_000)
+        expect(row).to_contain_text("running")
+        tell(process, "one")
+        tell(process, "two")
+        expect(row.locator(".c-steps")).to_have_text("2", timeout=30_000)
+        tell(process, "stop")
+        expect(row).to_contain_text("completed", timeout=30_000)
+        expect(row).to_contain_text("heard 3 lines")
+        expect(row.locator(".c-steps")).to_have_text("4")
+
+
+@contextmanager
+def viewer(folder: Path, port: int) -> Iterator[int]:
+    """`refold view` in a process of its own; gives its port."""
+    command = [str(Path(sys.executable).with_name("refold")), "view", str(folder), "--no-open", "--port", str(port)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            found = next(found for line in process.stdout if (found := re.search(r"127\.0\.0\.1:(\d+)", line)))
+            yield int(found[1])
+        finally:
+            process.terminate()
+
+
+def shown(page: Page) -> list[str]:
+    """The tasks in the list."""
+    return page.locator(".run-title > a").all_inner_texts()
+
+
+def test_a_page_goes_on_after_the_server_was_started_again(looking: Look, acted: Site, tmp_path: Path) -> None:
+    first, second = (acted.folder / f"{acted.ids[name]}.trace.jsonl" for name in ("game", "agent"))
+    (tmp_path / first.name).write_bytes(first.read_bytes())
+    with viewer(tmp_path, 0) as port:
+        page = looking(f"http://127.0.0.1:{port}/", elsewhere=True)
+        expect(page.locator(".run-row")).to_have_count(1)
+    (tmp_path / second.name).write_bytes(second.read_bytes())
+    with viewer(tmp_path, port):
+        expect(page.locator(".run-row")).to_have_count(2, timeout=30_000)
+        assert any("roman.py" in task for task in shown(page))
