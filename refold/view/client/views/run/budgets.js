@@ -12,7 +12,8 @@ const HOT = 0.8
 
 /** @param {number[]} sums @param {number} top @returns {string} - the points of a line on 100 by 28 */
 function line(sums, top) {
-  const last = Math.max(1, sums.length - 1)
+  if (sums.length === 1) return line([...sums, ...sums], top) // one step: a level, as a point has no line
+  const last = sums.length - 1
   return sums.map((sum, i) => `${((i / last) * 100).toFixed(2)},${(28 - (sum / top) * 27).toFixed(2)}`).join(" ")
 }
 
@@ -23,9 +24,12 @@ function upTo(columns, sums, k) {
   return found
 }
 
+/** A limit without the zeros at its end: `2 h`, `8 M`. @param {string} text */
+const round = (text) => text.replace(/ (m 00 s|h 00 m)$/, (unit) => unit.slice(0, 2)).replace(/\.0+(?=\D*$)/, "")
+
 /** @param {{ run: RunInfo, columns: Columns | null, k: number }} props - columns: of the whole run */
 export function Budgets({ run, columns, k }) {
-  if (!columns?.n) return null
+  if (!columns?.n) return html`<div class="budgets later"></div>` // its room is kept, so that nothing jumps
   const at = k < 0 ? run.steps : k
   const steps = columns.first
   /** @type {[string, number[], number | null, (value: number) => string][]} */
@@ -36,7 +40,7 @@ export function Budgets({ run, columns, k }) {
     ["Cost", columns.sum_cost, run.budget.max_cost_usd, (value) => cost(value) || "$0"],
   ]
   const shown = all.filter(([, sums, limit]) => limit !== null || /** @type {number} */ (sums[sums.length - 1] ?? 0) > 0)
-  return html`<dl class="budgets wide" style="--n:${shown.length}">
+  return html`<dl class="budgets ${k < 0 ? "" : "later"}" style="--n:${shown.length}">
     ${shown.map(([name, sums, limit, say]) => {
       const used = name === "Steps" ? Math.min(at + 1, run.steps) : upTo(columns, sums, at)
       const end = /** @type {number} */ (sums[sums.length - 1] ?? 0)
@@ -44,7 +48,7 @@ export function Budgets({ run, columns, k }) {
       const share = limit ? used / limit : 0
       const x = run.steps > 1 ? (Math.min(at, run.steps - 1) / (run.steps - 1)) * 100 : 100
       return html`<div class="budget">
-        <dt><span>${name}</span><span><b>${say(used)}</b>${limit !== null ? ` of ${say(limit)}` : ""}</span></dt>
+        <dt><span>${name}</span><span><b>${say(used)}</b>${limit !== null && html`<span class="wide"> of ${round(say(limit))}</span>`}</span></dt>
         <dd><svg viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true">
           <polygon class="area" points=${`0,28 ${line(sums, top)} 100,28`} /><polyline class="sum" points=${line(sums, top)} />
           ${limit !== null && limit <= top && html`<line class="limit" x1="0" x2="100" y1=${28 - (limit / top) * 27} y2=${28 - (limit / top) * 27} />`}

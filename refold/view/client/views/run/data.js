@@ -6,6 +6,7 @@ import { useCallback, useEffect, useRef, useState } from "../../vendor/preact.js
  * @typedef {import("../../api.d.ts").Source} Source
  * @typedef {import("../../api.d.ts").Run} RunInfo
  * @typedef {import("../../api.d.ts").StepRow} StepRow
+ * @typedef {{ row: (k: number) => StepRow | null, load: (from: number, to: number) => void }} Rows
  */
 
 /** How often a run that grows is asked about at most, in ms. */
@@ -86,6 +87,7 @@ export function useRun(source, id) {
 /**
  * Rows of the list of steps, loaded in parts as they come into sight.
  * @param {Source} source @param {string} id @param {number} size @param {string} version
+ * @returns {Rows}
  */
 export function useStepRows(source, id, size, version) {
   const [, setLoaded] = useState(0)

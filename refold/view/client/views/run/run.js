@@ -178,7 +178,7 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
           ${run.status === "running" && html`<div class="notice live"><span class="grow">${follows ? "Following the run as it goes on." : `The run goes on: ${plural(size, "step")} so far.`}</span>${!follows && html`<button type="button" class="btn line" onClick=${() => go(size - 1)}>To the end</button>`}</div>`}
           ${run.problem && html`<p class="notice bad">${visible(run.problem)}</p>`}
           ${question && html`<div class="pad">${run.requests.map((request) => html`<${Ask} key=${request.id} source=${source} run=${run.id} request=${request} allowed=${allowed} answered=${refresh} />`)}</div>`}
-          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} />` : ""}
+          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} />` : ""}
         </div>
       </section>
       <${StatePane} source=${source} run=${run.id} k=${k} steps=${run.steps} all=${all} path=${path} history=${shownHistory} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />

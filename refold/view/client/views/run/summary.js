@@ -1,6 +1,6 @@
 /** The run at a glance: how it ended, what was asked of it, where its time went. */
 
-import { html } from "../../vendor/preact.js"
+import { html, useEffect } from "../../vendor/preact.js"
 import { Glyph } from "../../components/glyph.js"
 import { NodeValue } from "../../components/node.js"
 import { Status } from "../../components/status.js"
@@ -12,15 +12,17 @@ import { oneLine, visible } from "../../text.js"
  * @typedef {import("../../api.d.ts").Run} RunInfo
  */
 
-/** @param {{ run: RunInfo, source: Source, go: (k: number) => void, pick: (path: string) => void }} props */
-export function Summary({ run, source, go, pick }) {
+/** @param {{ run: RunInfo, source: Source, rows: import("./data.js").Rows, go: (k: number) => void, pick: (path: string) => void }} props */
+export function Summary({ run, source, rows, go, pick }) {
+  const failing = run.failing.slice(0, 8)
+  useEffect(() => failing.forEach((k) => rows.load(k, k + 1)), [run.id])
   const longest = run.longest.filter((each) => each.seconds > 0)
   return html`<div class="pad summary">
     <p class="step-head"><${Status} row=${run} />${run.reason && html`<span class="dim">${run.reason}</span>`}</p>
     ${run.answer && html`<section><h3 class="sr">Answer</h3><div class="answer"><${NodeValue} node=${run.answer} source=${source} run=${run.id} /></div></section>`}
     ${run.error && html`<section class="sec"><h3>Why it failed</h3><pre class="block bad" tabindex="0"><b>${oneLine(run.error.type, 80)}</b>: ${visible(run.error.message)}${run.error.traceback ? `\n\n${visible(run.error.traceback)}` : ""}</pre></section>`}
     ${run.criteria.length > 0 && html`<section class="sec"><h3>Success criteria</h3><ul class="criteria">${run.criteria.map((each) => html`<li><${Glyph} name=${each.passed === null ? "interrupted" : each.passed ? "completed" : "damaged"} /><span dir="auto">${visible(each.criterion)}</span><span class="dim">${each.passed === null ? "not judged" : each.passed ? "met" : "not met"}${each.evidence ? `: ${oneLine(each.evidence, 200)}` : ""}</span></li>`)}</ul></section>`}
-    ${run.failing.length > 0 && html`<section class="sec"><h3>Steps with errors</h3><div class="rows">${run.failing.slice(0, 8).map((k) => html`<button type="button" onClick=${() => go(k)}><span class="n">@${count(k)}</span><span class="err">error</span></button>`)}</div></section>`}
+    ${run.failing.length > 0 && html`<section class="sec"><h3>Steps with errors</h3><div class="rows">${failing.map((k) => html`<button type="button" onClick=${() => go(k)}><span class="n">@${count(k)}</span><span class="grow cut" dir="auto">${oneLine(rows.row(k)?.label ?? "", 120)}</span><span class="dim">${seconds(rows.row(k)?.seconds)}</span></button>`)}</div></section>`}
     ${longest.length > 0 && html`<section class="sec"><h3>Longest steps</h3><div class="rows">${longest.map((each) => html`<button type="button" onClick=${() => go(each.k)}><span class="n">@${count(each.k)}</span><span class="grow cut" dir="auto">${oneLine(each.label, 120)}</span><span class="dim">${seconds(each.seconds)}</span></button>`)}</div></section>`}
     ${run.changed_most.length > 0 && html`<section class="sec"><h3>Changed most</h3><div class="rows">${run.changed_most.map((each) => html`<button type="button" onClick=${() => pick(each.path)}><span class="n">${plural(each.changes, "change")}</span><span class="grow cut">${oneLine(each.path, 120)}</span></button>`)}</div></section>`}
     ${run.attempts.length > 0 && html`<section class="sec"><h3>Resumed</h3><div class="rows">${run.attempts.map((each) => html`<button type="button" onClick=${() => go(each.step)}><span class="n">@${count(each.step)}</span><span>attempt ${each.attempt}, ${new Date(each.at * 1000).toLocaleString()}</span></button>`)}</div></section>`}

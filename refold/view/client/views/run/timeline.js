@@ -17,6 +17,8 @@ import { count, seconds } from "../../format.js"
 
 /** Up to so many steps, all of them stand in the window. */
 export const FEW = 60
+/** The window has room for so many at least, so that the bars of a short run are no blocks. */
+const FEWEST = 40
 const RARE = /** @type {const} */ (["F", "B", "W", "O", "E"])
 const COLOURS = /** @type {Record<string, string>} */ ({ ".": "act", F: "ink", B: "kin-fill", W: "wait-fill", E: "error-fill", O: "you" })
 
@@ -125,7 +127,7 @@ function drawWindow(canvas, columns, now) {
   pen.font = `11px ${cssColour("sans")}`
   pen.textBaseline = "bottom"
   const every = niceStep((span / width) * 64)
-  for (let step = Math.ceil(now.from / every) * every; step < now.to; step += every) {
+  for (let step = Math.ceil(now.from / every) * every; step < Math.min(now.to, columns.to); step += every) {
     pen.fillStyle = cssColour("ink3")
     pen.textAlign = "center"
     const centre = Math.min(width - 14, Math.max(10, x(step + 0.5)))
@@ -163,7 +165,7 @@ export function Timeline({ size, k, range, whole, part, ticks, row, theme, go, s
   const win = useRef(/** @type {HTMLCanvasElement | null} */ (null))
   const [, setSize] = useState(0)
   const few = size <= FEW
-  const [from, to] = few ? [0, size] : range
+  const [from, to] = few ? [0, Math.max(size, FEWEST)] : range
   useLayoutEffect(() => {
     if (over.current && whole) drawOverview(over.current, whole, { size, from, to, k, ticks })
     if (win.current && part) drawWindow(win.current, part, { from, to, k, ticks })
