@@ -1,8 +1,8 @@
-"""The Agent: models, tools, hooks and events as one module on the engine.
+"""The Agent: models, tools, hooks and events as an engine module.
 
-`__all__` is what most agents need. The other names here are those that dreadnode has in this place; they stand in their
-rooms, too, beside names of refold's own: `chat` (messages), `events`, `generators`, `hooks`, `reactions`, `stopping`,
-`tools`, `trajectory`, `subagent`.
+`__all__` lists what most agents need. The other names are here because dreadnode exports them from this place. They are
+defined in the rooms of this package, beside refold's own names: `chat` (messages), `events`, `generators`, `hooks`,
+`reactions`, `stopping`, `tools`, `trajectory`, `subagent`.
 """
 
 from importlib import import_module
@@ -166,7 +166,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """The judge of processes, which builds on this package: it is loaded once it is asked for."""
+        """Return a name of the process judge, loaded on first access.
+
+        `modules/policies` builds on this package, so importing it at the top would be a cycle.
+        """
         if name in _OF_POLICIES:
             return getattr(import_module("..policies", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

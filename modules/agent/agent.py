@@ -1,4 +1,4 @@
-"""The Agent: a model, tools, hooks and limits, as one object of configuration that runs goals."""
+"""The Agent: one configuration object that holds model, tools, hooks and limits."""
 
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -36,41 +36,41 @@ from .trajectory.trajectory import Trajectory
 
 
 class Agent(BaseModel):
-    """What asks a model, runs the tools that it calls, and goes on until it has an answer.
+    """An agent: asks a model, runs the tools it calls, and repeats.
 
         agent = Agent(name="helper", model="openai/gpt-4o", tools=[search])
         trajectory = await agent.run("find out who wrote this")
 
-    It is configuration: of a run it keeps `trajectory` and nothing else, so that one agent can run many goals at once.
-    Each run is a run of the engine: `trajectory.trace` can be replayed, verified, forked and resumed.
+    An Agent is configuration. Of a run it keeps only `trajectory`, so one agent can run many goals at once. Each run is
+    a run of the engine: `trajectory.trace` can be replayed, verified, forked and resumed.
 
     Attributes:
-        name: what it is called in events.
-        description: what it is for; the model is not told.
-        tags: words to find it by; "agent" is always among them.
-        label: another name, to show.
+        name: the agent's name in events.
+        description: the agent's purpose; the model does not see it.
+        tags: words to find the agent by; "agent" is always among them.
+        label: another name, for display.
         concurrency: how many goals `batch` works on at once.
-        agent_id: its id; copies have the same.
+        agent_id: the agent's id; copies keep it.
         model: a generator, or the identifier of one, such as "openai/gpt-4o".
-        instructions: what the system's message says.
-        cache: "latest" marks the prompt for caching, where the provider can.
+        instructions: the text of the system message.
+        cache: "latest" marks the prompt for caching, if the provider supports that.
         tools: Tools, Toolsets, objects with tool methods, and functions.
-        tool_mode: how the model is told of them; see `ToolMode`.
-        hooks: what is shown events and may react.
-        policy: what stands over its calls: None, a name such as "headless", a dict with a `name` and settings, or a
-            SessionPolicy; see `refold.modules.policies`. It may be changed between runs.
-        stop_conditions: functions of the steps so far that say whether it is done.
-        judge: an AgentJudge, or what else has its `evaluate`, for whoever evaluates it; a run does not look at it.
-        trajectory: the conversation that `run` goes on with, with `reset=False`.
-        max_steps: how many turns a run may take.
+        tool_mode: how tools are described to the model; see `ToolMode`.
+        hooks: hooks that see events and may react.
+        policy: the policy over the agent's calls: None, a name such as "headless", a dict with a `name` and settings,
+            or a SessionPolicy; see `refold.modules.policies`. It may be changed between runs.
+        stop_conditions: functions of the steps so far that return whether the run is done.
+        judge: an AgentJudge, or another object with `evaluate`, for code that evaluates the agent. Runs ignore it.
+        trajectory: the conversation that `run(..., reset=False)` continues.
+        max_steps: the largest number of turns in a run.
         generation_timeout: seconds that a request may take.
-        generate_params_extra: what else each request says, as the provider takes it; it is written to the trace.
-        backoff_max_tries: how often a request is repeated within a turn after errors that may pass; 0 for never.
-        backoff_max_time: seconds that a turn may spend on that.
-        backoff_base_factor: the first wait in seconds; each further one is twice as long.
-        backoff_jitter: whether up to `backoff_base_factor` seconds of chance are added.
+        generate_params_extra: further members of each request, as the provider takes them; the trace records them.
+        backoff_max_tries: how often a turn repeats a request after transient errors; 0 for never.
+        backoff_max_time: seconds that a turn may spend on repeats.
+        backoff_base_factor: the first wait in seconds; each further wait is twice as long.
+        backoff_jitter: whether to add a random wait of up to `backoff_base_factor` seconds.
         engine: options of the Engine, such as `traces`, `budget` (also as a dict), `seed`, `on_wait`; and `heartbeat`,
-            the seconds after which `stream` says that it is still there.
+            the seconds of silence after which `stream` yields a Heartbeat.
     """
 
     model_config = ConfigDict(
@@ -107,7 +107,7 @@ class Agent(BaseModel):
     _resolved: tuple[Any, Generator] | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Gives a new trajectory the agent's id and instructions."""
+        """Set the agent's id and instructions on a new trajectory."""
         if self.trajectory.agent_id is None and not self.trajectory.events:
             self.trajectory.agent_id = self.agent_id
             self.trajectory.system_prompt = self.instructions
@@ -115,7 +115,10 @@ class Agent(BaseModel):
     @field_validator("model")
     @classmethod
     def _without_key(cls, model: Any) -> Any:
-        """A generator in the place of an identifier that holds a secret: what is shown of an Agent shows no key."""
+        """Replace an identifier that holds a secret with its generator.
+
+        The repr and the JSON form of an Agent then show no key.
+        """
         return get_generator(model) if isinstance(model, str) and holds_secret(model) else model
 
     @field_validator("tags")
@@ -177,7 +180,10 @@ class Agent(BaseModel):
 
     @property
     def generator(self) -> Generator:
-        """What is asked; made of `model` at first use. Raises TypeError where there is no model."""
+        """The generator for `model`, made at first use.
+
+        Raises TypeError if the agent has no model.
+        """
         if self.model is None:
             raise TypeError(
                 f"the agent {self.name!r} has no model; give it one: Agent(name=..., model='openai/gpt-4o')"
@@ -188,19 +194,19 @@ class Agent(BaseModel):
 
     @property
     def model_name(self) -> str | None:
-        """The model's name, without parameters; None where there is no model."""
+        """The model's name without parameters; None if there is no model."""
         if self.model is None:
             return None
         return self.model.split(",")[0] if isinstance(self.model, str) else self.model.model
 
     @property
     def all_tools(self) -> list[Tool[..., Any]]:
-        """The tools, those of toolsets among them, in their order."""
+        """All tools in order, including the tools of toolsets."""
         return as_tools(self.tools)
 
     @property
     def all_hooks(self) -> list[Hook]:
-        """The hooks of a run: its own, and behind them those of its policy."""
+        """The hooks of a run: the agent's own, then its policy's."""
         return [*self.hooks, *hooks_of(self.policy)]
 
     @property
@@ -209,9 +215,10 @@ class Agent(BaseModel):
         return self.trajectory.messages
 
     def module(self, *, earlier: Sequence[AgentStep] = ()) -> AgentLoop:
-        """The AgentModule that runs it, as it is configured now: `Engine(agent.module(), traces=...)`.
+        """Return the AgentModule for the current configuration: `Engine(agent.module(), traces=...)`.
 
-        `earlier` are the steps of a conversation that goes on, which stop conditions are shown before those of the run.
+        `earlier` holds the steps of the conversation that the run continues. Stop conditions see these before the run's
+        own steps.
         """
         params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
         backoff = Backoff(
@@ -239,28 +246,33 @@ class Agent(BaseModel):
         return AgentLoop(setup)
 
     def make_engine(self, *, earlier: Sequence[AgentStep] = ()) -> Engine:
-        """The engine that `run` uses: the agent's module (see `module`) under the options in `engine`."""
+        """Return the engine that `run` uses.
+
+        The engine runs `module()` under the options in `engine`.
+        """
         return engine_for(self.module(earlier=earlier), self.engine, RuntimeBudget(max_steps=self.max_steps))
 
     # running
 
     async def run(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
-        """Work on a goal to its end: `await agent.run(goal)`; without an event loop, `run_sync`.
+        """Work on a goal to its end; without an event loop, `run_sync`.
 
-        Returns the trajectory, whose last event says how the run went.
+        Returns the trajectory, whose last event tells how the run ended: `trajectory = await agent.run(goal)`.
 
         Args:
-            goal: what is to be done; of a Task, the budget, resources and criteria hold as well.
-            reset: whether to begin a new conversation, or to go on with `self.trajectory`.
-            trajectory: a conversation to go on with instead, which gets what happens; `self.trajectory` stays as it is.
+            goal: the work to do; the budget, resources and criteria of a Task apply as well.
+            reset: whether to start a new conversation; otherwise the run continues `self.trajectory`.
+            trajectory: a conversation to continue instead; the run's events are added to it, and `self.trajectory` does
+                not change.
 
-        Errors of models and tools are told in the trajectory. A run that waits for somebody has no AgentEnd yet; see
-        `resume`. Cancellation closes the books and is raised on.
+        Errors of models and tools are events of the trajectory and are not raised. A run that waits for an answer has
+        no AgentEnd yet; see `resume`. If the caller is cancelled, the run is recorded as cancelled and the cancellation
+        propagates.
         """
         return await Running(self, goal, reset, trajectory).run()
 
     def run_sync(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
-        """Work on a goal to its end, as `run` does, in a program without an event loop.
+        """Run a goal to its end without an event loop; see `run`.
 
         Raises EngineUsageError inside a running event loop.
         """
@@ -274,7 +286,7 @@ class Agent(BaseModel):
         trajectory: Trajectory | None = None,
         message_metadata: Mapping[str, Any] | None = None,
     ) -> AbstractAsyncContextManager[AsyncIterator[AgentEvent]]:
-        """Works on a goal as `run` does, and gives the events as they come.
+        """Work on a goal as `run` does and yield its events.
 
             async with agent.stream("go") as events:
                 async for event in events: ...
@@ -292,7 +304,7 @@ class Agent(BaseModel):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> Trajectory:
-        """Goes on with a run of this agent from where its trace ends; see `Engine.aresume`."""
+        """Resume a run of this agent from its trace; see `Engine.aresume`."""
         return await resumed(self, trace, value, request=request, budget=budget, on_divergence=on_divergence)
 
     async def fork(
@@ -304,14 +316,15 @@ class Agent(BaseModel):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
     ) -> Trajectory:
-        """Runs on from a state of a run of this agent, in a trace of its own; see `Engine.afork`."""
+        """Start a new run from a step of an earlier one; see `Engine.afork`."""
         return await forked(self, trace, at, edit, reuse_effects=reuse_effects, budget=budget)
 
     async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
-        """Works on many goals, each in a conversation and a run of its own; gives the trajectories in their order.
+        """Work on many goals and return the trajectories in goal order.
 
-        At most `concurrency` go on at once, or else the agent's own. How each went is told by its trajectory; misuse,
-        and a toolset that cannot be entered, cancel the others and are raised. `self.trajectory` stays as it is.
+        Each goal has its own conversation and run. At most `concurrency` runs work at once; the default is the agent's
+        own setting. Each trajectory tells how its run ended. Misuse, or a toolset that cannot be entered, cancels the
+        other runs and is raised. `self.trajectory` does not change.
         """
         return await run_batch(self, goals, concurrency)
 
@@ -322,23 +335,24 @@ class Agent(BaseModel):
     def stream_batch(
         self, goals: Iterable[str | Task], *, concurrency: int | None = None
     ) -> AbstractAsyncContextManager[Batch]:
-        """Works on many goals as `batch` does, and gives the events as they come, each with its goal's place.
+        """Work on many goals as `batch` does and yield their events.
 
             async with agent.stream_batch(["one", "two"], concurrency=2) as runs:
                 async for place, event in runs: ...
 
-        `runs.trajectories` has their trajectories. Leaving the block early cancels the runs that have not ended.
+        `place` is the goal's index. `runs.trajectories` has the trajectories. Leaving the block early cancels the runs
+        that have not ended.
         """
         return stream_batch(self, goals, concurrency)
 
     def reset(self) -> Trajectory:
-        """Begins a new conversation; gives the one before."""
+        """Start a new conversation and return the previous one."""
         before = self.trajectory
         self.trajectory = Trajectory(agent_id=self.agent_id, system_prompt=self.instructions)
         return before
 
     def task(self, *, name: str | None = None) -> AgentTask:
-        """The agent as a task: something to call with a goal, that gives a trajectory."""
+        """Return the agent as a callable task: goal in, trajectory out."""
         return AgentTask(self, name=name)
 
     def as_task(self, *, name: str | None = None) -> AgentTask:
@@ -348,9 +362,9 @@ class Agent(BaseModel):
     # copies
 
     def with_(self, **overrides: Any) -> "Agent":
-        """An agent like this one but for what is given, and with a copy of its conversation.
+        """Return a copy with other settings and a copy of its conversation.
 
-        Raises ValidationError for a value that does not fit, and TypeError for a name that there is none of.
+        Raises ValidationError for a value that does not fit, and TypeError for an unknown name.
         """
         fields = type(self).model_fields
         for name in overrides:

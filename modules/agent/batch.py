@@ -1,4 +1,7 @@
-"""Many goals at once: each is a run of its own with its own trajectory, and no more than so many go on together."""
+"""Many goals at once, each with its own run and trajectory.
+
+A limiter keeps the number of concurrent runs at `concurrency`.
+"""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,14 +15,14 @@ from .runs_goals import RunsGoals
 from .trajectory.trajectory import Trajectory
 
 Told = tuple[int, AgentEvent]
-"""An event, and the place of the goal whose run it is of."""
+"""The index of a goal, and an event of its run."""
 
 
 class Batch:
-    """The runs of several goals: iterate it for `(place, event)`, as they come, place being the goal's, from 0.
+    """The runs of several goals: an async iterator of `(place, event)`.
 
-    The events of one goal come in their order, those of several mixed. `trajectories` has one a goal, in the goals'
-    order; each grows while its run goes on.
+    `place` is the goal's index, from 0. The events of one goal come in order; the events of different goals are
+    interleaved. `trajectories` has one trajectory for each goal, in goal order, and each grows while its run works.
     """
 
     def __init__(self, trajectories: list[Trajectory], told: MemoryObjectReceiveStream[Told]) -> None:
@@ -31,7 +34,7 @@ class Batch:
 
 
 async def run_batch(agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None = None) -> list[Trajectory]:
-    """Runs an agent on several goals; see `Agent.batch`."""
+    """Run an agent on several goals; see `Agent.batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
 
     async def run(task: Task, trajectory: Trajectory) -> None:
@@ -49,7 +52,7 @@ async def run_batch(agent: RunsGoals, goals: Iterable[str | Task], concurrency: 
 async def stream_batch(
     agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None = None
 ) -> AsyncIterator[Batch]:
-    """Runs an agent on several goals, and gives their events; see `Agent.stream_batch`."""
+    """Run an agent on several goals and yield the events; see `Agent.stream_batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
     send, told = anyio.create_memory_object_stream[Told]()
 
@@ -70,7 +73,7 @@ async def stream_batch(
 def _prepared(
     agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None
 ) -> tuple[list[Task], list[Trajectory], anyio.CapacityLimiter]:
-    """The goals as tasks, a new trajectory for each, and what keeps too many from going on at once."""
+    """Return the goals as tasks, their new trajectories and the limiter."""
     if isinstance(goals, str | Task):
         raise TypeError(f"goals are several, such as a list; for one there is run({goals!r:.60})")
     at_once = agent.concurrency if concurrency is None else concurrency
@@ -83,7 +86,7 @@ def _prepared(
 
 @contextmanager
 def _one_error() -> Iterator[None]:
-    """Raises the error that ended the group itself, where it is the only one."""
+    """Unwrap an exception group that holds a single error."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,4 +1,4 @@
-"""The folder in which an Agent keeps what is too long for a conversation."""
+"""The folder for values that are too long for a conversation."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ _chosen: Path | None = None
 
 
 def configure(*, cache: Path | str | None = None) -> None:
-    """Sets where files are kept, for this whole process; None sets it back to `~/.refold`.
+    """Set the cache folder for this process; None restores `~/.refold`.
 
     The folder is made when the first file is written.
     """
@@ -16,5 +16,5 @@ def configure(*, cache: Path | str | None = None) -> None:
 
 
 def cache_folder() -> Path:
-    """Where files are kept: as `configure` says, else `~/.refold`. An absolute path."""
+    """Return the absolute path set by `configure`; otherwise `~/.refold`."""
     return _chosen if _chosen is not None else Path(_DEFAULT).expanduser().absolute()

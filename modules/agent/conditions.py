@@ -1,4 +1,4 @@
-"""Conditions: what must hold of an event before a hook is called; combined by `&`, `|` and `~`."""
+"""Conditions on events that guard a hook; combined by `&`, `|`, `~`."""
 
 import inspect
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from .events.metrics import MetricSeries
 
 
 class Condition:
-    """A function of an event that says whether something holds; sync or async, and quick."""
+    """A predicate on an event; sync or async, and quick."""
 
     def __init__(self, func: Callable[[Any], Any], *, name: str | None = None) -> None:
         if not callable(func):
@@ -17,12 +17,12 @@ class Condition:
         self.name = name or str(getattr(func, "__name__", type(func).__name__))
 
     async def evaluate(self, event: Any) -> bool:
-        """Whether it holds of this event."""
+        """Return whether the condition holds for this event."""
         found = self.func(event)
         return bool(await found if inspect.isawaitable(found) else found)
 
     def __call__(self, event: Any) -> Any:
-        """What the function gives, as it is."""
+        """Return the function's result unchanged."""
         return self.func(event)
 
     def __and__(self, other: "Condition | Callable[[Any], Any]") -> "Condition":
@@ -39,7 +39,10 @@ class Condition:
 
 
 class ScoringCondition(Condition):
-    """A condition on a number: `func` gives it, the event keeps it under `name`, and `holds` judges it."""
+    """A condition on a number computed from an event.
+
+    `func` computes the number, the event's metrics keep it under `name`, and `holds` judges it.
+    """
 
     def __init__(
         self, func: Callable[[Any], Any], holds: Callable[[float], bool] = bool, *, name: str | None = None
@@ -48,7 +51,7 @@ class ScoringCondition(Condition):
         self.holds = holds
 
     async def evaluate(self, event: Any) -> bool:
-        """Whether the event's number will do; the number is kept in the event's metrics."""
+        """Record the event's number in its metrics and return whether it passes."""
         found = self.func(event)
         number = float(await found if inspect.isawaitable(found) else found)
         event.metrics.setdefault(self.name, MetricSeries()).append(number)
@@ -56,26 +59,32 @@ class ScoringCondition(Condition):
 
 
 class _Adapted(Condition):
-    """Something else that has an `evaluate`."""
+    """A condition made from another object that has `evaluate`."""
 
     def __init__(self, condition: Any) -> None:
         super().__init__(condition.evaluate, name=str(getattr(condition, "name", type(condition).__name__)))
 
 
 def as_condition(given: Any) -> Condition:
-    """A condition from a condition, a function, or an object with `evaluate(event)`; raises TypeError for others."""
+    """Return a condition for a Condition, a function or an `evaluate` object.
+
+    Raises TypeError for anything else.
+    """
     if isinstance(given, Condition):
         return given
     return _Adapted(given) if callable(getattr(given, "evaluate", None)) else Condition(given)
 
 
 def condition(func: Callable[[Any], Any]) -> Condition:
-    """Makes a condition of a function."""
+    """Make a condition from a function."""
     return Condition(func)
 
 
 def and_(*conditions: "Condition | Callable[[Any], Any]") -> Condition:
-    """Holds where all do; they are asked in order, up to the first that does not."""
+    """Return a condition that holds if all of these hold.
+
+    Conditions are evaluated in order, up to the first that does not hold.
+    """
     several = [as_condition(one) for one in conditions]
 
     async def all_hold(event: Any) -> bool:
@@ -88,7 +97,10 @@ def and_(*conditions: "Condition | Callable[[Any], Any]") -> Condition:
 
 
 def or_(*conditions: "Condition | Callable[[Any], Any]") -> Condition:
-    """Holds where one does; they are asked in order, up to the first that does."""
+    """Return a condition that holds if one of these holds.
+
+    Conditions are evaluated in order, up to the first that holds.
+    """
     several = [as_condition(one) for one in conditions]
 
     async def one_holds(event: Any) -> bool:
@@ -101,7 +113,7 @@ def or_(*conditions: "Condition | Callable[[Any], Any]") -> Condition:
 
 
 def not_(given: "Condition | Callable[[Any], Any]") -> Condition:
-    """Holds where the other does not."""
+    """Return a condition that holds if the given one does not."""
     other = as_condition(given)
 
     async def does_not_hold(event: Any) -> bool:
@@ -111,32 +123,38 @@ def not_(given: "Condition | Callable[[Any], Any]") -> Condition:
 
 
 def always() -> Condition:
-    """Holds of every event."""
+    """Return a condition that holds for every event."""
     return Condition(lambda event: True, name="always")
 
 
 def never() -> Condition:
-    """Holds of no event."""
+    """Return a condition that holds for no event."""
     return Condition(lambda event: False, name="never")
 
 
 def has_attr(name: str) -> Condition:
-    """Holds of events that have an attribute which is not None; dots lead on, as in `tool_call.name`."""
+    """Return a condition on an attribute that is not None.
+
+    Dots reach into attributes, as in `tool_call.name`.
+    """
     return Condition(lambda event: _read(event, name) is not None, name=f"has_attr({name})")
 
 
 def attr_equals(name: str, value: Any) -> Condition:
-    """Holds of events whose attribute equals the value."""
+    """Return a condition on an attribute's value; dots as in `has_attr`."""
     return Condition(lambda event: _read(event, name) == value, name=f"attr_equals({name}, {value!r})")
 
 
 def tool_called(name: str) -> Condition:
-    """Holds of events of a call of the tool that models know by this name."""
+    """Return a condition on calls of the tool with this name.
+
+    `name` is the name that models use.
+    """
     return Condition(lambda event: _read(event, "tool_call.name") == name, name=f"tool_called({name})")
 
 
 def error_contains(text: str, *, case_sensitive: bool = False) -> Condition:
-    """Holds of events whose error has this text in it."""
+    """Return a condition on errors whose text contains `text`."""
 
     def holds(event: Any) -> bool:
         error = getattr(event, "error", None)
@@ -147,7 +165,7 @@ def error_contains(text: str, *, case_sensitive: bool = False) -> Condition:
 
 
 def is_file_not_found_error() -> Condition:
-    """Holds of events whose error says that a file is not there."""
+    """Return a condition on events whose error is a FileNotFoundError."""
 
     def holds(event: Any) -> bool:
         error = getattr(event, "error", None)

@@ -38,7 +38,7 @@ _NO = ("false", "no", "0", "fail", "failed")
 
 
 class JudgementError(ExternalError):
-    """A judge's model gave no judgement that could be read; `reply` is what it said last."""
+    """No reply of the judge's model could be read; `reply` is the last."""
 
     def __init__(self, problem: str, reply: str) -> None:
         super().__init__(f"the judge's reply is not a judgement: {problem}. It said: {cut_middle(reply, 500)!r}")
@@ -68,25 +68,25 @@ class JudgeResult(StateModel):
 
 
 class AgentJudge:
-    """Scores by a rubric what is given to `evaluate`: a Trajectory, messages, or an answer as a text.
+    """Scores a Trajectory, messages or a text by a rubric.
 
         judge = AgentJudge(model="openai/gpt-4o", rubric="The answer names its sources.")
         result = await judge.evaluate(await agent.run("who wrote this?"))
 
-    Each request is a journaled effect where a run is in context. What is longer than the model's window loses its
-    middle: the beginning and the newest messages stay.
+    Inside a run, each request is a journaled effect. Evidence longer than the model's window loses its middle: the
+    beginning and the newest messages remain.
 
     Args:
         model: a generator, or the identifier of one.
-        rubric: what counts.
-        name: what it is called.
+        rubric: the criteria, in words.
+        name: the judge's name.
         min_score: the lowest score.
-        max_score: the highest one.
-        passing: the score from which on it is good enough; None leaves that to the model.
-        model_params: how the model is asked, such as `{"temperature": 0}`.
-        system_prompt: the model's instructions instead of ours; they must ask for the same three tags.
-        tries: how often the model is asked, while its replies can't be read.
-        backoff: how errors that pass are waited out.
+        max_score: the highest score.
+        passing: the lowest score that passes; None lets the model decide.
+        model_params: parameters of the requests, such as `{"temperature": 0}`.
+        system_prompt: replaces the built-in instructions; it must ask for the same three tags.
+        tries: how often the model is asked while its replies cannot be read.
+        backoff: how transient errors are retried.
     """
 
     def __init__(
@@ -129,9 +129,10 @@ class AgentJudge:
         goal: str | None = None,
         expected: str | None = None,
     ) -> JudgeResult:
-        """Judges it; `goal` is what was asked for, where that is not in it, `expected` what was hoped for.
+        """Judge the evidence and return the result.
 
-        Raises JudgementError where no reply could be read, GeneratorError where there was none.
+        `goal` is the goal of the work, if the evidence does not contain it; `expected` is the expected answer. Raises
+        JudgementError if no reply could be read, and GeneratorError if a request failed.
         """
         system = Message("system", self.system_prompt or PROMPT.format(low=self.min_score, high=self.max_score))
         chat = [Message("user", await self._question(what, goal, expected))]
@@ -165,7 +166,10 @@ class AgentJudge:
         return "\n".join(f"<{tag}>\n{_closed(text)}\n</{tag}>" for tag, text in parts.items() if text is not None)
 
     def _read(self, reply: str, used: Usage) -> JudgeResult:
-        """The judgement in a reply; raises ValueError for what is missing or out of range."""
+        """Return the judgement in a reply.
+
+        Raises ValueError if a part is missing or out of range.
+        """
         told = _inside("score", reply)
         try:
             score = float(told if told is not None else "")
@@ -189,7 +193,10 @@ class AgentJudge:
 
 
 def _inside(tag: str, text: str) -> str | None:
-    """The body of the last such element: what is quoted of the evidence comes before the judgement."""
+    """Return the body of the last such element, or None.
+
+    The last one counts: quotes from the evidence come before the judgement.
+    """
     found = None
     for match in re.finditer(rf"<{tag}>(.*?)(?:</{tag}>|(?P<open>\Z))", text, re.DOTALL):
         found = match[1].strip() if match["open"] is None else found
@@ -202,7 +209,7 @@ def _line(message: Message) -> str:
 
 
 def _within(lines: Sequence[str], room: int) -> str:
-    """The lines in about so many characters: the first one and the newest ones."""
+    """Return the first line and the newest lines in about `room` characters."""
     kept: list[str] = []
     left = room - len(lines[0]) if lines else room
     for line in reversed(lines[1:]):
@@ -216,5 +223,5 @@ def _within(lines: Sequence[str], room: int) -> str:
 
 
 def _closed(text: str) -> str:
-    """The text, unable to end the element that it stands in."""
+    """Return the text with the judge's end tags escaped."""
     return re.sub(r"</(?=rubric|goal|expected|answer|transcript)", "<\\/", text)

@@ -1,4 +1,7 @@
-"""What an Agent says to its engine: the options of `Agent(engine={...})`, checked, and the engine made of them."""
+"""Options of an Agent's engine: checked, and turned into an Engine.
+
+Users give them as `Agent(engine={...})`.
+"""
 
 import inspect
 from collections.abc import Mapping
@@ -9,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ...engine import AgentModule, CommonOptions, Engine, RuntimeBudget
 
 HEARTBEAT_SECONDS = 15.0
-"""After how much silence a stream says that it is still there."""
+"""Seconds of silence after which a stream yields a Heartbeat."""
 
 if TYPE_CHECKING:
 
     class AgentOptions(CommonOptions, total=False):
-        """The options of an Agent's engine: those of `Engine`, `budget` also as a dict, and `heartbeat`."""
+        """Options of `Engine`, with `budget` also as a dict, and `heartbeat`."""
 
         budget: RuntimeBudget | dict[str, Any] | None
         heartbeat: float | None
@@ -26,12 +29,15 @@ _OWN = ("heartbeat",)
 
 
 def known_options() -> list[str]:
-    """The names of all options."""
+    """Return the names of all options."""
     return [name for name in inspect.signature(Engine).parameters if name != "module"] + [*_OWN]
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, their names known and their budget good; raises ValueError."""
+    """Return the options as a dict after checking names and budget.
+
+    Raises ValueError for an unknown name or a budget that does not fit.
+    """
     known = known_options()
     for name in options:
         if name not in known:
@@ -43,7 +49,10 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def budget_of(options: Mapping[str, Any], default: RuntimeBudget) -> RuntimeBudget:
-    """The budget that options give: a RuntimeBudget, or a dict of what differs from the default."""
+    """Return the budget in the options.
+
+    The option is a RuntimeBudget, or a dict of the fields that differ from `default`.
+    """
     given = options.get("budget")
     if given is None:
         return default
@@ -57,13 +66,13 @@ def budget_of(options: Mapping[str, Any], default: RuntimeBudget) -> RuntimeBudg
 
 
 def engine_for(module: AgentModule[Any], options: Mapping[str, Any] | None, default: RuntimeBudget) -> Engine:
-    """The engine that runs a module under these options."""
+    """Return an engine that runs a module under these options."""
     options = options or {}
     given = {name: value for name, value in options.items() if name not in _OWN}
     return Engine(module, **given | {"budget": budget_of(options, default)})
 
 
 def heartbeat_of(options: Mapping[str, Any] | None) -> float | None:
-    """Seconds of silence after which a stream says that it is still there; None for never."""
+    """Return the seconds of silence before a Heartbeat; None for never."""
     seconds = (options or {}).get("heartbeat", HEARTBEAT_SECONDS)
     return float(seconds) if seconds else None

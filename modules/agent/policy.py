@@ -1,4 +1,7 @@
-"""What an Agent wants of its policy, whose classes are in `modules/policies` and are loaded once one is named."""
+"""The Agent's view of its policy.
+
+The policy classes are in `modules/policies`, which is loaded when a policy is named.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -14,25 +17,26 @@ log = logging.getLogger("refold")
 
 @runtime_checkable
 class Policy(Protocol):
-    """What stands over the calls of an Agent; see `refold.modules.policies.SessionPolicy`."""
+    """A policy over an Agent's calls; see `refold.modules.policies.SessionPolicy`."""
 
     def get_hooks(self) -> list[Hook]:
-        """The hooks that hold for each run."""
+        """Return the policy's hooks for a run."""
 
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
-        """Those of the tools that the model is told of."""
+        """Return the tools that the model may see."""
 
     def describe(self) -> dict[str, Any]:
-        """Its name and settings as JSON, without keys."""
+        """Return the policy's name and settings as JSON, without keys."""
 
     def surroundings(self) -> AbstractContextManager[None]:
-        """What tools are called in."""
+        """Return the context manager that surrounds each tool call."""
 
 
 def as_policy(given: Any) -> Policy | None:
-    """A policy from a policy, a name, or a dict of a name and settings; None stays None.
+    """Return a policy from a policy, a name, or a dict.
 
-    Raises ValueError for a name or settings that there are none of, TypeError for anything else.
+    A dict has a `name` and settings. None stays None. Raises ValueError for an unknown name, unknown settings, or
+    anything else.
     """
     if given is None or (isinstance(given, Policy) and not isinstance(given, type)):
         return given
@@ -42,13 +46,13 @@ def as_policy(given: Any) -> Policy | None:
 
 
 def hooks_of(policy: Policy | None) -> list[Hook]:
-    """A policy's hooks."""
+    """Return a policy's hooks."""
     if policy is None:
         return []
     return list(getattr(policy, "hooks", ()) if _is_overridden_later(policy) else policy.get_hooks())
 
 
 def _is_overridden_later(policy: Policy) -> bool:
-    """Whether `hooks` was overridden by a class further down than the one that has `get_hooks`."""
+    """Return whether a more derived class defines `hooks` than `get_hooks`."""
     places = {name: i for i, cls in reversed(list(enumerate(type(policy).__mro__))) for name in vars(cls)}
     return "hooks" in places and places["hooks"] < places["get_hooks"]

@@ -1,4 +1,7 @@
-"""Reactions: what a hook, or a tool, asks the Agent to do next. Returned or raised, they are data with a JSON form."""
+"""Reactions: a hook's or a tool's request to the Agent.
+
+Returned or raised, they are data with a JSON form.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
@@ -11,15 +14,16 @@ from .loop.errors import error_from_dict, error_text, error_to_dict, error_type
 from .tools.errors import Stop, ToolSignal
 
 DENIED = "[POLICY DENIED]"
-"""What the result of a call that a hook has denied begins with."""
+"""The prefix of the result of a call that a hook denied."""
 
 
 @dataclass(eq=False)
 class Reaction(ToolSignal):
-    """The base of all reactions. A hook may return one or raise it; so may a tool, whose `catch` does not keep it back.
+    """The base class of all reactions.
 
-    A subclass of one's own is a dataclass of JSON values, and comes back from a trace as what it was. It has no
-    effect on the run, and gives way to every other reaction.
+    A hook or a tool may return or raise one; a tool's `catch` does not catch it. A subclass of your own is a dataclass
+    of JSON values, and a trace restores it as that class. It has no effect on the run and ranks behind all built-in
+    reactions.
     """
 
     precedence: ClassVar[int] = 4
@@ -30,23 +34,26 @@ class Reaction(ToolSignal):
         Reaction._known[cls.__name__] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """The reaction as JSON: its class as `type`, and what it holds; `reaction_from_dict` takes it."""
+        """Return the reaction as JSON: its class as `type`, and its fields.
+
+        `reaction_from_dict` is the inverse.
+        """
         held = {f.name: getattr(self, f.name) for f in fields(self) if not _is_unset(f, getattr(self, f.name))}
         return {"type": type(self).__name__, **{name: _plain(value) for name, value in held.items()}}
 
     def to_add(self) -> list[Message]:
-        """The messages that the conversation gets by it, behind those of the turn."""
+        """Return the messages to append after the turn's messages."""
         return []
 
     def log_metrics(self, *, step: int) -> None:
-        """Writes to the trace that the reaction took place; with no run in context, does nothing."""
+        """Record that the reaction took place; outside a run, do nothing."""
 
     def text(self) -> str:
-        """What stands as the result of the call of a tool that raised it."""
+        """Return the result text of a call whose tool raised the reaction."""
         return str(self) or type(self).__name__
 
     def signal(self) -> dict[str, Any]:
-        """The reaction as part of what came of a tool."""
+        """Return the reaction as a member of a tool's outcome."""
         return {"reaction": self.to_dict()}
 
     def __str__(self) -> str:
@@ -64,7 +71,7 @@ class Reaction(ToolSignal):
 
 @dataclass(eq=False)
 class Continue(Reaction):
-    """Go on: with these messages behind the turn's, then `feedback` as a user's message."""
+    """Continue with `messages` after the turn's, then `feedback` from the user."""
 
     messages: list[Message] = field(default_factory=list)
     feedback: str | None = None
@@ -76,11 +83,11 @@ class Continue(Reaction):
         _check_text("Continue", "feedback", self.feedback, optional=True)
 
     def to_add(self) -> list[Message]:
-        """Its messages, then its feedback."""
+        """Return the messages, then the feedback."""
         return [*self.messages, *([Message("user", self.feedback)] if self.feedback else [])]
 
     def log_metrics(self, *, step: int) -> None:
-        """Counts the continuation, and says how many messages it added."""
+        """Count the continuation and record how many messages it adds."""
         emit("metric", metric="continues", value=1, mode="count", step=step)
         emit("metric", metric="messages", value=len(self.messages), step=step)
 
@@ -90,7 +97,7 @@ class Continue(Reaction):
 
 @dataclass(eq=False)
 class Retry(Reaction):
-    """Ask the model again; `messages`, where given, stand for the whole conversation from here on."""
+    """Ask the model again; `messages`, if given, replace the whole conversation."""
 
     messages: list[Message] | None = None
 
@@ -100,7 +107,7 @@ class Retry(Reaction):
         self.messages = None if self.messages is None else messages_from(self.messages)
 
     def log_metrics(self, *, step: int) -> None:
-        """Counts the retry, and says of how many messages the new conversation is, if there is one."""
+        """Count the retry and record the length of its conversation, if given."""
         emit("metric", metric="retries", value=1, mode="count", step=step)
         if self.messages is not None:
             emit("metric", metric="messages", value=len(self.messages), step=step)
@@ -111,9 +118,9 @@ class Retry(Reaction):
 
 @dataclass(eq=False)
 class RetryWithFeedback(Reaction):
-    """Ask the model again, having told it `feedback`.
+    """Ask the model again with `feedback` added.
 
-    It is a user's message, or, with `tool_call_id`, the result of that call, marked as denied.
+    The feedback is a user message or, with `tool_call_id`, the result of that call, marked as denied.
     """
 
     feedback: str
@@ -128,14 +135,14 @@ class RetryWithFeedback(Reaction):
         self.metadata = plain_object(self.metadata)
 
     def to_add(self) -> list[Message]:
-        """The feedback as a message."""
+        """Return the feedback as a message."""
         if self.tool_call_id is None:
             return [Message("user", self.feedback, metadata=self.metadata)]
         told = f"{DENIED} {self.feedback}"
         return [Message("tool", told, tool_call_id=self.tool_call_id, metadata=self.metadata)]
 
     def log_metrics(self, *, step: int) -> None:
-        """Counts the retry."""
+        """Count the retry."""
         emit("metric", metric="retries", value=1, mode="count", step=step)
 
     def __str__(self) -> str:
@@ -144,7 +151,7 @@ class RetryWithFeedback(Reaction):
 
 @dataclass(eq=False)
 class Fail(Reaction):
-    """End the run as failed; `error` is the error, or what to say of it."""
+    """End the run as failed; `error` is the error or its text."""
 
     error: Exception | str
 
@@ -161,7 +168,7 @@ class Fail(Reaction):
         return error_text(self.error)
 
     def text(self) -> str:
-        """The error, as the result of the call."""
+        """Return the error as the result of the call."""
         told = self.error if isinstance(self.error, str) else f"{error_type(self.error)}: {error_text(self.error)}"
         return Stop(told).text()
 
@@ -182,28 +189,28 @@ class Finish(Reaction):
         return self.reason or ""
 
     def text(self) -> str:
-        """The reason, as the result of the call."""
+        """Return the reason as the result of the call."""
         return Stop(str(self)).text()
 
 
 def winner(reactions: Sequence[Reaction | None]) -> int | None:
-    """The place of the reaction that counts: Finish, Fail, Retry or RetryWithFeedback, Continue, any other.
+    """Return the index of the reaction that takes effect, or None.
 
-    Among equals it is the first. None where there is no reaction.
+    The order is Finish, Fail, Retry or RetryWithFeedback, Continue, any other; the first among equals wins.
     """
     ranked = [(reaction.precedence, i) for i, reaction in enumerate(reactions) if reaction is not None]
     return min(ranked)[1] if ranked else None
 
 
 def reaction_to_dict(reaction: Reaction) -> dict[str, Any]:
-    """The reaction as JSON, by type and content."""
+    """Return the reaction as JSON."""
     return reaction.to_dict()
 
 
 def reaction_from_dict(document: Mapping[str, Any]) -> Reaction:
-    """The reaction of a document that `to_dict` gave.
+    """Return the reaction for a document written by `to_dict`.
 
-    Raises ValueError for what is none, and for a class that is not imported.
+    Raises ValueError for a document of another form, and for a class that is not imported.
     """
     values = dict(document)
     name = values.pop("type", None)
@@ -219,7 +226,7 @@ def reaction_from_dict(document: Mapping[str, Any]) -> Reaction:
 
 
 def _is_unset(f: Field[Any], value: Any) -> bool:
-    """Whether a field has nothing to say: None, or an empty dict, where that is its default."""
+    """Return whether a field holds its default None or empty dict."""
     return (value is None and f.default is None) or (value == {} and f.default_factory is dict)
 
 

@@ -1,4 +1,7 @@
-"""A run of an Agent around the engine: tools are entered, the goal is run, and the events reach the trajectory."""
+"""One run of an Agent around the engine.
+
+Tools are entered, the engine runs the goal, and the events reach the trajectory.
+"""
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -27,7 +30,7 @@ log = logging.getLogger("refold")
 
 
 class Running:
-    """One goal on its way; `run` and `stream` are the two ways to go."""
+    """One goal, its agent and its conversation; call `run` or `stream`."""
 
     def __init__(
         self,
@@ -45,7 +48,10 @@ class Running:
         self.trajectory: Trajectory = trajectory if trajectory is not None else agent.trajectory
 
     def _begin(self) -> Task:
-        """Chooses the conversation; gives the goal as a task, with what goes before it in its inputs."""
+        """Choose the conversation and return the goal as a task.
+
+        The task's inputs hold the earlier conversation.
+        """
         agent = self.agent
         task = as_task(self._goal)
         if self._given is None:
@@ -64,7 +70,7 @@ class Running:
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
 
     async def run(self) -> Trajectory:
-        """Runs to the end; gives the trajectory."""
+        """Run to the end and return the trajectory."""
         async with entered(self.agent.tools):
             task = self._begin()
             try:
@@ -84,7 +90,7 @@ class Running:
 
     @asynccontextmanager
     async def stream(self) -> AsyncIterator[AsyncIterator[AgentEvent]]:
-        """Runs, and gives the events as they come."""
+        """Run the goal and yield its events."""
         async with entered(self.agent.tools):
             task = self._begin()
             engine = self.agent.make_engine(earlier=self.trajectory.steps)
@@ -93,7 +99,7 @@ class Running:
             pieces = Pieces(listener())
             try:
                 async with AsyncExitStack() as stack:
-                    with listening(pieces.take):  # the run takes it along; who reads the events does not listen
+                    with listening(pieces.take):  # the run inherits the listener; the reader of the events does not
                         stream = pieces.stream = await stack.enter_async_context(engine.stream(task))
                     yield await stack.enter_async_context(aclosing(self._events(stream, projector)))
             finally:
@@ -113,7 +119,7 @@ class Running:
                     for event in await self._projected(record, projector):
                         yield event
                 elif scope.cancelled_caught:
-                    records = aiter(stream)  # the iterator that was cut off has lost nothing, and is of no more use
+                    records = aiter(stream)  # the cancelled iterator lost no record, but cannot be used again
                     yield Heartbeat(**facts, message=projector.doing())
                 else:
                     return
@@ -127,7 +133,10 @@ class Running:
         return events
 
     async def _rest(self, stream: RunStream, projector: Projector) -> None:
-        """Takes what was written after the last event that was asked for, such as the end of a run cut short."""
+        """Read the records after the last event that the caller read.
+
+        An example is the end of a run that was cut short.
+        """
         with anyio.CancelScope(shield=True):
             async for record in stream:
                 await self._projected(record, projector)
@@ -136,7 +145,10 @@ class Running:
 
 
 def _asked(trajectory: Trajectory) -> int:
-    """How many requests the turns before have made, as the state of the last one says, where its trace is at hand."""
+    """Return how many requests earlier turns have made.
+
+    The count is in the last run's final state; without a trace, each GenerationStep counts as one.
+    """
     trace = trajectory.trace_or_none
     state = trace.final_state if trace is not None and trace.first_state else {}
     known: int | None = state.get("asked")
@@ -145,7 +157,7 @@ def _asked(trajectory: Trajectory) -> int:
 
 @asynccontextmanager
 async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
-    """Enters what is to be entered of an agent's tools, in their order, and leaves it in the opposite one."""
+    """Enter the tools that are context managers; exit in reverse order."""
     async with AsyncExitStack() as stack:
         for item in tools:
             if hasattr(type(item), "__aenter__") and hasattr(type(item), "__aexit__"):
@@ -154,7 +166,10 @@ async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
 
 
 async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
-    """Shows the end of a run to the hooks that listen to it; they see it live only, and cannot change it any more."""
+    """Show a run's end to the hooks that listen for it.
+
+    They see it live only and cannot change it.
+    """
     for event in events:
         if not isinstance(event, AgentEnd):
             continue
@@ -162,25 +177,28 @@ async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
             try:
                 if hook.listens_to(AgentEnd) and isinstance(await hook.react(event), Reaction):
                     log.warning("the hook %r reacted to the end of the run, which nothing changes", hook.name)
-            except Exception:  # a stranger's hook must not take the trajectory away; it is reported
+            except Exception:  # an error in a user's hook is logged and must not lose the trajectory
                 log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
 
 
 async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> Trajectory:
-    """Goes on with a run; see `Agent.resume`."""
+    """Resume a run; see `Agent.resume`."""
     async with entered(agent.tools):
         engine = agent.make_engine(earlier=_steps_before(agent.trajectory, trace))
         return await _taken(agent, await engine.aresume(trace, value, **options))
 
 
 async def forked(agent: RunsGoals, trace: Any, at: int | None, edit: Any, **options: Any) -> Trajectory:
-    """Runs on from a state of a run; see `Agent.fork`."""
+    """Start a run from a step of another; see `Agent.fork`."""
     async with entered(agent.tools):
         return await _taken(agent, await agent.make_engine().afork(trace, at, edit, **options))
 
 
 async def _taken(agent: RunsGoals, result: RunResult) -> Trajectory:
-    """The trajectory of a run that was not begun here; where the agent's own is of the same run, it goes on."""
+    """Return the trajectory of a resumed or forked run.
+
+    If the agent's own trajectory is of the same run, it is updated and returned.
+    """
     events = events_of(result.trace, agent.generator)
     own = agent.trajectory
     if own.trace_or_none is not None and own.trace.run_id == result.run_id:
@@ -197,12 +215,15 @@ async def _taken(agent: RunsGoals, result: RunResult) -> Trajectory:
 
 
 def _last_start(trajectory: Trajectory) -> int:
-    """The place of the event that the last run of a trajectory began with."""
+    """Return the index of the first event of the last run."""
     return max((i for i, event in enumerate(trajectory.events) if isinstance(event, AgentStart)), default=0)
 
 
 def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep]:
-    """The steps that go before those of a run that is resumed, where it is the last one of the agent's trajectory."""
+    """Return the steps before those of a run to resume.
+
+    There are none unless the run is the last one of the agent's trajectory.
+    """
     own = trajectory.trace_or_none
     if own is None:
         return []

@@ -1,4 +1,7 @@
-"""What running a goal needs of an Agent, so that the files that run one need not know the Agent's own."""
+"""The protocol of an Agent as seen by code that runs goals.
+
+It keeps `run`, `batch` and `task` from importing `agent`, which imports them.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,7 +18,7 @@ from .trajectory.trajectory import Trajectory
 
 
 class RunsGoals(Protocol):
-    """An Agent, as `run`, `batch` and `task` see it; the Agent's own docstrings say what each is."""
+    """An Agent as `run`, `batch` and `task` see it; see Agent."""
 
     name: str
     agent_id: UUID

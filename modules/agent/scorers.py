@@ -1,4 +1,4 @@
-"""Scorers: what gives an event numbers, by name."""
+"""Scorers: functions that attach named numbers to events."""
 
 import inspect
 from collections.abc import Callable
@@ -6,7 +6,10 @@ from typing import Any
 
 
 class Scorer:
-    """A function of an event that gives a number (or several, or Metrics), and the name the numbers stand under."""
+    """A function that computes an event's number, and the number's name.
+
+    The function may also return several numbers, or Metrics.
+    """
 
     def __init__(self, func: Callable[[Any], Any], *, name: str | None = None) -> None:
         if not callable(func):
@@ -15,7 +18,7 @@ class Scorer:
         self.name = name or str(getattr(func, "__name__", type(func).__name__))
 
     async def score(self, event: Any) -> Any:
-        """The number for an event."""
+        """Return the number for an event."""
         found = self.func(event)
         return await found if inspect.isawaitable(found) else found
 
@@ -24,14 +27,17 @@ class Scorer:
 
 
 class _Adapted(Scorer):
-    """Something else that has a `name` and a `score`."""
+    """A scorer made from another object that has `name` and `score`."""
 
     def __init__(self, scorer: Any) -> None:
         super().__init__(scorer.score, name=str(getattr(scorer, "name", type(scorer).__name__)))
 
 
 def as_scorer(given: Any) -> Scorer:
-    """A scorer from a scorer, a function, or an object with `score(event)`; raises TypeError for anything else."""
+    """Return a scorer for a Scorer, a function or a `score` object.
+
+    Raises TypeError for anything else.
+    """
     if isinstance(given, Scorer):
         return given
     return _Adapted(given) if callable(getattr(given, "score", None)) else Scorer(given)

@@ -1,7 +1,8 @@
 """Stop hooks: hooks that finish a run, each by one simple rule.
 
-They are pure: what they count is part of the run's state. So a run that is resumed counts on, a replay comes to the
-same end, and agents can share a hook without sharing its count. The reason of the Finish is the hook's name.
+They are pure, because their counts are part of the run's state. A resumed run therefore keeps counting, a replay
+reaches the same end, and agents can share a hook without sharing its count. The reason of the Finish is the hook's
+name.
 """
 
 from collections.abc import Callable
@@ -27,11 +28,11 @@ from .hooks.stop_conditions import stop_condition as stop_condition
 from .reactions import Finish, Reaction
 
 _Counted: TypeAlias = tuple[bool, Any]
-"""Whether to stop, and what to remember."""
+"""Whether to stop, and the memory for the next event."""
 
 
 def step_count(max_steps: int, *, name: str | None = None) -> Hook:
-    """Stops after so many steps of the agent."""
+    """Stop after `max_steps` steps of the agent."""
     _at_least(1, max_steps=max_steps)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -41,9 +42,9 @@ def step_count(max_steps: int, *, name: str | None = None) -> Hook:
 
 
 def generation_count(max_generations: int, *, name: str | None = None) -> Hook:
-    """Stops when a model has been asked so often.
+    """Stop after `max_generations` requests to a model.
 
-    Every request counts: those that failed and were repeated, those that failed for good, and those for a summary.
+    Every request counts: failed and repeated requests, requests that failed for good, and requests for a summary.
     """
     _at_least(1, max_generations=max_generations)
 
@@ -56,7 +57,10 @@ def generation_count(max_generations: int, *, name: str | None = None) -> Hook:
 
 
 def tool_use(tool_name: str, *, count: int = 1, name: str | None = None) -> Hook:
-    """Stops when a tool has been used so often with success; `tool_name` is the name that models know it by."""
+    """Stop after `count` successful calls of a tool.
+
+    `tool_name` is the name that models use.
+    """
     _at_least(1, count=count)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -67,7 +71,10 @@ def tool_use(tool_name: str, *, count: int = 1, name: str | None = None) -> Hook
 
 
 def any_tool_use(*, count: int = 1, name: str | None = None) -> Hook:
-    """Stops when tools have been used so often, no matter which and how it went; parallel uses count each."""
+    """Stop after `count` calls of any tools, successful or not.
+
+    Parallel calls count one each.
+    """
     _at_least(1, count=count)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -85,7 +92,10 @@ def output(
     regex: bool = False,
     name: str | None = None,
 ) -> Hook:
-    """Stops when the model's last message matches; tools that it called have run by then. See `matcher`."""
+    """Stop when the model's last message matches; see `matcher`.
+
+    Tools that the message called have run by then.
+    """
     matches = matcher(pattern, case_sensitive=case_sensitive, exact=exact, regex=regex)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -103,7 +113,10 @@ def tool_output(
     regex: bool = False,
     name: str | None = None,
 ) -> Hook:
-    """Stops when what a tool gave matches; with `tool_name`, what that tool gave. See `matcher`."""
+    """Stop when a tool's result matches; see `matcher`.
+
+    With `tool_name`, only results of that tool count.
+    """
     matches = matcher(pattern, case_sensitive=case_sensitive, exact=exact, regex=regex)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -114,7 +127,10 @@ def tool_output(
 
 
 def tool_error(tool_name: str | None = None, *, name: str | None = None) -> Hook:
-    """Stops when a call fails, also where the model was told of it; with `tool_name`, a call of that tool."""
+    """Stop when a call fails, even if the model saw the error.
+
+    With `tool_name`, only calls of that tool count.
+    """
 
     def check(event: Any, memory: Any) -> _Counted:
         return (tool_name is None or event.tool_call.name == tool_name) and event.error is not None, memory
@@ -123,7 +139,10 @@ def tool_error(tool_name: str | None = None, *, name: str | None = None) -> Hook
 
 
 def no_new_tool_used(for_steps: int, *, name: str | None = None) -> Hook:
-    """Stops after so many steps in a row in which no tool was used for the first time."""
+    """Stop after `for_steps` steps in a row without a new tool.
+
+    A tool is new at its first call in the run.
+    """
     _at_least(1, for_steps=for_steps)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -139,7 +158,10 @@ def no_new_tool_used(for_steps: int, *, name: str | None = None) -> Hook:
 
 
 def no_tool_calls(for_steps: int = 1, *, name: str | None = None) -> Hook:
-    """Stops after so many steps in a row in which the model called no tool; a call that fails is one, too."""
+    """Stop after `for_steps` steps in a row without a tool call.
+
+    A call that fails is a call, too.
+    """
     _at_least(1, for_steps=for_steps)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -155,9 +177,10 @@ def no_tool_calls(for_steps: int = 1, *, name: str | None = None) -> Hook:
 
 
 def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", name: str | None = None) -> Hook:
-    """Stops when the run has used more tokens than `limit`: altogether, those it sent, or those it was sent.
+    """Stop when the run has used more than `limit` tokens.
 
-    What tools have used, such as sub-agents, is among them.
+    `mode` selects all tokens, sent tokens ("in") or received tokens ("out"). Usage of tools, such as sub-agents,
+    counts.
     """
     _at_least(0, limit=limit)
     fields = {"total": "total_tokens", "in": "input_tokens", "out": "output_tokens"}
@@ -172,10 +195,10 @@ def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", na
 
 
 def elapsed_time(max_seconds: float, *, name: str | None = None) -> Hook:
-    """Stops when more than `max_seconds` have passed since the run began; looked at after each step.
+    """Stop when more than `max_seconds` have passed since the run's start.
 
-    Time on the wall, in which a run that waits or is interrupted grows older as well. It cuts nothing short: for that
-    there is the budget's `max_runtime_seconds`.
+    The hook measures wall time after each generation, including the time in which a run waits or is interrupted. It
+    cuts nothing short; the budget's `max_runtime_seconds` does.
     """
     _at_least(0, max_seconds=max_seconds)
 
@@ -190,10 +213,10 @@ def elapsed_time(max_seconds: float, *, name: str | None = None) -> Hook:
 
 
 def estimated_cost(limit: float, *, name: str | None = None) -> Hook:
-    """Stops when the run's generations have cost more than `limit` US dollars, those of its sub-agents included.
+    """Stop when generations have cost more than `limit` US dollars.
 
-    What a model's use costs is not always known; a generation without a price adds nothing here. The budget's
-    `max_cost_usd` says what becomes of such a run.
+    The generations of sub-agents count. A generation without a known price adds nothing here; the budget's
+    `max_cost_usd` decides what happens to such a run.
     """
     _at_least(0, limit=limit)
 
@@ -206,7 +229,10 @@ def estimated_cost(limit: float, *, name: str | None = None) -> Hook:
 
 
 def consecutive_errors(count: int, *, name: str | None = None) -> Hook:
-    """Stops after so many calls in a row that failed, also where the model was told of it; a good one starts anew."""
+    """Stop after `count` failed calls in a row.
+
+    Failures that the model saw count as well. A successful call resets the count.
+    """
     _at_least(1, count=count)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -219,7 +245,10 @@ def consecutive_errors(count: int, *, name: str | None = None) -> Hook:
 def _stop(
     check: Callable[[Any, Any], _Counted], events: tuple[type[AgentEvent], ...], name: str, *, clock: bool = False
 ) -> Hook:
-    """A hook that finishes the run when `check(event, memory)` says so; a start makes it forget what it counted."""
+    """Return a hook that finishes the run when `check(event, memory)` is true.
+
+    The start of a run resets the memory.
+    """
 
     def count(event: Any, memory: Any) -> tuple[Reaction | None, Any]:
         if isinstance(event, AgentStart) and AgentStart not in events:
@@ -231,7 +260,11 @@ def _stop(
 
 
 def _requests(event: AgentEvent) -> int:
-    """How often a model was asked, by what an event tells: after an overflow, in vain and then for a summary."""
+    """Return how many requests to a model an event stands for.
+
+    A completed compaction stands for one (its summary), or for two after an overflow: the request that failed and the
+    summary.
+    """
     if not isinstance(event, CompactionEvent):
         return 1
     if event.compaction_status != "completed":

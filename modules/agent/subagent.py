@@ -1,4 +1,7 @@
-"""Sub-agents: a tool with which a model hands a task to another agent, whose run is a child of its own run."""
+"""Sub-agents: a tool by which a model delegates to another agent.
+
+The sub-agent's run is a child of the run that calls the tool.
+"""
 
 from typing import Annotated, Any
 
@@ -22,19 +25,19 @@ _BACKGROUND = ("check_agent", "wait_for_agent")
 
 
 class SubAgentToolset(Toolset):
-    """Tools that spawn sub-agents: copies of `parent_agent` with a conversation, and instructions, of their own.
+    """Tools that spawn sub-agents: copies of `parent_agent` with their own conversation.
 
-    A sub-agent has the parent's model, policy and tools, but for these, and copies of its hooks that share no state
-    with them. Its run is a child of the run that calls the tool: it spends from that budget, has a trace of its own in
-    the same family, asks through the same people, and is resumed with it.
+    A sub-agent has its own instructions and the parent's model, policy and tools, without these tools. Its hooks are
+    copies that share no state with the parent's. Its run is a child of the calling run: it spends from the parent's
+    budget, has its own trace in the same family, forwards its questions to the parent, and is resumed with the parent.
 
-    In the background a spawned agent works while its parent takes further turns: `check_agent` tells how it stands,
-    `wait_for_agent` waits for its result, and the parent's run does not end before it has.
+    In the background, a spawned agent works while its parent takes further turns: `check_agent` reports its progress,
+    `wait_for_agent` waits for its result, and the parent's run does not end before it has ended.
 
     Attributes:
-        parent_agent: the agent to make sub-agents of.
+        parent_agent: the agent to copy.
         timeout: seconds that a sub-agent may work; None for as long as its parent.
-        run_in_background: whether `spawn_agent` gives an id at once instead of the result.
+        run_in_background: whether `spawn_agent` returns an id at once instead of the result.
     """
 
     parent_agent: Any = None
@@ -42,7 +45,7 @@ class SubAgentToolset(Toolset):
     run_in_background: bool = False
 
     def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
-        """`spawn_agent`, and what looks after sub-agents in the background, where they are there."""
+        """Return `spawn_agent` and, in the background mode, its companions."""
         tools = super().get_tools(variant=variant)
         return [tool for tool in tools if self.run_in_background or tool.name not in _BACKGROUND]
 
@@ -98,9 +101,11 @@ class SubAgentToolset(Toolset):
     # sub-agents
 
     def child_module(self, name: str, task: Task, policy: Any = None) -> AgentModule[Any] | None:
-        """The module of a sub-agent whose run has this task, to take it up again or to verify it; None for any other.
+        """Return the module of a sub-agent's run, to resume or verify it.
 
-        Engine(toolset.child_module("", Task.from_dict(trace.header["task"]))).verify(trace)
+            Engine(toolset.child_module("", Task.from_dict(trace.header["task"]))).verify(trace)
+
+        Returns None if the task is not a sub-agent's.
         """
         about = task.metadata.get(_OURS)
         if about is None:
@@ -134,7 +139,10 @@ class SubAgentToolset(Toolset):
         return message if kept() is None else keeping(message, {_KEPT: {agent_id: known}})
 
     def _told(self, agent_id: str, known: dict[str, Any], child: Any) -> Message:
-        """What is told of a sub-agent; what it used is told once, when it has ended."""
+        """Return the report on a sub-agent.
+
+        Its usage is reported once, when it has ended.
+        """
         message = report(known["name"], known["task"], child, self.timeout, counts=not known.get("counted"))
         if kept() is None or not child.ended or known.get("counted"):
             return message
@@ -142,7 +150,7 @@ class SubAgentToolset(Toolset):
 
 
 def create_subagent_tool(parent_agent: Agent) -> SubAgentToolset:
-    """The tools with which sub-agents of an agent are spawned, to be added to its tools:
+    """Return the toolset that spawns copies of an agent:
 
     agent.tools.append(create_subagent_tool(agent))
     """
@@ -150,13 +158,16 @@ def create_subagent_tool(parent_agent: Agent) -> SubAgentToolset:
 
 
 def _spawns(tool: Any) -> bool:
-    """Whether it is of a SubAgentToolset: a sub-agent spawns none."""
+    """Return whether a tool spawns sub-agents; sub-agents do not get it."""
     owner = getattr(tool.fn, "__self__", None) if isinstance(tool, Tool) else tool
     return isinstance(owner, SubAgentToolset)
 
 
 def _task(task: str, about: dict[str, Any]) -> Task:
-    """The sub-agent's task, with the inputs and constraints that its parent's tools have, and ids of its own."""
+    """Return the sub-agent's task.
+
+    It has the inputs and constraints of the parent's task, and new ids.
+    """
     outer = CurrentTask(default=None).resolve()
     inputs = {} if outer is None else dict(outer.inputs)
     return Task(
@@ -168,7 +179,10 @@ def _task(task: str, about: dict[str, Any]) -> Task:
 
 
 def _known(agent_id: str) -> dict[str, Any]:
-    """What is kept of a sub-agent in the background: its `name`, its `task`, and whether its usage was `counted`."""
+    """Return what the state keeps of a background sub-agent.
+
+    Its members are `name`, `task`, and `counted` if its usage was reported.
+    """
     ours = (kept() or {}).get(_KEPT) or {}
     return dict(ours.get(agent_id) or {"name": agent_id, "task": "(not known)"})
 

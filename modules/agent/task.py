@@ -1,4 +1,4 @@
-"""An agent as a task: what an evaluation or a study calls with a goal."""
+"""An agent as a task: an evaluation or a study calls it."""
 
 from ...tasks import Task
 from .runs_goals import RunsGoals
@@ -6,9 +6,9 @@ from .trajectory.trajectory import Trajectory
 
 
 class AgentTask:
-    """`await task(goal)` runs the agent on the goal, in a conversation of its own, and gives the trajectory.
+    """A callable agent: `await task(goal)` returns the trajectory.
 
-    Many may run at once, and the agent's own conversation stays as it is.
+    Each call has its own conversation. Many calls may run at once, and the agent's own conversation does not change.
     """
 
     def __init__(self, agent: RunsGoals, *, name: str | None = None) -> None:
@@ -17,16 +17,16 @@ class AgentTask:
         self.__name__ = self.name
 
     async def __call__(self, goal: str | Task) -> Trajectory:
-        """Runs the agent on a goal."""
+        """Run the agent on a goal."""
         agent = self.agent
         return await agent.run(goal, trajectory=Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions))
 
     async def run(self, goal: str | Task) -> Trajectory:
-        """The same as calling it."""
+        """Run the agent on a goal, as calling the task does."""
         return await self(goal)
 
     def with_(self, *, name: str | None = None) -> "AgentTask":
-        """The same task by another name."""
+        """Return the same task under another name."""
         return AgentTask(self.agent, name=name or self.name)
 
     def __repr__(self) -> str:

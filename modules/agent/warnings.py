@@ -1,5 +1,8 @@
-"""The warning of the Agent: what is allowed, and most likely not meant."""
+"""The Agent's warning about allowed but probably unintended use."""
 
 
 class AgentWarning(UserWarning):
-    """An agent is used in a way that may not be safe or intended. It is only ever a warning, never raised."""
+    """A use of an agent that may be unsafe or unintended.
+
+    It is only ever a warning, never raised.
+    """

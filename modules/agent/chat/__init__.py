@@ -1,4 +1,4 @@
-"""The chat with a model: messages and their parts, tool calls, usage, and how a long one is shortened."""
+"""The chat with a model: messages, tool calls, usage, compaction."""
 
 from .content import Content, ContentAudioInput, ContentImageUrl, ContentText
 from .messages import Message, Role

@@ -1,4 +1,7 @@
-"""Makes a conversation shorter that has become too long for its model: a summary takes the place of its beginning."""
+"""Compaction: a summary replaces the beginning of a conversation.
+
+It happens when the conversation has become too long for its model.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -14,7 +17,10 @@ from .summarize import PROMPT, conversation_text, find_summarization_boundary, r
 
 TRIGGER = "overflow_recovery"
 KEEP = 10
-"""How many messages a compaction leaves as they are, at least; a conversation that has no more is not made shorter."""
+"""The least number of newest messages that a compaction keeps.
+
+A conversation with no more messages than this is not compacted.
+"""
 
 _UNKNOWN_WINDOW = 100_000
 _CHARACTERS_A_TOKEN = 3
@@ -51,7 +57,10 @@ async def compacted(
 
 
 class _Describing:
-    """A generator whose capabilities are asked for as an effect: they rest on what is installed here."""
+    """A generator whose capabilities are queried as an effect.
+
+    The answer depends on the installed packages, so a replay must take the recorded one.
+    """
 
     __slots__ = ("_generator",)
 
@@ -65,9 +74,9 @@ class _Describing:
 
 
 async def capabilities_of(generator: Generator) -> Capabilities:
-    """Return what is known of a generator's model, journaled.
+    """Return a generator's capabilities, journaled.
 
-    Empty if the generator does not say.
+    Empty if the generator has no description or the query fails.
     """
     if not isinstance(generator, DescribedGenerator):
         return Capabilities()

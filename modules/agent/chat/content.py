@@ -1,4 +1,4 @@
-"""What a message can hold beside plain text: parts of text, images by URL, and audio."""
+"""The parts of a message: text, images by URL, and audio."""
 
 import base64
 import mimetypes
@@ -64,9 +64,9 @@ class ContentImageUrl(StateModel):
     def from_file(cls, file: Path | str, *, mimetype: str | None = None, detail: Detail = "auto") -> Self:
         """Return an image from a file.
 
-        The file's name tells its type, unless that is given.
+        Without `mimetype`, the type is guessed from the file's name.
 
-        Raises OSError for a file that cannot be read, ValueError where the name does not tell the type.
+        Raises OSError if the file cannot be read, and ValueError if the name does not identify the type.
         """
         path = Path(file)
         mimetype = mimetype or mimetypes.guess_type(path.name)[0]
@@ -75,7 +75,10 @@ class ContentImageUrl(StateModel):
         return cls.from_bytes(path.read_bytes(), mimetype, detail=detail)
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of a `data:` URL; raises ValueError for an image that is somewhere else."""
+        """Return the bytes of a `data:` URL.
+
+        Raises ValueError if the message holds only a link to the image.
+        """
         head, _, encoded = self.image_url.url.partition(",")
         if not head.startswith("data:") or not head.endswith(";base64"):
             raise ValueError(f"the image is not in the message, but at {shortened(self.image_url.url)}")
@@ -110,21 +113,26 @@ class ContentAudioInput(StateModel):
 
     @property
     def transcript(self) -> str | None:
-        """What is said in it, if that is known."""
+        """The transcript, if it is known."""
         return self.input_audio.transcript
 
     @classmethod
     def from_bytes(cls, data: bytes, *, format: str | None = None, transcript: str | None = None) -> Self:
-        """Audio from its bytes; the format is told by their beginning unless given."""
+        """Return audio from its bytes.
+
+        Without `format`, the first bytes identify the format; otherwise the format is "unknown".
+        """
         encoded = base64.b64encode(data).decode()
         format = format or _audio_format(data) or "unknown"
         return cls(input_audio=cls.Audio(data=encoded, format=format, transcript=transcript))
 
     @classmethod
     def from_file(cls, file: Path | str, *, format: str | None = None, transcript: str | None = None) -> Self:
-        """Audio from a file; its format is told by the file's name unless given.
+        """Return audio from a file.
 
-        Raises OSError for a file that cannot be read, ValueError where neither name nor bytes tell the format.
+        Without `format`, the file's suffix names the format; without a suffix, the first bytes do.
+
+        Raises OSError if the file cannot be read, and ValueError if neither name nor bytes identify the format.
         """
         path = Path(file)
         data = path.read_bytes()
@@ -156,9 +164,9 @@ _MAGIC = ((b"RIFF", "wav"), (b"ID3", "mp3"), (b"\xff\xfb", "mp3"), (b"OggS", "og
 
 
 def content_part(part: Content | str | Mapping[str, Any]) -> Content:
-    """Return a part, given a part, a text, or OpenAI's dict.
+    """Return a part from a part, a text, or OpenAI's dict.
 
-    Raises ValueError for a dict of another kind, StateValueError for one whose members do not fit.
+    Raises ValueError for a dict of an unknown type, and StateValueError if its members do not fit.
     """
     if isinstance(part, CONTENT_TYPES):
         return part

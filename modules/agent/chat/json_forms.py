@@ -1,4 +1,7 @@
-"""JSON forms that events, reactions and trajectories share: of messages, calls, usage, and of any value."""
+"""JSON forms that events, reactions and trajectories share.
+
+They are the forms of messages, calls, usage and arbitrary values.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +28,7 @@ def message_from(value: Any) -> Message:
 def messages_from(value: Any) -> list[Message]:
     """Return messages from one or several of what `message_from` takes.
 
-    The frozen list of a state is passed through, as a copy at each step would cost what the whole conversation holds.
+    A frozen list of a state is returned as it is: a copy at each step would cost as much as the whole conversation.
     """
     if isinstance(value, Message | Mapping | str):
         return [message_from(value)]
@@ -35,7 +38,10 @@ def messages_from(value: Any) -> list[Message]:
 
 
 def call_from(value: Any) -> ToolCall:
-    """Return a tool call from a call or its document; raises ValueError for anything else."""
+    """Return a tool call from a call or its document.
+
+    Raises ValueError for anything else.
+    """
     if isinstance(value, ToolCall | Mapping):
         return ToolCall.from_openai(value)
     raise ValueError(f"a tool call is a ToolCall, or its document; got {type(value).__name__}")
@@ -46,7 +52,10 @@ _MEMBERS_OF_USAGE = tuple(Usage.model_fields)
 
 
 def usage_from(value: Any) -> Usage:
-    """Usage from usage or its document, of which members that are not known are left out; None is no usage."""
+    """Return usage from usage or its document.
+
+    Unknown members are ignored; None is zero usage.
+    """
     if isinstance(value, Usage):
         return value
     if not value and (value is None or isinstance(value, Mapping)):
@@ -57,20 +66,23 @@ def usage_from(value: Any) -> Usage:
 
 
 def usage_to_dict(usage: Usage) -> dict[str, Any]:
-    """Usage as a document, without what is zero or not known."""
+    """Return usage as a document without zero or unknown members."""
     return {name: value for name, value in usage.__dict__.items() if value or (name == "cost_usd" and value == 0)}
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON holds it.
+    """Return a value as JSON can hold it.
 
-    What has no JSON form stands as its text, NaN and infinities as `"NaN"` and so on.
+    A value without a JSON form becomes its text; NaN and infinities become `"NaN"` and so on.
     """
     return _clean(to_jsonable_python(value, fallback=_shown, inf_nan_mode="strings", bytes_mode="base64"))
 
 
 def plain_object(value: Any) -> dict[str, Any]:
-    """Return a mapping as a JSON object; raises ValueError for anything else."""
+    """Return a mapping as a JSON object.
+
+    Raises ValueError for anything else.
+    """
     if not isinstance(value, Mapping):
         raise ValueError(f"a mapping is wanted, got {type(value).__name__}")
     found: dict[str, Any] = plain(dict(value))
@@ -78,9 +90,9 @@ def plain_object(value: Any) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Return the value without what no file can hold.
+    """Return the value without lone surrogates and infinite floats.
 
-    That is lone surrogates, and `inf` and `nan` as numbers.
+    No trace file can hold these.
     """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()

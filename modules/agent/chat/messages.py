@@ -1,4 +1,7 @@
-"""Messages: what people, models and tools say to one another, frozen and JSON-exact, so that a state can hold them."""
+"""Messages between people, models and tools.
+
+They are frozen and JSON-exact, so a state can hold them.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -13,7 +16,10 @@ from .tool_calls import ToolCall
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 EPHEMERAL = {"type": "ephemeral"}
 _KEPT = ("reasoning_content", "thinking_blocks")
-"""Members of an assistant message that its metadata holds; providers want the second of them back."""
+"""Members of an assistant message that its metadata keeps.
+
+Providers require `thinking_blocks` to be sent back.
+"""
 _NAMESPACE = UUID("6d1f2c5e-9a64-5b0e-8f4e-3d0c6a7b9e21")
 
 
@@ -59,28 +65,31 @@ class Message(StateModel):
         super().__init__(**members)
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
-    # pydantic's own mark (RootModel bears it): documents are validated without this signature, which takes `content`.
+    # pydantic's own mark (as on RootModel): pydantic validates documents without this signature, which takes `content`.
 
     @property
     def content(self) -> str:
-        """The text: of several parts of text, those that are not blank, a line each."""
+        """The text; several non-blank text parts are joined by newlines."""
         if isinstance(self.body, str):
             return self.body
         return "\n".join(part.text for part in self.body if isinstance(part, ContentText) and part.text.strip())
 
     @property
     def content_parts(self) -> list[Content]:
-        """The parts; a plain text is one part, and an empty one is none."""
+        """The parts; a plain text is one part, an empty text none."""
         return _parts(self.body)
 
     @property
     def all_content(self) -> str | list[Content]:
-        """The text where text is all there is, else the parts."""
+        """The text if the body is all text; otherwise the parts."""
         return self.body
 
     @property
     def uuid(self) -> UUID:
-        """An id made from what the message says: equal messages have equal ids, in every run and replay."""
+        """An id made from the message's document.
+
+        Equal messages have equal ids in every run and replay.
+        """
         return uuid5(_NAMESPACE, self.model_dump_json())
 
     def __str__(self) -> str:
@@ -119,9 +128,9 @@ class Message(StateModel):
         return self.model_copy(update={"body": _body(content)})
 
     def apply(self, **values: str) -> Self:
-        """Return a copy with the values in place of `$name` in its text.
+        """Return a copy with each `$name` in the text replaced.
 
-        A name without a value stays as it is.
+        A name without a value does not change.
         """
         return self.with_content(Template(self.content).safe_substitute(**values))
 
@@ -133,9 +142,9 @@ class Message(StateModel):
         return self.with_content(text[: max(0, max_length - len(suffix))] + suffix[:max_length])
 
     def to_openai(self) -> dict[str, Any]:
-        """Return the message as a chat completions API takes it.
+        """Return the message in the form of a chat completions API.
 
-        `content` is a text where text is all there is, and None where an assistant only makes calls.
+        `content` is a text if all parts are text, and None if an assistant only makes calls.
         """
         document: dict[str, Any] = {"role": self.role, "content": self.body}
         if not isinstance(self.body, str):
@@ -154,9 +163,9 @@ class Message(StateModel):
     def from_openai(cls, document: Mapping[str, Any]) -> "Message":
         """Return a message from its OpenAI form.
 
-        `metadata` is taken over, and unknown members are left out.
+        `metadata` is kept, and unknown members are ignored.
 
-        Raises ValueError for what is no message: a role that is not known, a part of another kind.
+        Raises ValueError for an unknown role or an unknown kind of part.
         """
         role = document.get("role")
         if role == "developer":
@@ -177,9 +186,9 @@ class Message(StateModel):
 
     @classmethod
     def fit(cls, message: "Message | Mapping[str, Any] | Content | str") -> "Message":
-        """Return a message from what can stand for one.
+        """Return a message from a message, text, content part or OpenAI dict.
 
-        That is a message, a text (which a user says), a content part, or a dict as OpenAI writes it.
+        A text or a content part becomes a user message.
         """
         if isinstance(message, Message):
             return message
@@ -212,7 +221,10 @@ def _parts(body: str | list[Content]) -> list[Content]:
 
 
 def _simplest(parts: list[Content]) -> str | list[Content]:
-    """One unmarked part of text as the text itself, so that equal messages are equal documents."""
+    """Return a single unmarked text part as its text.
+
+    Equal messages then have equal documents.
+    """
     if not parts:
         return ""
     only = parts[0]
@@ -220,5 +232,5 @@ def _simplest(parts: list[Content]) -> str | list[Content]:
 
 
 def _marked(parts: list[Content], mark: dict[str, str]) -> list[Content]:
-    """Return the parts, the last of them with a mark for prompt caching."""
+    """Return the parts with a prompt caching mark on the last."""
     return [*parts[:-1], parts[-1].model_copy(update={"cache_control": mark})] if parts else []

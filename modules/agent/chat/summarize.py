@@ -1,4 +1,4 @@
-"""Making a conversation shorter: where it can be cut, and what stands for the part that was cut off."""
+"""Summaries of conversations: where to cut, and the replacing message."""
 
 from collections.abc import Sequence
 
@@ -41,11 +41,13 @@ def find_summarization_boundary(
     min_messages_to_keep: int = 10,
     max_summarize_chars: int | None = None,
 ) -> int:
-    """Where to cut: `messages[:n]` can be summarised and `messages[n:]` kept, and both are valid chats.
+    """Return the latest index at which a conversation can be cut, or 0.
 
-    A cut may fall behind an assistant's message that makes no calls, and behind the result that answers the last open
-    call. It leaves at least `min_messages_to_keep` messages. With `max_summarize_chars`, the part that is cut off has
-    at most so many characters, as `str(message)` writes it. The latest such place is given, or 0 where there is none.
+    `messages[:n]` can be summarised and `messages[n:]` kept, and both are valid chats.
+
+    A cut may follow an assistant message without calls, or the result that answers the last open call. At least
+    `min_messages_to_keep` messages remain. With `max_summarize_chars`, the summarised part has at most that many
+    characters, counted in `str(message)`.
     """
     found = characters = 0
     pending: set[str] = set()
@@ -75,10 +77,8 @@ async def summarize_conversation(
 ) -> Summary:
     """Let a model summarise a conversation, given as text.
 
-    `guidance` says what it should look out for.
-
-    Where a run is in context it is a journaled effect, like any generation; `number` is its number in the run. Raises
-    GeneratorError.
+    `guidance` is appended to the prompt. Inside a run, the request is a journaled effect, like any generation, and
+    `number` is its number in the run. Raises GeneratorError.
     """
     system = Message("system", f"{PROMPT}\n\n{guidance}".strip())
     asked = Message("user", f"<conversation>\n{conversation}\n</conversation>")
@@ -87,9 +87,9 @@ async def summarize_conversation(
 
 
 def read_summary(generation: Generation) -> Summary:
-    """Return the bodies of the tags.
+    """Return the summary and analysis in a reply.
 
-    If there are none, the whole reply is the summary.
+    If the reply has no tags, the whole reply is the summary.
     """
     text = generation.message.content
     summary = _inside("summary", text)
@@ -105,15 +105,15 @@ def _inside(tag: str, text: str) -> str | None:
 def conversation_text(messages: Sequence[Message]) -> str:
     """Return the messages as the summariser sees them.
 
-    Each has a line or more; images and audio stand there without their bytes.
+    Each has one or more lines; images and audio appear without their bytes.
     """
     return "\n".join(map(str, messages))
 
 
 def summary_message(summary: Summary, messages: int, trigger: str = "overflow_recovery") -> Message:
-    """Return the user's message that replaces the messages cut off.
+    """Return the user message that replaces the messages cut off.
 
-    `trigger` says why they were cut off.
+    `trigger` is the reason for the cut.
     """
     text = f"<conversation-summary messages={messages}>\n{summary.summary}\n</conversation-summary>"
     return Message("user", text, metadata={"compaction": True, "trigger": trigger, "messages_compacted": messages})

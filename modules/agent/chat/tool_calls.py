@@ -1,4 +1,4 @@
-"""What a model asks for and is offered: tool calls, and the definitions of tools as an API takes them."""
+"""Tool calls of models, and definitions of tools in requests."""
 
 import json
 from collections.abc import Mapping
@@ -24,23 +24,28 @@ class ToolCall(StateModel):
 
     @classmethod
     def of(cls, id: str, name: str, arguments: Mapping[str, Any] | str | None = None) -> Self:
-        """Return a call from its parts; arguments that are not text are written as JSON."""
+        """Return a call from its parts.
+
+        Arguments other than text are written as JSON.
+        """
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments or {}, ensure_ascii=False)
         return cls(id=id, function=FunctionCall(name=name, arguments=arguments))
 
     @classmethod
     def of_recorded(cls, id: str, name: str, arguments: str) -> Self:
-        """Return the call of a decision, whose texts are known to be JSON text; see `of_exact`."""
+        """Return a recorded decision's call without validation; see `of_exact`.
+
+        The texts of a recorded decision are known to fit.
+        """
         return cls.of_exact(id=id, function=FunctionCall.of_exact(name=name, arguments=arguments))
 
     @classmethod
     def from_openai(cls, document: "Mapping[str, Any] | ToolCall") -> "ToolCall":
         """Return a call from its OpenAI form.
 
-        Unknown members are left out.
-
-        Arguments may stand as an object, as some servers write them. Raises ValueError for another form.
+        Unknown members are ignored. Arguments may be an object, as some servers write them. Raises ValueError for
+        another form.
         """
         if isinstance(document, ToolCall):
             return document
@@ -56,12 +61,15 @@ class ToolCall(StateModel):
 
     @property
     def arguments(self) -> str:
-        """The arguments, as the model wrote them."""
+        """The arguments as the model wrote them."""
         return self.function.arguments
 
     @property
     def args(self) -> dict[str, Any]:
-        """The arguments as a dict; raises ValueError where the model wrote no JSON object."""
+        """The arguments as a dict.
+
+        Raises ValueError if the model wrote no JSON object.
+        """
         found = json.loads(self.function.arguments or "{}")
         if not isinstance(found, dict):
             raise ValueError(f"the arguments of {self.name} are not a JSON object, but {type(found).__name__}")
@@ -86,7 +94,10 @@ class ToolDefinition(StateModel):
     function: FunctionDefinition
 
     def to_openai(self) -> dict[str, Any]:
-        """Return the definition as OpenAI takes it; the schema of an object always has `properties`."""
+        """Return the definition in OpenAI's form.
+
+        The schema of an object always has `properties`, which OpenAI requires.
+        """
         function = {name: value for name, value in self.function.to_dict().items() if value is not None}
         parameters = function.get("parameters")
         if parameters is not None and parameters.get("type") == "object":
@@ -115,4 +126,4 @@ class ToolChoiceDefinition(StateModel):
 
 
 ToolChoice: TypeAlias = Literal["none", "auto", "required"] | ToolChoiceDefinition
-"""Whether a model may, must not or must call a tool, or which one it must call."""
+"""Whether a model may, must or must not call tools, or the required tool."""

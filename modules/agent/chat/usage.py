@@ -1,4 +1,4 @@
-"""What generations have used: tokens, and their cost where the price is known."""
+"""The usage of generations: tokens, and cost if the price is known."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -33,9 +33,9 @@ class Usage(StateModel):
         )
 
     def count(self, used: "Usage") -> None:
-        """Add usage to a draft of this.
+        """Add usage to a draft of this usage.
 
-        Only the fields that it changes are written.
+        Only the changed fields are written.
         """
         cost = _cost(self, used)
         for name in _COUNTS:
@@ -58,7 +58,10 @@ class Usage(StateModel):
 
     @classmethod
     def from_openai(cls, usage: Any, cost_usd: float | None = None) -> "Usage | None":
-        """Usage from the `usage` of a chat completion: a mapping, or an object with these members; None for none."""
+        """Return usage from the `usage` of a chat completion.
+
+        `usage` is a mapping or an object with these members. None stays None.
+        """
         if usage is None:
             return None
         tokens_in = _count(usage, "prompt_tokens", "input_tokens")

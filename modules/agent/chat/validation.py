@@ -1,4 +1,4 @@
-"""Whether messages make a valid chat, and how a broken one is mended before it is sent."""
+"""Validation of chats, and repair of broken ones before a request."""
 
 from collections.abc import Sequence
 
@@ -6,21 +6,20 @@ from .messages import Message
 from .tool_calls import ToolCall
 
 INTERRUPTED = "[Tool execution was interrupted]"
-"""What a model is told of a call that has no result."""
+"""The result that stands in for a missing one."""
 
 INVALID_NAME = "invalid_tool_call"
-"""The name given to a call that has none."""
+"""The name of a call whose name is blank."""
 
 INVALID_ID = "call_without_id"
-"""The id given to a call that has none."""
+"""The id of a call whose id is blank."""
 
 
 def chat_problems(messages: Sequence[Message]) -> list[str]:
-    """Return what an API would refuse.
+    """Return the defects for which an API would refuse the messages.
 
-    That is calls without a result, results without a call, and blank or repeated ids and names.
-
-    Each text names the message by its place, from 0. A list that ends in an assistant's calls is not a chat yet.
+    Defects are calls without a result, results without a call, and blank or repeated ids and names. Each text names the
+    message by its index from 0. A list that ends in an assistant's calls is not yet a chat.
     """
     found: list[str] = []
     pending: dict[str, int] = {}
@@ -53,11 +52,10 @@ def _left_open(pending: dict[str, int]) -> list[str]:
 
 
 def sanitize_orphan_tool_messages(messages: Sequence[Message]) -> list[Message]:
-    """Return a chat that APIs take.
+    """Return the messages as a chat that APIs accept.
 
-    Results without a call are removed, calls without a result get one, and blank names get a name.
-
-    Doing it twice changes nothing more; a valid chat stays as it is, message for message.
+    Results without a call are removed, calls without a result get one, and blank names get a name. The function is
+    idempotent, and a valid chat is returned message for message.
     """
     mended: list[Message] = []
     i = 0
@@ -82,7 +80,7 @@ def sanitize_orphan_tool_messages(messages: Sequence[Message]) -> list[Message]:
 def _calls(message: Message) -> list[ToolCall]:
     """Return the message's calls, each with an id and a name.
 
-    Of several with one id it is the first.
+    Of several calls with one id, the first is kept.
     """
     by_id: dict[str, ToolCall] = {}
     for call in message.tool_calls or ():

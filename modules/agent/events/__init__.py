@@ -1,4 +1,7 @@
-"""What happens to an agent, as events: each with its own attributes, a form to be shown, and one to be kept."""
+"""The events of an agent.
+
+Each has its own attributes, a form for display (`as_dict`) and a form for storage (`to_dict`).
+"""
 
 from .base import AgentEvent, AgentStatus, AgentStep, AgentStopReason
 from .event_json import EventFormatError, event_from_dict, event_to_dict

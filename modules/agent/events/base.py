@@ -1,4 +1,7 @@
-"""The bases: an event is something that happened to an agent, a step is one that adds to the conversation."""
+"""The base classes of events and of steps.
+
+An event is something that happened to an agent; a step is an event that adds to the conversation.
+"""
 
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -19,34 +22,37 @@ AgentStatus: TypeAlias = Literal["running", "finished", "errored", "stalled"]
 AgentStopReason: TypeAlias = Literal["finished", "max_steps_reached", "error", "stalled", "cancelled"]
 
 Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "empty", "no_calls"]
-"""Why an answer is not what was asked for, though nothing failed.
+"""Why an answer is incomplete although nothing failed.
 
-It was cut off at a number of tokens, kept back by the provider's filter, or refused by the model; it says nothing at
-all, or says that it calls tools and calls none.
+"length": cut off at a number of tokens; "content_filter": withheld by the provider; "refusal": refused by the model;
+"empty": no content at all; "no_calls": the model announced tool calls and made none.
 """
 
 
 class AgentEvent(BaseModel):
-    """Something that happened in the life of an agent.
+    """An event: something that happened to an agent.
 
-    Events are told, not obeyed: no run depends on them. What a hook writes into one (`metrics`, `policy_decision`) is
-    for those who look at it afterwards. Two events are equal when their documents are.
+    Events are informative: no run depends on them. Values that a hook writes into an event (`metrics`,
+    `policy_decision`) are for later readers. Two events are equal when their documents are equal.
 
     Attributes:
-        timestamp: when it happened (UTC).
-        agent_id: the id of the agent that it happened to.
-        agent_name: that agent's name.
-        status: what the agent was doing then.
+        timestamp: the time of the event (UTC).
+        agent_id: the agent's id.
+        agent_name: the agent's name.
+        status: the agent's status at that time.
         metrics: numbers that scorers and conditions have attached, by name.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
     known: ClassVar[dict[str, type["AgentEvent"]]] = {}
-    """The classes of events by name, those of one's own among them."""
+    """The classes of events by name, including users' own classes."""
 
     told_as_none: ClassVar[frozenset[str]] = frozenset()
-    """The fields whose None is written down, as a document without them would say something else."""
+    """The fields that a document keeps even if they are None.
+
+    A document without them would be read as another value.
+    """
 
     timestamp: Moment = Field(default_factory=lambda: datetime.now(UTC))
     agent_id: UUID = Field(default_factory=uuid4)
@@ -62,7 +68,7 @@ class AgentEvent(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the whole event as JSON, as `event_to_dict` does.
 
-        `as_dict` is for showing it.
+        For display, use `as_dict`.
         """
         document = self.model_dump(mode="json")
         fields = type(self).model_fields
@@ -76,9 +82,9 @@ class AgentEvent(BaseModel):
         return {"_type": type(self).__name__, **kept}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the event as JSON, to be shown.
+        """Return the event as JSON for display.
 
-        Arguments of tools are masked, and messages are reduced to their text.
+        Secrets in tool arguments are masked, and messages are reduced to their text.
         """
         return {
             "type": type(self).__name__.lower(),
@@ -90,16 +96,14 @@ class AgentEvent(BaseModel):
         }
 
     def data(self) -> dict[str, Any]:
-        """Return what `as_dict` says of the event itself."""
+        """Return the event's own members for `as_dict`."""
         return {}
 
     def emit(self, span: Sink = None) -> None:
-        """Write what `as_dict` returns.
+        """Write `as_dict()` to the current run's trace, or to `span`.
 
-        It goes to the trace of the run in context, or to `span`.
-
-        `span` is a path or an open text file, which gets a line of JSON, or a function that is called with the dict.
-        With None and no run in context, nothing happens.
+        `span` is a path or an open text file, which gets a line of JSON, or a function that takes the dict. Outside a
+        run and without a span, nothing happens.
         """
         write_document(self.as_dict(), span)
 
@@ -124,15 +128,15 @@ _NOTHING = usage_from(None)
 
 
 class AgentStep(AgentEvent):
-    """A piece of work that carries the agent on: an event with messages that become part of the conversation.
+    """A step: an event whose messages become part of the conversation.
 
     Attributes:
-        generator: what the agent asked, or, in an event that was loaded, the name of its model.
+        generator: the generator that was asked or, in a loaded event, the name of its model.
         step: the number of the agent's step, from 1.
-        messages: what the step adds to the conversation.
-        usage: what it used; nothing, unless a model was asked.
-        error: what went wrong.
-        stop: whether it asks for the end of the run.
+        messages: the messages that the step adds.
+        usage: the step's usage; zero unless a model was asked.
+        error: the error, if there was one.
+        stop: whether the step requests the end of the run.
     """
 
     generator: OptionalGenerator = None
@@ -144,11 +148,14 @@ class AgentStep(AgentEvent):
 
     @property
     def estimated_cost(self) -> float | None:
-        """US dollars; None where the price is not known. Generators know their prices, so no catalogue is loaded."""
+        """The cost in US dollars; None if the price is unknown.
+
+        Generators know their prices, so no price catalogue is loaded.
+        """
         return self.usage.cost_usd
 
     def data(self) -> dict[str, Any]:
-        """Return its number, what was said, and what went wrong."""
+        """Return the step's number, its last text and its error."""
         return {"step": self.step, "content": last_text(self.messages), **told(error=self.error, stop=self.stop)}
 
 
@@ -167,9 +174,9 @@ def told(**values: Any) -> dict[str, Any]:
 
 
 def shown_call(call: ToolCall, *, arguments: bool = True, hidden: bool = False) -> dict[str, Any]:
-    """Return a call as it is shown.
+    """Return a call for display.
 
-    Its secrets are masked, or all of its arguments.
+    Its secrets are masked; with `hidden`, all of its arguments are.
     """
     shown = {"id": call.id, "name": call.name}
     if arguments:
@@ -178,6 +185,6 @@ def shown_call(call: ToolCall, *, arguments: bool = True, hidden: bool = False) 
 
 
 def shown_usage(usage: Usage, *, cost: bool = False) -> dict[str, Any]:
-    """Usage as it is shown."""
+    """Return usage for display."""
     shown: Document = {"input": usage.input_tokens, "output": usage.output_tokens, "total": usage.total_tokens}
     return {**shown, "cost_usd": usage.cost_usd} if cost else shown

@@ -12,7 +12,10 @@ from .base import AgentEvent
 
 
 class EventFormatError(UsageError, ValueError):
-    """A document is no event; `type` is the class that it names, the message says what does not fit."""
+    """A document is not an event of the class it names.
+
+    `type` is the name of the class; the message tells what does not fit.
+    """
 
     def __init__(self, type: str, problem: str) -> None:
         super().__init__(f"this is no {type}: {problem}")
@@ -28,10 +31,11 @@ def event_to_dict(event: AgentEvent) -> dict[str, Any]:
 
 
 def event_from_dict(data: Mapping[str, Any]) -> AgentEvent:
-    """Return the event of a document of `event_to_dict`.
+    """Return the event for a document of `event_to_dict`.
 
-    Errors come back by class and text, reactions whole, a generator as the name of its model. A class that is not
-    known, such as one of a module that is not imported, gives an AgentEvent with what all events have, and a warning.
+    Errors are restored by class and text, reactions completely, a generator as the name of its model. For an unknown
+    class, such as a class of a module that is not imported, the result is an AgentEvent with the members that all
+    events have, and a warning is issued.
 
     Raises EventFormatError for a document that does not fit the class it names.
     """

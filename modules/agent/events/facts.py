@@ -1,4 +1,7 @@
-"""What the events of a turn say, as plain values: the same for hooks as for readers of the trace."""
+"""The contents of a turn's events as plain values.
+
+Hooks and readers of a trace get the same values.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,26 +16,26 @@ from ..tools import ToolOutcome
 
 _NONE = Usage()
 CUT_OFF = ("length", "max_tokens")
-"""What generations that were cut off say of themselves."""
+"""The stop reasons of generations that were cut off."""
 
 _FILTERED = ("content_filter", "content_filtered", "safety", "recitation", "guardrail_intervened")
 _CALLING = ("tool_calls", "function_call", "tool_use")
 _SAYING = frozenset(("images", "audio", "parts"))
-"""What a model may have said in the place of text."""
+"""Members of a model's reply that may take the place of text."""
 DENIED_MARK = "denied"
-"""In the metadata of the result of a call that was not carried out."""
+"""The metadata key of the result of a call that was denied."""
 
 
 def is_tool_error(result: ActionResult) -> bool:
     """Return whether a call failed with an error that nothing caught.
 
-    There is no such tool, or the tool lets the error through.
+    Either the tool is unknown, or it lets the error through.
     """
     return not result.ok and result.error_type is not None
 
 
 def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> dict[str, Any]:
-    """Return what a ToolEnd says of a call."""
+    """Return the members of a call's ToolEnd."""
     return {
         "tool_call": call,
         "result": message.content,
@@ -45,16 +48,16 @@ def tool_end_facts(call: ToolCall, outcome: ToolOutcome, message: Message) -> di
 
 
 def tool_step_facts(call: ToolCall, outcome: ToolOutcome, message: Message, step: int) -> dict[str, Any]:
-    """Return what a ToolStep says of a call."""
+    """Return the members of a call's ToolStep."""
     facts = {"tool_call": call, "step": step, "messages": [message], "stop": outcome.stop or None}
     used = outcome.usage
     return facts if used is None else {**facts, "usage": used}
 
 
 def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, Any]:
-    """Return what the events of a generation's end say of it.
+    """Return the members of the events at a generation's end.
 
-    Its message has the metadata that events add.
+    Their message has the metadata that events add.
     """
     assert turn.message is not None
     return {
@@ -67,7 +70,7 @@ def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, 
 
 
 def incomplete_of(turn: Turn) -> str | None:
-    """Why an answer is not what was asked for, though nobody failed; see `Incomplete`. None where it is."""
+    """Return why an answer is incomplete, or None; see `Incomplete`."""
     if turn.message is None:
         return None
     if turn.stop_reason in CUT_OFF:
@@ -87,9 +90,9 @@ def incomplete_of(turn: Turn) -> str | None:
 def message_as_told(
     message: Message, stop_reason: str | None, extra: Mapping[str, Any], name: str, model: str
 ) -> Message:
-    """Return the assistant's message as events have it.
+    """Return the assistant's message as events show it.
 
-    Whatever else the model said is in its metadata.
+    Its metadata has the agent, the model and the other members of the reply.
     """
     metadata: dict[str, Any] = {"agent": name, "model": model, **extra}
     if stop_reason is not None:
@@ -98,9 +101,9 @@ def message_as_told(
 
 
 def start_params(agent: AgentFacts, limit: int, tools: Sequence[str], goal: Message | None) -> dict[str, Any]:
-    """Return what the event of a run's start says.
+    """Return the `params` of an AgentStart.
 
-    That is the agent's configuration and the goal's message.
+    They are the agent's configuration and the metadata of the goal's message.
     """
     params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": limit, "model": agent.model}
     params = {name: value for name, value in params.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The types of events' fields: what each accepts, and how it stands in JSON."""
+"""The types of events' fields: accepted values and JSON forms."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeAlias
@@ -55,7 +55,7 @@ Moment: TypeAlias = Annotated[datetime, AfterValidator(_utc)]
 """A time in UTC; one without a zone is taken as UTC."""
 
 Document: TypeAlias = Annotated[dict[str, Any], PlainValidator(plain_object)]
-"""JSON values by name; what has no JSON form stands as its text."""
+"""JSON values by name; a value without a JSON form becomes its text."""
 
 OptionalDocument: TypeAlias = Annotated[
     dict[str, Any] | None, PlainValidator(lambda v: None if v is None else plain_object(v))

@@ -1,4 +1,4 @@
-"""Events of asking a model, from the request to the answer, and what is done when it fails or grows too long."""
+"""Events of a generation: request, answer, failure and compaction."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -16,9 +16,9 @@ class GenerationStart(AgentEvent):
     """A model is about to be asked.
 
     Attributes:
-        generator: what is asked.
+        generator: the generator.
         step: the number of the agent's step.
-        messages: all that it is sent.
+        messages: all messages of the request.
     """
 
     generator: OptionalGenerator = None
@@ -31,13 +31,15 @@ class GenerationStart(AgentEvent):
 
 
 class GenerationContent(AgentEvent):
-    """A model has answered; its calls of tools are still to come. For those who show an answer at once.
+    """A model has answered, and its tool calls have not run yet.
+
+    The event is for displays that show an answer at once.
 
     Attributes:
         step: the number of the agent's step.
         content: the text.
-        tool_calls: the calls it asks for, each with id, name and arguments.
-        extra: what else the model has said, such as `reasoning_content`.
+        tool_calls: the answer's calls, each with id, name and arguments.
+        extra: further members of the reply, such as `reasoning_content`.
     """
 
     step: int = 0
@@ -54,15 +56,15 @@ class GenerationContent(AgentEvent):
 
 
 class GenerationDelta(AgentEvent):
-    """A piece of an answer, as the model says it. It is live only, and no part of the record.
+    """A piece of an answer as it arrives; live only, never recorded.
 
-    Pieces of one kind add up to what GenerationContent then says as a whole. After a GenerationRetry those before it
-    are void: the model says its answer anew.
+    Pieces of one kind add up to the whole in GenerationContent. A GenerationRetry voids all earlier pieces, because the
+    model starts its answer over.
 
     Attributes:
         step: the number of the agent's step.
         text: more of the text.
-        reasoning: more of what the model thinks before it answers.
+        reasoning: more of the model's reasoning before the answer.
         tool_call: more of a call: its `index` in the answer, `id` and `name` once, and a piece of `arguments`.
     """
 
@@ -72,22 +74,22 @@ class GenerationDelta(AgentEvent):
     tool_call: Document = Field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
-        """Return the piece; of a call only its name.
+        """Return the piece; of a call only index, id and name.
 
-        In a piece of a call, secrets cannot be recognised.
+        A piece of arguments is left out because secrets in it cannot be recognised.
         """
         shown = {name: self.tool_call[name] for name in ("index", "id", "name") if name in self.tool_call}
         return {"step": self.step, "text": self.text, "reasoning": self.reasoning, "tool_call": shown}
 
 
 class _OfGeneration(AgentStep):
-    """What the end of a generation and its step tell alike."""
+    """The members that GenerationEnd and GenerationStep share."""
 
     stop_reason: str | None = None
     incomplete: Incomplete | None = None
 
     def data(self) -> dict[str, Any]:
-        """Return the answer and what it used."""
+        """Return the answer and its usage."""
         calls = [call for message in self.messages[-1:] for call in message.tool_calls or ()]
         return {
             "step": self.step,
@@ -101,26 +103,26 @@ class _OfGeneration(AgentStep):
 
 
 class GenerationEnd(_OfGeneration):
-    """A generation is complete, and the tools that it called have run.
+    """A generation is complete, and the tools it called have run.
 
-    Its `usage` is that of the GenerationStep that follows, told earlier: what adds up steps leaves this one out.
+    Its `usage` is the usage of the GenerationStep that follows. Code that adds up steps must skip this event.
 
     Attributes:
-        generator: what was asked.
+        generator: the generator.
         stop_reason: why the generation stopped, in the provider's words.
-        incomplete: why the answer is not a whole one, where it is not.
+        incomplete: why the answer is incomplete, if it is.
     """
 
 
 class GenerationStep(_OfGeneration):
-    """A generation as a step: the answer, in the conversation from here on.
+    """A generation as a step: the answer joins the conversation.
 
     Attributes:
-        generator: what was asked.
+        generator: the generator.
         stop_reason: why the generation stopped, in the provider's words.
-        incomplete: why the answer is not a whole one, where it is not.
-        extra: what else the model has said.
-        generation_failed: whether there was no answer; then `error` says why.
+        incomplete: why the answer is incomplete, if it is.
+        extra: further members of the reply.
+        generation_failed: whether there was no answer; `error` then has the reason.
     """
 
     status: AgentStatus | None = "running"
@@ -128,19 +130,19 @@ class GenerationStep(_OfGeneration):
     generation_failed: bool = False
 
     def data(self) -> dict[str, Any]:
-        """Return the answer, what it used and cost, and what else was said."""
+        """Return the answer, its usage and cost, and the extra members."""
         usage = shown_usage(self.usage, cost=True)
         return {**super().data(), "usage": usage, "failed": self.generation_failed, "extra": self.extra}
 
 
 class GenerationError(AgentEvent):
-    """A model gave no answer, or could not be asked.
+    """A request to a model failed for good.
 
     Attributes:
-        generator: what was asked.
-        error: what went wrong.
+        generator: the generator.
+        error: the error.
         step: the number of the agent's step.
-        messages: what the model had been sent.
+        messages: the messages of the request.
     """
 
     generator: OptionalGenerator = None
@@ -154,15 +156,17 @@ class GenerationError(AgentEvent):
 
 
 class GenerationRetry(AgentEvent):
-    """A model will be asked again after a wait, as what went wrong may pass. It costs no step.
+    """A request will be repeated after a wait; it costs no step.
+
+    The error is one that may pass.
 
     Attributes:
         step: the number of the agent's step.
-        attempt: the number of the coming attempt to repair it, from 1.
-        max_attempts: how many there are at most.
-        wait_seconds: how long the wait is.
+        attempt: the number of the coming repeat, from 1.
+        max_attempts: the largest number of repeats.
+        wait_seconds: the length of the wait.
         error_type: the class of the error.
-        error_message: its text.
+        error_message: the error's text.
     """
 
     step: int = 0
@@ -179,15 +183,15 @@ class GenerationRetry(AgentEvent):
 
 
 class CompactionEvent(AgentEvent):
-    """The conversation is made shorter: a summary takes the place of its beginning.
+    """A summary replaces the beginning of the conversation.
 
     Attributes:
-        trigger: why.
-        compaction_status: how far it got.
-        reason: why it failed or was not done.
-        messages_before: how many messages the conversation had, the system's not counted.
-        messages_after: how many it has now, the summary among them.
-        summary: the message that stands for the first `messages_before - messages_after + 1`.
+        trigger: the cause of the compaction.
+        compaction_status: how far the compaction got.
+        reason: why it failed or was skipped.
+        messages_before: the number of messages before, without the system message.
+        messages_after: the number of messages after, including the summary.
+        summary: the message that replaces the first `messages_before - messages_after + 1` messages.
     """
 
     trigger: Literal["manual", "threshold", "overflow_recovery"] = "threshold"
@@ -198,13 +202,13 @@ class CompactionEvent(AgentEvent):
     summary: OptionalMessage = None
 
     def data(self) -> dict[str, Any]:
-        """Return what was done, and why."""
+        """Return the trigger, the status, the reason and the numbers."""
         names = ("trigger", "compaction_status", "reason", "messages_before", "messages_after")
         return {name: getattr(self, name) for name in names}
 
 
 def masked_call(call: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of a call with its arguments masked."""
+    """Return the document of a call with secrets in its arguments masked."""
     arguments = call.get("arguments")
     if arguments is None:
         return call
@@ -214,6 +218,6 @@ def masked_call(call: dict[str, Any]) -> dict[str, Any]:
 def steps_among(events: Iterable[AgentEvent]) -> list[AgentStep]:
     """Return the steps among events, each once.
 
-    A GenerationEnd is left out, as the GenerationStep after it says the same.
+    A GenerationEnd is left out, because the GenerationStep after it has the same members.
     """
     return [event for event in events if isinstance(event, AgentStep) and not isinstance(event, GenerationEnd)]

@@ -1,4 +1,4 @@
-"""Events of a run as a whole: its start and its end, and what holds it up."""
+"""Events of a run as a whole: start, end, errors and waiting."""
 
 from typing import Any, ClassVar
 
@@ -10,11 +10,11 @@ from .fields import Document, Error, ErrorOrText
 
 
 class AgentStart(AgentEvent):
-    """A run has begun.
+    """A run has started.
 
     Attributes:
-        inputs: what it was given, such as its `goal`.
-        params: how the agent is configured.
+        inputs: the run's inputs, such as its `goal`.
+        params: the agent's configuration.
     """
 
     inputs: Document = Field(default_factory=dict)
@@ -29,9 +29,9 @@ class AgentEnd(AgentEvent):
     """A run has ended.
 
     Attributes:
-        stop_reason: why.
-        error: what went wrong, if that is why; a text where somebody said so in words.
-        incomplete: why the last answer is not a whole one, where it is not.
+        stop_reason: the reason.
+        error: the error, if the run failed; a text if it was given as a text.
+        incomplete: why the last answer is incomplete, if it is.
     """
 
     told_as_none: ClassVar[frozenset[str]] = frozenset({"status"})
@@ -55,10 +55,10 @@ class AgentEnd(AgentEvent):
 
 
 class AgentError(AgentEvent):
-    """Something went wrong that no step can answer for, and that ends the run.
+    """An error outside any step that ends the run.
 
     Attributes:
-        error: what it was.
+        error: the error.
     """
 
     error: Error
@@ -74,16 +74,16 @@ class AgentStalled(AgentEvent):
     status: AgentStatus | None = "stalled"
 
     def data(self) -> dict[str, Any]:
-        """Return what it means."""
+        """Return the reason in words."""
         return {"reason": "the model made no tool calls, and no stop condition was met"}
 
 
 class UserInputRequired(AgentEvent):
-    """A person is asked; the run waits until somebody answers.
+    """A person is asked; the run waits for the answer.
 
     Attributes:
-        request_id: the id that the answer is bound to.
-        question: what is asked.
+        request_id: the id of the request.
+        question: the question.
         options: the answers to choose from, if there are any.
     """
 
@@ -97,10 +97,10 @@ class UserInputRequired(AgentEvent):
 
 
 class Heartbeat(AgentEvent):
-    """The run goes on, though nothing has been heard of it for a while. It is live only, and no part of the record.
+    """A sign of life after a silence; live only, never recorded.
 
     Attributes:
-        message: what is going on.
+        message: what the run is doing.
     """
 
     message: str = "Processing..."
@@ -111,10 +111,7 @@ class Heartbeat(AgentEvent):
 
 
 def shown_error(error: Exception | str | None) -> dict[str, Any]:
-    """Return an error as it is shown: its text and its class.
-
-    The text has the cause, if there is one.
-    """
+    """Return an error for display: its text, with the cause, and its class."""
     if error is None:
         return {"error": None, "error_type": None}
     if isinstance(error, str):

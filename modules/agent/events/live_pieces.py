@@ -1,4 +1,7 @@
-"""The pieces of answers on their way into a stream of events: live only, between the records of the run."""
+"""Pieces of answers in a stream of events, between the run's records.
+
+They are live only.
+"""
 
 from time import time
 
@@ -11,20 +14,23 @@ from ..generators import Delta
 from ..generators.request_context import Listener, generation_number
 
 PIECE = "piece"
-"""The kind of what stands for a piece among the records that a stream brings; no trace has it."""
+"""The kind of a pseudo-record that carries a piece in a stream; no trace has it."""
 
 
 class Pieces:
-    """Listens to the generations of a run, and puts their pieces into its stream, in order with its records."""
+    """A listener that puts pieces of generations into a run's stream.
+
+    Pieces keep their order among the run's records.
+    """
 
     def __init__(self, outer: Listener | None) -> None:
         self.stream: RunStream | None = None
         self._outer = outer
 
     def take(self, piece: Delta) -> None:
-        """Take a piece, and pass it on to listeners outside.
+        """Put a piece into the stream and pass it to the outer listener.
 
-        Pieces of hooks and tools are not the agent's.
+        Pieces of generations in hooks and tools are not the agent's, and stay out of the stream.
         """
         if self._outer is not None:
             self._outer(piece)

@@ -1,4 +1,4 @@
-"""Hides secrets in the arguments of tool calls before they are shown."""
+"""Masking of secrets in tool arguments for display."""
 
 import json
 import re
@@ -22,12 +22,11 @@ _IN_BROKEN = re.compile(
 
 
 def masked_arguments(arguments: str) -> str:
-    """Return the text of a call's arguments without secrets.
+    """Return the text of a call's arguments with secrets masked.
 
-    The names of the values say which are secret.
-
-    Names such as `password`, `api_key` and `token` have their values replaced by `***`, and so has what follows a flag
-    such as `--password`, in a list of arguments or in a command. Text that is no JSON is searched as text.
+    The names of the values tell which are secret. Values of names such as `password`, `api_key` and `token` are
+    replaced by `***`. So is the word after a flag such as `--password`, in a list of arguments or in a command. Text
+    other than JSON is searched as text.
     """
     try:
         document = json.loads(arguments)
@@ -38,7 +37,7 @@ def masked_arguments(arguments: str) -> str:
 
 
 def masked(value: Any) -> Any:
-    """Return a JSON value without the secrets in it; see `masked_arguments`."""
+    """Return a JSON value with its secrets masked; see `masked_arguments`."""
     if isinstance(value, str):
         return _in_text(value)
     if isinstance(value, dict):
@@ -63,9 +62,9 @@ def is_secret(name: str) -> bool:
 
 
 def _is_harmless(name: str, value: Any) -> bool:
-    """Return whether there is nothing to hide.
+    """Return whether a value under a secret name needs no mask.
 
-    That is no value, or a number of tokens.
+    Empty values and numbers of tokens need none.
     """
     return value in (None, "", [], {}) or (isinstance(value, int | float) and name.lower().endswith("tokens"))
 

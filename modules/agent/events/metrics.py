@@ -1,4 +1,4 @@
-"""Numbers that scorers and conditions attach to an event, in the order in which they came."""
+"""Numbers that scorers and conditions attach to an event, in order."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number, the step it belongs to, and what else is to be said of it, as JSON values."""
+    """A number, its step, and further attributes as JSON values."""
 
     value: float
     step: int = 0
@@ -23,15 +23,15 @@ class Metric:
 
 @dataclass(slots=True)
 class MetricSeries:
-    """The numbers of one name."""
+    """The numbers under one name."""
 
     points: list[Metric] = field(default_factory=list)
 
     @classmethod
     def of(cls, value: Any) -> "MetricSeries":
-        """Return a series, given a series, a number, or a list.
+        """Return a series from a series, a number, or a list.
 
-        The list holds numbers, metrics, and documents of metrics.
+        The list holds numbers, metrics and documents of metrics.
         """
         if isinstance(value, MetricSeries):
             return value
@@ -66,7 +66,7 @@ class MetricSeries:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the numbers; None where there are none."""
+        """The mean of the numbers; None if there are none."""
         return self.total / len(self.points) if self.points else None
 
     def __len__(self) -> int:

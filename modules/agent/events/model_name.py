@@ -1,4 +1,4 @@
-"""A model's name in the place of its generator, in events that were loaded."""
+"""A stand-in for the generator in loaded events: the model's name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from ..generators.params import GenerateParams
 
 
 class NamedGenerator:
-    """Stands for a generator of which only the model's name is known; it can't be asked."""
+    """A generator of which only the model's name is known; cannot be asked."""
 
     def __init__(self, model: str) -> None:
         self.model = model
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """Raises FatalGeneratorError."""
+        """Raise FatalGeneratorError."""
         raise FatalGeneratorError(f"this is only the name of {self.model}; get_generator({self.model!r}) can be asked")
 
     def __repr__(self) -> str:
@@ -30,7 +30,7 @@ class NamedGenerator:
 
 
 def generator_from(value: Any) -> Any:
-    """Return a generator, given one, its model's name, or its document.
+    """Return a generator from one, its model's name, or its document.
 
     Raises ValueError for anything else.
     """

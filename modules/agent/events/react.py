@@ -1,4 +1,4 @@
-"""The event of a hook that stepped in."""
+"""The event of a hook's reaction."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from .fields import OptionalReaction
 
 
 class ReactStep(AgentStep):
-    """A hook has reacted, and its reaction is the one that counts; `messages` are what it adds to the conversation.
+    """A hook's reaction takes effect; `messages` are its additions.
 
-    Hooks can't react to it.
+    Hooks cannot react to this event.
 
     Attributes:
         hook_name: the hook's name.
-        reaction: its reaction.
+        reaction: the reaction.
     """
 
     hook_name: str | None = None

@@ -1,4 +1,4 @@
-"""Where an event can be written: the trace of a run, a file, or whatever takes a dict."""
+"""Destinations for events: a run's trace, a file, or a callable."""
 
 import json
 from collections.abc import Callable

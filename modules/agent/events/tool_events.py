@@ -1,4 +1,4 @@
-"""Events of a tool call, from its start to its place in the conversation."""
+"""Events of a tool call, from its start to its step."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ class ToolStart(AgentEvent):
 
     Attributes:
         tool_call: the call.
-        policy_decision: what a policy has decided about it.
-        redact_telemetry: whether none of its arguments is to be shown; not written down.
+        policy_decision: the policy's decision on the call.
+        redact_telemetry: whether displays hide all arguments; not stored.
     """
 
     status: AgentStatus | None = "running"
@@ -30,17 +30,19 @@ class ToolStart(AgentEvent):
 
 
 class ToolEnd(AgentEvent):
-    """A tool has come to an end, well or not: `error` says what failed in it, and the model was told.
+    """A tool call has ended, with or without an error.
+
+    The model sees the result, and also the error, as the text in `result`.
 
     Attributes:
         tool_call: the call.
-        result: what the model is told, as text.
-        stop: whether the tool asks for the end of the run.
-        output_file: where the whole output is, in the cache folder, if it was too long.
-        error: what failed.
+        result: the text for the model.
+        stop: whether the tool requests the end of the run.
+        output_file: the path of the whole output in the cache folder, if it was too long.
+        error: the text of the error.
         error_type: the class of the error.
-        cost_usd: what the call cost, if it says so.
-        policy_decision: what a policy has decided about it.
+        cost_usd: the cost of the call, if it reports one.
+        policy_decision: the policy's decision on the call.
     """
 
     tool_call: Call
@@ -53,19 +55,21 @@ class ToolEnd(AgentEvent):
     policy_decision: OptionalDocument = None
 
     def data(self) -> dict[str, Any]:
-        """Return the call without its arguments, and what came of it."""
+        """Return the call without its arguments, and its outcome."""
         names = ("result", "stop", "output_file", "error", "error_type", "cost_usd", "policy_decision")
         call = shown_call(self.tool_call, arguments=False)
         return {"tool_call": call, **{name: getattr(self, name) for name in names}}
 
 
 class ToolError(AgentEvent):
-    """A call failed with an error that nothing caught: there is no such tool, or the tool lets such errors through.
+    """A call failed with an error that nothing caught.
+
+    Either the tool is unknown, or it lets such errors through.
 
     Attributes:
         tool_call: the call.
-        error: what went wrong.
-        policy_decision: what a policy has decided about it.
+        error: the error.
+        policy_decision: the policy's decision on the call.
     """
 
     status: AgentStatus | None = "errored"
@@ -80,7 +84,7 @@ class ToolError(AgentEvent):
 
 
 class ToolStep(AgentStep):
-    """A tool call as a step: its result, in the conversation from here on.
+    """A tool call as a step: its result joins the conversation.
 
     Attributes:
         tool_call: the call.
@@ -90,6 +94,6 @@ class ToolStep(AgentStep):
     tool_call: Call
 
     def data(self) -> dict[str, Any]:
-        """Return the call, masked, and how it went."""
+        """Return the call, masked, its error and whether it stops the run."""
         error = shown_error(self.error)["error"]
         return {"tool_call": shown_call(self.tool_call), "step": self.step, "stop": self.stop, "error": error}

@@ -1,4 +1,7 @@
-"""Models that answer: litellm for real ones; scripts, functions and cassettes for tests and demos."""
+"""Generators: litellm for real models; scripts, functions and cassettes.
+
+The latter are for tests and demos.
+"""
 
 from .answers import Answer
 from .backoff import Backoff, Retry, with_backoff

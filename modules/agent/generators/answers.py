@@ -1,4 +1,4 @@
-"""What scripts and functions may answer, and how it becomes a Generation."""
+"""Answers of scripts and functions, and their conversion to a Generation."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -17,13 +17,14 @@ _MEMBERS = {"text", "calls", "reasoning", "stop_reason", "usage", "extra", "erro
 
 
 def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) -> Generation:
-    """The generation that an answer stands for; calls without an id are given one made from `place`.
+    """Return the generation for an answer; raise an answer that is an error.
 
-    A dict has any of `text`, `calls`, `reasoning`, `stop_reason`, `usage`, `extra`, or `error` alone. A call is written
-    as `{"name": ..., "arguments": {...}, "id": ...}` or as `{"the_name": {...}}`. An error is written as a text, or as
-    `{"kind": "transient" | "rate_limit" | "context_overflow" | "fatal", "message": ..., "retry_after": ...}`.
+    Calls without an id get one made from `place`. A dict has any of `text`, `calls`, `reasoning`, `stop_reason`,
+    `usage`, `extra`, or `error` alone. A call is written as `{"name": ..., "arguments": {...}, "id": ...}` or as
+    `{"the_name": {...}}`. An error is written as a text, or as `{"kind": "transient" | "rate_limit" |
+    "context_overflow" | "fatal", "message": ..., "retry_after": ...}`.
 
-    Raises an answer that is an error; TypeError and ValueError for what is no answer.
+    Raises TypeError or ValueError for anything that is not an answer.
     """
     if isinstance(answer, BaseException):
         raise _again(answer)
@@ -51,7 +52,10 @@ def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) 
 
 
 def _again(error: BaseException) -> BaseException:
-    """A copy, where there can be one: an exception that is raised twice collects the tracebacks of both."""
+    """Return a copy of an error if possible.
+
+    An exception that is raised twice would collect the tracebacks of both.
+    """
     try:
         return copy(error)
     except Exception:  # noqa: BLE001 - a stranger's exception

@@ -1,6 +1,7 @@
-"""A provider's answer, whole or in pieces, read into one Generation: the same for the same answer, however it comes.
+"""Reads a provider's answer, whole or in pieces, into one Generation.
 
-What it holds that a message cannot is kept in `extra`; what cannot be read is told there too, under `unread`.
+The result for an answer is the same either way. Members that a message cannot hold are kept in `extra`; unreadable
+parts are listed there under `unread`.
 """
 
 import json
@@ -19,11 +20,11 @@ _READ = frozenset(
 _LEFT_OUT = frozenset(("provider_specific_fields", "name"))
 _TEXTS = ("text", "output_text")
 _MOST_TOKENS = 10**12
-"""More than any model has read: a number beyond it is no count of tokens."""
+"""More than any model reads: a larger number is not a count of tokens."""
 
 
 class _Call:
-    """A call as its pieces have told it so far."""
+    """A call assembled from the pieces so far."""
 
     def __init__(self, index: int, place: Any) -> None:
         self.index = index
@@ -34,7 +35,7 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its arguments are a JSON value, so that nothing can follow."""
+        """Whether the arguments are complete JSON, so that no piece can follow."""
         try:
             json.loads("".join(self.arguments))
         except ValueError:
@@ -43,14 +44,17 @@ class _Call:
 
 
 class Assembler:
-    """Takes the documents of one answer in OpenAI's form, one of a whole answer, several of a stream."""
+    """Collects the documents of one answer in OpenAI's form.
+
+    A whole answer is one document; a stream is several.
+    """
 
     def __init__(self) -> None:
         self.finish: str | None = None
         self.id: str | None = None
         self.usage: Any = None
         self.has_answer = False
-        """Whether there was a choice at all."""
+        """Whether any document had a choice."""
         self._texts: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -61,7 +65,7 @@ class Assembler:
         self._unread: list[str] = []
 
     def add(self, document: Any) -> list[Delta]:
-        """Takes a document; gives the pieces that it brings."""
+        """Take a document and return its pieces."""
         if not isinstance(document, Mapping):
             self._tell("a document", document)
             return []
@@ -148,7 +152,10 @@ class Assembler:
         return [Delta(call=CallDelta(known.index, id_, name, arguments))]
 
     def _call_at(self, place: Any, id_: str, name: str) -> _Call:
-        """The call that a piece belongs to; some servers number none of their calls, or all of them alike."""
+        """Return the call to which a piece belongs.
+
+        Some servers number none of their calls, or give all the same number.
+        """
         last = next((c for c in reversed(self._calls) if c.place == place), None)
         if last is not None:
             is_other = bool(id_ and last.id and id_ != last.id)
@@ -164,7 +171,7 @@ class Assembler:
         return self._calls[-1]
 
     def _called_function(self, function: Any) -> list[Delta]:
-        """A call in the form that OpenAI had before `tool_calls`."""
+        """Read a call in the form that preceded `tool_calls` at OpenAI."""
         if not isinstance(function, Mapping):
             self._tell("a function_call", function)
             return []
@@ -178,14 +185,17 @@ class Assembler:
         return [Delta(call=CallDelta(known.index, "", name, arguments))]
 
     def _keep(self, name: str, value: Any) -> None:
-        """Keeps what a message cannot hold: texts and lists of several pieces add up."""
+        """Keep a member that a message cannot hold; pieces add up."""
         self._extra[name] = _joined(self._extra.get(name), value)
 
     def _tell(self, what: str, value: Any) -> None:
         self._unread.append(f"{what}: {_shown(value)}")
 
     def generation(self) -> Generation:
-        """The answer as it is now. Its usage has no cost yet, and is None where the provider told none."""
+        """Return the answer so far.
+
+        Its usage has no cost yet, and is None if the provider reported none.
+        """
         usage, problem = told_usage(self.usage)
         unread = [*self._unread, *([problem] if problem else [])]
         extra = {**({"response_id": self.id} if self.id else {}), **self._extra}
@@ -205,7 +215,10 @@ class Assembler:
 
 
 def told_usage(told: Any) -> tuple[Usage | None, str | None]:
-    """The usage that a provider told, None where it told none, and what is wrong with it, if anything."""
+    """Return the usage that a provider reported, and its defect.
+
+    Each is None if there is none.
+    """
     if told is None:
         return None, None
     document = told if isinstance(told, Mapping) else getattr(told, "model_dump", dict)()
@@ -239,7 +252,7 @@ def _first(document: Mapping[str, Any], *names: str) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens, 0 where none is told; None for what is none."""
+    """Return a number of tokens, 0 for None; None for an invalid value."""
     if value is None:
         return 0
     try:
@@ -269,7 +282,10 @@ def _shown(value: Any) -> str:
 
 
 def writable(value: Any) -> Any:
-    """The value with its texts as UTF-8 can carry them: halves of characters become question marks."""
+    """Return the value with lone surrogates in its texts replaced.
+
+    UTF-8 cannot encode these.
+    """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):

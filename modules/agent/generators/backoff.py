@@ -1,4 +1,7 @@
-"""Waiting out errors that pass: exponential, with jitter from the run's own randomness, and every wait journaled."""
+"""Retries of transient errors after exponential waits.
+
+The jitter comes from the run's own randomness, and every wait is journaled.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,11 +18,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How often and how long to try again; an Agent's `backoff_*` fields.
+    """The number and length of retries; an Agent's `backoff_*` fields.
 
     Before retry n, from 1, the wait is `base_factor * 2 ** (n - 1)` seconds, with `jitter` up to `base_factor` more,
-    and never less than what the provider asked for. `max_tries` retries are made (0: none), within `max_time` seconds
-    of attempts and waits, counted from the first attempt.
+    and never less than the provider's `retry_after`. There are at most `max_tries` retries (0: none), within `max_time`
+    seconds of attempts and waits, counted from the first attempt.
 
     Raises ValueError for a number below 0.
     """
@@ -35,14 +38,17 @@ class Backoff:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
 
     def wait(self, tries: int, random: Random | None = None) -> float:
-        """The seconds to wait after `tries` retries, from 0; jittered by `random` where it is given."""
+        """Return the seconds to wait after `tries` retries, from 0.
+
+        A given `random` adds the jitter.
+        """
         wait = self.base_factor * 2.0**tries
         return wait + random.uniform(0, self.base_factor) if self.jitter and random is not None else wait
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """What is about to happen: retry number `attempt` (from 1) of at most `max_attempts`, after `wait_seconds`."""
+    """A coming retry: number `attempt`, from 1, after `wait_seconds`."""
 
     attempt: int
     max_attempts: int
@@ -61,13 +67,13 @@ async def _sleep(seconds: float) -> None:
 async def with_backoff(
     attempt: Callable[[int], Awaitable[T]], backoff: Backoff, *, on_retry: OnRetry | None = None
 ) -> T:
-    """What `attempt(tries)` gives, called again after a wait for as long as it raises transient errors.
+    """Return the result of `attempt(tries)`, retried after transient errors.
 
-    Waits are journaled effects, so that a replay does not wait. How long attempts took is told by their errors
-    (`seconds`), and not by a clock, so that a replay gives up where the run did. `on_retry` is called, and if need be
-    awaited, before each wait; what it raises ends the matter.
+    Waits are journaled effects, so a replay does not wait. The duration of attempts is taken from their errors
+    (`seconds`) and not from a clock, so a replay gives up where the run did. `on_retry` is called, and its result
+    awaited if awaitable, before each wait; an error that it raises ends the retries.
 
-    Raises the GeneratorError that no retry is left for, at once if it is not transient.
+    Raises the GeneratorError for which no retry is left, at once if it is not transient.
     """
     tries, elapsed = 0, 0.0
     random = None

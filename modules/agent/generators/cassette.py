@@ -1,4 +1,4 @@
-"""A model whose answers are kept in a file: real ones are recorded once, and played back ever after."""
+"""A model with answers in a file: recorded once, then played back."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -16,15 +16,16 @@ from .stream_chunks import pieces
 
 
 class CassetteGenerator:
-    """Plays back what `path` holds. With a `generator`, requests that it does not hold are asked and recorded.
+    """Plays back the answers in `path`, and records new ones.
 
-    A request is the model's name, the messages and the parameters, but for `api_base` and `timeout`. Where a run makes
-    the same request several times, it is given the answers that were recorded for it in turn; when they are used up,
-    it is asked once more, or given the last one where there is nobody to ask. Answers are recorded, and prompts that
-    were too long; other errors are not, as they would come back for ever.
+    Only with a `generator` are unknown requests made and recorded. A request is the model's name, the messages and the
+    parameters without `api_base` and `timeout`. If a run makes the same request several times, it gets the recorded
+    answers in order; when they are used up, the generator is asked again, or without a generator the last answer is
+    repeated. Answers and ContextOverflowErrors are recorded; other errors are not, because every playback would repeat
+    them.
 
-    Raises CassetteMissError for a request that is not known, with the difference to the nearest one that is; ValueError
-    for a file that is no cassette.
+    Raises CassetteMissError for an unknown request, with the difference to the nearest known one, and ValueError for a
+    file that is not a cassette.
     """
 
     def __init__(self, path: Path | str, generator: Generator | None = None, *, model: str | None = None) -> None:
@@ -35,7 +36,7 @@ class CassetteGenerator:
         self._played: Counter[tuple[str | None, str]] = Counter()
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """The recorded answer, or a new one."""
+        """Return the recorded answer, or a new one."""
         asked = _without_place(params)
         key = self._file.key(self.model, messages, asked)
         known = self._file.entries.get(key, [])
@@ -55,14 +56,14 @@ class CassetteGenerator:
         return generation
 
     async def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
-        """The answer, word by word."""
+        """Yield the answer word by word."""
         generation = await self.generate(messages, params)
         for piece in pieces(generation):
             yield piece
         yield generation
 
     async def capabilities(self) -> Capabilities:
-        """What was known of the model when it was recorded, so that playing back asks in the same way."""
+        """Return the recorded capabilities, so that a playback makes the same requests."""
         if self._file.capabilities is None and isinstance(self.generator, DescribedGenerator):
             self._file.describe(self.model, await self.generator.capabilities())
         return self._file.capabilities or Capabilities(function_calling=True, source="cassette")

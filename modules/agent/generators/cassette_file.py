@@ -36,7 +36,10 @@ def _digest(value: Any) -> str:
 
 
 class CassetteFile:
-    """What a cassette holds, in memory, and the file that it is appended to. It is made by the first recording."""
+    """A cassette's contents in memory, and the file to append to.
+
+    The first recording makes the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,16 +52,16 @@ class CassetteFile:
         self._params: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._torn = 0
-        """Bytes at the end of the file that are no whole line."""
+        """The number of bytes at the end of the file that are not a whole line."""
         if path.exists():
             self._load()
 
     def key(self, model: str, messages: Sequence[Message], params: GenerateParams) -> str:
-        """What identifies a request."""
+        """Return the key of a request."""
         return _digest([model, self.links(messages)[0], _digest(params.given())])
 
     def chat(self, key: str | None) -> list[dict[str, Any]]:
-        """The messages of a chat, by its key."""
+        """Return the messages of a chat by its key."""
         found: list[dict[str, Any]] = []
         while key is not None:
             key, message = self._messages[key]
@@ -66,11 +69,11 @@ class CassetteFile:
         return found[::-1]
 
     def before(self, key: str) -> str | None:
-        """The chat that a chat follows, by their keys."""
+        """Return the key of the chat without its last message."""
         return self._messages[key][0]
 
     def params(self, key: str) -> dict[str, Any]:
-        """The parameters of a key."""
+        """Return the parameters of a key."""
         return self._params[key]
 
     def record(
@@ -82,7 +85,7 @@ class CassetteFile:
         generation: Generation | None = None,
         error: ContextOverflowError | None = None,
     ) -> None:
-        """Appends an answer, or a prompt that was too long."""
+        """Append an answer, or the error of a prompt that was too long."""
         chat, links = self.links(messages)
         asked, key = _digest(params.given()), self.key(model, messages, params)
         with self._lock:
@@ -93,14 +96,14 @@ class CassetteFile:
             request: dict[str, Any] = {"request": key, "chat": chat, "params": asked, "model": model}
             if generation is not None:
                 answer = generation.to_dict()
-                secrets = make_redactor(True)  # a run's prompts come without secrets; its answers have not been there
+                secrets = make_redactor(True)  # a run has redacted its prompts, but not the answers
                 request["generation"] = answer if secrets is None else secrets.value(answer)
             elif error is not None:
                 request["error"] = {"kind": "context_overflow", "message": error.message, **error.data}
             self._append([*lines, request])
 
     def describe(self, model: str, capabilities: Capabilities) -> None:
-        """Appends what is known of the model."""
+        """Append the capabilities of the model."""
         with self._lock:
             head: list[dict[str, Any]] = [] if self.path.exists() else [{"cassette": FORMAT, "model": model}]
             self._append([*head, {"capabilities": capabilities.to_dict()}])
@@ -116,7 +119,10 @@ class CassetteFile:
             self._take(line)
 
     def links(self, messages: Sequence[Message]) -> tuple[str | None, list[tuple[str, str | None, dict[str, Any]]]]:
-        """The key of a chat, and its messages with the keys of the chats that they end and that they follow."""
+        """Return a chat's key, and its messages each with two keys.
+
+        The keys are those of the chat up to and including the message, and of the chat before it.
+        """
         after: str | None = None
         links: list[tuple[str, str | None, dict[str, Any]]] = []
         for message in messages:
@@ -162,9 +168,9 @@ def _entry(line: Mapping[str, Any]) -> Entry:
 
 
 def difference(file: CassetteFile, model: str, messages: Sequence[Message], params: GenerateParams) -> str | None:
-    """How a request differs from the nearest one recorded, as a unified diff; None where there is none.
+    """Return the unified diff to the nearest recorded request, or None.
 
-    The nearest is the one whose messages share the longest beginning with these, and then the one most alike.
+    The nearest request shares the longest prefix of messages, and among equals is the most similar one.
     """
     _, links = file.links(messages)
     asked = _lines(model, [document for _, _, document in links], params.given())
@@ -181,7 +187,7 @@ def difference(file: CassetteFile, model: str, messages: Sequence[Message], para
 
 
 def _shared(file: CassetteFile, chat: str | None, place: Mapping[str, int]) -> float:
-    """How many messages a recorded chat begins with that the asked one begins with too."""
+    """Return the number of leading messages that both chats share."""
     while chat is not None:
         if chat in place:
             return place[chat]

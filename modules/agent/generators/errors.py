@@ -1,4 +1,7 @@
-"""What can go wrong when a model is asked, by what one can do about it; the same live and replayed."""
+"""Errors of requests to models, classed by their remedy.
+
+They are the same live and replayed.
+"""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +20,7 @@ OVERFLOW_MARKS = (
     "too many tokens",
     "exceeds the available context size",
 )
-"""What the messages of errors hold, in lower case, when a prompt was too long."""
+"""Texts in messages, in lower case, of errors for prompts that are too long."""
 
 
 _TOOLS = re.compile(
@@ -32,16 +35,16 @@ _REFUSING = re.compile(
 
 
 class GeneratorError(ExternalError):
-    """A model could not be asked, or gave no answer. Its class says what can be done about it.
+    """A request to a model failed; the class tells the remedy.
 
-    `status` is the HTTP status, if there was one; `retry_after` the seconds that the provider asked to wait;
-    `provider_error` the class of the original error; `seconds` how long the attempt took. A trace has whole seconds
-    only, so that two runs that fared alike are alike.
+    `status` is the HTTP status, if there was one; `retry_after` the provider's requested wait in seconds;
+    `provider_error` the class of the original error; `seconds` the duration of the attempt. A trace records whole
+    seconds only, so that equal runs have equal traces.
     """
 
     transient: ClassVar[bool] = False
     most_tries: ClassVar[int | None] = None
-    """How often it is worth to try again at most; None for as often as the backoff says."""
+    """The largest useful number of retries; None leaves the number to the backoff."""
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class GeneratorError(ExternalError):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The fields as JSON, which a trace keeps beside the class and the message."""
+        """The fields as JSON; a trace has them beside class and message."""
         fields = {
             "status": self.status,
             "retry_after": self.retry_after,
@@ -72,27 +75,30 @@ class GeneratorError(ExternalError):
 
 
 class TransientGeneratorError(GeneratorError):
-    """It may work when asked again: the server was busy, out of reach, too slow, or broke off."""
+    """A retry may work: the server was busy, slow or unreachable, or broke off."""
 
     transient = True
 
 
 class UnreachableError(TransientGeneratorError):
-    """Nothing answers where the server should be: not running, another address, no network. Tried a few times only."""
+    """Nothing answers at the server's address; retried a few times only.
+
+    The server is not running, the address is wrong, or there is no network.
+    """
 
     most_tries = 2
 
 
 class RateLimitedError(TransientGeneratorError):
-    """The provider has had enough requests for now; `retry_after` says for how long, where it told."""
+    """The provider limits the rate; `retry_after` has its wait, if it sent one."""
 
 
 class ContextOverflowError(GeneratorError):
-    """The prompt is longer than the model can read; a shorter one may do."""
+    """The prompt is too long for the model; a shorter one may work."""
 
 
 class FatalGeneratorError(GeneratorError):
-    """Asking again will not help: no key, no credit, no such model, a request that is refused."""
+    """A retry cannot help: no key, no credit, unknown model, refused request."""
 
 
 class ScriptExhaustedError(FatalGeneratorError):
@@ -100,7 +106,10 @@ class ScriptExhaustedError(FatalGeneratorError):
 
 
 class CassetteMissError(FatalGeneratorError):
-    """A request that a cassette has no answer to, and how it differs from the nearest one that it has."""
+    """A cassette has no answer to a request.
+
+    The message has the difference to the nearest recorded request.
+    """
 
 
 _BY_NAME: dict[str, type[GeneratorError]] = {
@@ -121,11 +130,11 @@ KINDS: dict[str, type[GeneratorError]] = {
     "context_overflow": ContextOverflowError,
     "fatal": FatalGeneratorError,
 }
-"""The kinds of errors by the names that scripts give them."""
+"""The classes of errors by their names in scripts."""
 
 
 def generator_error(error: EffectError) -> GeneratorError:
-    """The error of a journaled generation as its own class again."""
+    """Return the error of a journaled generation in its own class."""
     data = error.data if isinstance(error.data, Mapping) else {}
     cls = _BY_NAME.get(error.error_type)
     if cls is None:
@@ -137,11 +146,11 @@ _FIELDS = ("status", "retry_after", "provider_error", "seconds")
 
 
 def sounds_like_no_tools(message: str) -> bool:
-    """Whether an error's message says that the model, or its server, takes no native tools."""
+    """Return whether an error's message says that native tools are unsupported."""
     return _TOOLS.search(message) is not None and _REFUSING.search(message) is not None
 
 
 def sounds_like_overflow(message: str) -> bool:
-    """Whether an error's message says that the prompt was too long."""
+    """Return whether an error's message says that the prompt is too long."""
     lowered = message.lower()
     return any(mark in lowered for mark in OVERFLOW_MARKS)

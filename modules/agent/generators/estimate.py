@@ -1,4 +1,4 @@
-"""How many tokens a request will take, roughly: what is set aside for it before the provider tells."""
+"""Rough estimates of a request's tokens, to reserve before the real count."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,17 @@ from ..chat.messages import Message
 from .params import GenerateParams
 
 CHARACTERS_A_TOKEN = 4
-"""About what texts in English come to with today's vocabularies."""
+"""Roughly the average of English text with today's vocabularies."""
 
 _AROUND = 4
 _PICTURE = 1000
 
 
 def estimate_tokens(messages: Sequence[Message]) -> int:
-    """The tokens of messages, told by their characters; a picture or a sound counts as 1,000."""
+    """Return the approximate number of tokens of messages.
+
+    It is a quarter of their characters; an image or a piece of audio counts as 1,000.
+    """
     return sum(map(_tokens, messages))
 
 
@@ -41,9 +44,10 @@ def tokens_to_reserve(
     reserve: int | None = None,
     **_: Any,
 ) -> int:
-    """What a request sets aside: what its asker said, else an estimate of its prompt; and the longest reply.
+    """Return the tokens that a request reserves: its prompt and longest reply.
 
-    Without `max_tokens` a reply has no known length, and nothing is set aside for it.
+    The prompt's share is `reserve` if given, otherwise an estimate. Without `max_tokens`, the length of the reply is
+    unknown and nothing is reserved for it.
     """
     reply = params.max_tokens or 0 if params is not None else 0
     if reserve is not None:

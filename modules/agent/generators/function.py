@@ -1,4 +1,4 @@
-"""A model that is a Python function: for tests whose answers depend on what was asked."""
+"""A Python function as a model, for tests with computed answers."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,9 +19,10 @@ AnswerFunction: TypeAlias = Callable[[Sequence[Message], GenerateParams], Answer
 
 
 class FunctionGenerator:
-    """Answers with `fn(messages, params)`: a text, calls, a Message, a Generation, a dict, or an exception.
+    """Answers with `fn(messages, params)`, any `Answer`.
 
-    A function that is not async runs in a worker thread, which a deadline leaves behind.
+    That is a text, calls, a Message, a Generation, a dict, or an exception. A sync function runs in a worker thread,
+    which is abandoned at a deadline.
     """
 
     def __init__(self, fn: AnswerFunction, *, model: str | None = None, function_calling: bool | None = True) -> None:
@@ -32,7 +33,10 @@ class FunctionGenerator:
         self._function_calling = function_calling
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """The function's answer; raises what it raises, and an exception that it returns."""
+        """Return the function's answer.
+
+        Raises the function's errors, and an exception that it returns.
+        """
         call = partial(self.fn, messages, params)
         if inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None)):  # noqa: B004
             answer = call()
@@ -43,12 +47,12 @@ class FunctionGenerator:
         return as_generation(answer, str(generation_number() or 0))
 
     async def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
-        """The function's answer, word by word."""
+        """Yield the function's answer word by word."""
         generation = await self.generate(messages, params)
         for piece in pieces(generation):
             yield piece
         yield generation
 
     async def capabilities(self) -> Capabilities:
-        """Says that it makes native tool calls, unless told otherwise."""
+        """Return the capabilities: native tool calls, unless set otherwise."""
         return Capabilities(function_calling=self._function_calling, source="function")

@@ -1,4 +1,4 @@
-"""What came of asking a model: one assistant message with its usage, whole or as it comes."""
+"""A model's answer: one assistant message with its usage, or its pieces."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,12 +22,12 @@ class Generation(StateModel):
 
     @property
     def cost(self) -> float | None:
-        """US dollars; None where the price is not known."""
+        """The cost in US dollars; None if the price is unknown."""
         return self.usage.cost_usd if self.usage is not None else None
 
     @classmethod
     def from_text(cls, text: str, stop_reason: str | None = "stop", usage: Usage | None = None) -> Self:
-        """An answer that is text alone."""
+        """Return an answer that is only text."""
         return cls(message=Message("assistant", text), stop_reason=stop_reason, usage=usage)
 
     def __str__(self) -> str:
@@ -36,7 +36,10 @@ class Generation(StateModel):
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
-    """A piece of the `index`-th call of a message. Pieces of `arguments` add up; `id` and `name` come once."""
+    """A piece of a message's call number `index`.
+
+    Pieces of `arguments` add up; `id` and `name` come once.
+    """
 
     index: int
     id: str = ""
@@ -46,7 +49,7 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of an answer as it comes. Pieces of one kind add up to what the generation holds in the end."""
+    """A piece of an answer; pieces of one kind add up to the generation's."""
 
     text: str = ""
     reasoning: str = ""

@@ -1,4 +1,7 @@
-"""Generators by name: `openai/gpt-4o,temperature=0.2`, `scripted:answers.yaml`, `cassette:recorded.jsonl`."""
+"""Generators by identifier, such as `openai/gpt-4o,temperature=0.2`.
+
+Other examples are `scripted:answers.yaml` and `cassette:recorded.jsonl`.
+"""
 
 import re
 from collections.abc import Callable
@@ -15,14 +18,14 @@ from .protocol import Generator
 from .scripted import ScriptedGenerator
 
 Provider: TypeAlias = Callable[[str, GenerateParams, dict[str, str]], Generator]
-"""Makes a generator from a model's name, parameters, and whatever else the identifier said, such as `api_key`."""
+"""Makes a generator from a model's name, parameters, and further options such as `api_key`."""
 
 
 _LOGIN = re.compile(r"://[^/\s@]+@")
 
 
 class GeneratorNameError(UsageError, ValueError):
-    """An identifier that no generator can be made of; the message says what is near."""
+    """An identifier names no generator; the message suggests a near one."""
 
 
 def _litellm(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
@@ -47,21 +50,21 @@ _PARAMS: dict[str, TypeAdapter[Any]] = {
 
 
 def register_generator(provider: str, make: Provider) -> None:
-    """Makes `provider!model` name generators that `make(model, params, options)` gives.
+    """Register `make(model, params, options)` for `provider!model`.
 
-    `options` are the texts of an identifier that are no parameters; `make` takes out those it knows.
+    `options` are the identifier's settings other than parameters; `make` removes those it uses.
     """
     _providers[provider] = make
 
 
 def get_generator(identifier: str | Generator, *, params: GenerateParams | None = None) -> Generator:
-    """The generator of an identifier: `[provider!]model[,name=value...]`; a generator itself is given back.
+    """Return the generator of `[provider!]model[,name=value...]`.
 
-    Without a provider it is litellm's; `provider:model` works for all but litellm, whose models may have colons.
-    Names are those of `GenerateParams`, `extra.NAME`, and options of the provider, such as `api_key`. Texts of `stop`
-    are separated by `;`. `params` go before those of the identifier.
+    A generator is returned itself. The default provider is litellm; `provider:model` works for all but litellm, whose
+    models may have colons. Names are those of `GenerateParams`, `extra.NAME`, and options of the provider, such as
+    `api_key`. Texts of `stop` are separated by `;`. `params` take precedence over the identifier's.
 
-    Raises GeneratorNameError for what is not known, ValueError and OSError where a script or cassette is bad.
+    Raises GeneratorNameError for an unknown name, and ValueError or OSError for a bad script or cassette.
     """
     if not isinstance(identifier, str):
         if isinstance(identifier, Generator):
@@ -83,9 +86,9 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
 
 
 def get_identifier(generator: Generator, params: GenerateParams | None = None) -> str:
-    """The identifier of a generator, as `get_generator` takes it: without keys, logins, tools and `extra`.
+    """Return a generator's identifier without keys, logins, tools and `extra`.
 
-    One that was made in code only, such as a FunctionGenerator, is named by its model.
+    `get_generator` takes it. For a generator made in code only, such as a FunctionGenerator, it is the model's name.
     """
     if isinstance(generator, CassetteGenerator):
         return f"cassette!{generator.path}"
@@ -97,7 +100,7 @@ def get_identifier(generator: Generator, params: GenerateParams | None = None) -
 
 
 def holds_secret(identifier: str) -> bool:
-    """Whether an identifier says a key, or the login of a server."""
+    """Return whether an identifier contains a key or a server's login."""
     return "api_key=" in identifier or _LOGIN.search(identifier) is not None
 
 
@@ -138,7 +141,7 @@ def _settings(identifier: str, settings: list[str]) -> tuple[dict[str, Any], dic
 
 
 def _plain(text: str) -> Any:
-    """A number or a boolean where the text is one."""
+    """Return a number or a boolean if the text is one, otherwise the text."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,4 +1,7 @@
-"""A generation as one journaled, idempotent effect, with its usage and the tokens it reserves."""
+"""A generation as one journaled, idempotent effect.
+
+The effect reports its usage and reserves tokens.
+"""
 
 import logging
 import math
@@ -25,20 +28,19 @@ from .request_context import Listener, listener, request_number
 from .usage_scope import spent
 
 Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence[Message], GenerateParams]]
-"""Gives a chat and its parameters in the form in which they are sent; pure, and it changes neither."""
+"""Returns a chat and its parameters in the form to send; pure, and changes neither."""
 
 log = logging.getLogger("refold")
 
 
 def generation_effect(generator: Generator, render: Render | None = None) -> Callable[..., Awaitable[Generation]]:
-    """The function that is given to `perform` to ask this generator.
+    """Return the function for `perform` that asks this generator.
 
-    Its arguments, all by name: `messages`, and if need be `params`, `system` (a message that goes before the others),
-    `model` (for the trace), `number` (of the request in its run) and `reserve` (tokens; else they are estimated from
-    the messages). What is part of the committed state is journaled as a reference to it, so pass `state.messages` and
-    not a copy. Where it is to be sent in another form, such as with calls of tools as text, `render` gives that form
-    inside the effect, and the argument `mode` names it in the trace. It raises the classes of `errors`, and nothing
-    else.
+    Its arguments, all by name, are `messages` and optionally `params`, `system` (a message before the others), `model`
+    (for the trace), `number` (of the request in its run) and `reserve` (tokens; by default estimated from the
+    messages). Parts of the committed state are journaled as references to it, so pass `state.messages` and not a copy.
+    If the chat is to be sent in another form, such as with tool calls as text, `render` makes that form inside the
+    effect, and the argument `mode` names it in the trace. The function raises only the classes in `errors`.
     """
     return _Asked(generator, render).generate
 
@@ -51,20 +53,26 @@ def _usage(generation: Generation) -> Usage | None:
 
 
 def _is_told(used: AgentUsage | None) -> bool:
-    """Whether a generation says what it used: an answer of no tokens says nothing, unless it names its cost."""
+    """Return whether a generation reports its usage.
+
+    A usage of no tokens counts only if it has a cost.
+    """
     if used is None:
         return False
     return used.total_tokens > 0 or used.input_tokens + used.output_tokens > 0 or used.cost_usd is not None
 
 
 def _can_be(used: AgentUsage) -> bool:
-    """Whether numbers of tokens, and a cost, are such as can be."""
+    """Return whether token counts and cost are possible values."""
     counts = (used.input_tokens, used.output_tokens, used.total_tokens)
     return min(counts) >= 0 and (used.cost_usd is None or 0 <= used.cost_usd < math.inf)
 
 
 class _Asked:
-    """A generator whose `generate` is an effect: a method, so that the engine reads its marks once for all of them."""
+    """A generator with `generate` as an effect.
+
+    It is a method so that the engine reads its marks once for all generators.
+    """
 
     __slots__ = ("generator", "render")
 
@@ -98,21 +106,24 @@ class _Asked:
                 request_number.reset(token)
         except RunAbortedError:
             raise
-        except Exception as error:  # noqa: BLE001 - every exception of a generator is told in one of its classes
+        except Exception as error:  # noqa: BLE001 - every exception of a generator becomes a GeneratorError
             told = classified(error)
             told.seconds = perf_counter() - began
             raise told from (error if told is not error else None)
         if generation.usage is not None and not _can_be(generation.usage):
             unread = [*generation.extra.get("unread", ()), f"a usage that cannot be: {generation.usage}"]
             generation = generation.model_copy(update={"usage": None, "extra": {**generation.extra, "unread": unread}})
-        if not _is_told(generation.usage):  # what nobody tells is not free: budgets count an estimate
+        if not _is_told(generation.usage):  # unreported usage is not free: budgets count an estimate
             asked = estimate_tokens(chat) if reserve is None else reserve
             charge(asked, estimate_tokens([generation.message]), estimated=True)
         return generation
 
 
 async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
-    """The generator's answer within the time that the parameters give it, or else its own."""
+    """Return the generator's answer within its timeout.
+
+    The timeout is the one in `params`, otherwise the generator's own.
+    """
     own = getattr(generator, "params", None)
     timeout = params.timeout if params.timeout is not None or own is None else own.timeout
     generation: Any = None
@@ -148,11 +159,14 @@ async def _streamed(
 
 
 def _shown(show: Listener | None, piece: Delta) -> Listener | None:
-    """Shows a piece; a listener that raises is reported, and shown no more of this answer."""
+    """Pass a piece to the listener; return the listener for the next piece.
+
+    A listener that raises is logged and dropped for the rest of this answer.
+    """
     if show is not None:
         try:
             show(piece)
-        except Exception:  # a stranger's listener must not end the generation
+        except Exception:  # an error in a user's listener must not end the generation
             log.warning("the listener %r raised and is shown no more of this answer", show, exc_info=True)
             return None
     return show
@@ -171,10 +185,10 @@ async def generate(
     backoff: Backoff | None = None,
     on_retry: OnRetry | None = None,
 ) -> Generation:
-    """Asks a generator, as a journaled effect where a run is in context; see `generation_effect` for the arguments.
+    """Ask a generator; inside a run, as a journaled effect.
 
-    With a `backoff`, transient errors are waited out: every attempt and every wait is journaled, `number` counts on by
-    one an attempt, and `on_retry` is called before each wait.
+    See `generation_effect` for the arguments. With a `backoff`, transient errors are retried: every attempt and every
+    wait is journaled, `number` grows by one with each attempt, and `on_retry` is called before each wait.
 
     Raises GeneratorError, live and replayed alike.
     """

@@ -1,4 +1,4 @@
-"""Real models, of any provider that litellm knows, and local servers by their `api_base`."""
+"""Real models of litellm's providers, and local servers by `api_base`."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -21,10 +21,10 @@ from .provider_errors import provider_error_of
 from .wire import Wire, reading
 
 DEFAULT_TIMEOUT = 600.0
-"""Seconds that a provider may be silent where no timeout is given; litellm's own default is 6,000."""
+"""The default timeout in seconds; litellm's own is 6,000."""
 
 _OWN_SERVERS = ("ollama_chat/", "lm_studio/", "hosted_vllm/", "llamafile/")
-"""Providers that are a server on this machine, or in this house, by the prefixes of their models."""
+"""The prefixes of models on the user's own servers."""
 
 _PASSED = (
     "temperature",
@@ -42,14 +42,14 @@ _PASSED = (
 
 
 class LiteLLMGenerator:
-    """Asks the model that litellm knows under `model`, such as `openai/gpt-4o` or `ollama_chat/qwen3`.
+    """Asks a model of litellm, such as `openai/gpt-4o` or `ollama_chat/qwen3`.
 
-    For a local server with an OpenAI-like API (Ollama, llama.cpp, vLLM) give `openai/NAME` and
-    `params=GenerateParams(api_base="http://localhost:8000/v1")`; `api_key` may be any text then. Without `api_key` the
-    provider's environment variable is used. `price` is US dollars per million tokens in and out, where litellm's list
-    has none or another; a price that nobody knows is None.
+    For a local server with an OpenAI-like API (Ollama, llama.cpp, vLLM), pass `openai/NAME` and
+    `params=GenerateParams(api_base="http://localhost:8000/v1")`; `api_key` may then be any text. Without `api_key`, the
+    provider's environment variable is used. `price` is US dollars per million tokens in and out; it overrides litellm's
+    list. An unknown price is None.
 
-    litellm is imported at the first request, in a thread of its own, and never asks twice by itself.
+    litellm is imported at the first request, in a separate thread, and its own retries are off.
     """
 
     def __init__(
@@ -69,11 +69,17 @@ class LiteLLMGenerator:
         return f"LiteLLMGenerator({self.model!r})"
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """The model's answer, whole. Raises GeneratorError in the class that fits."""
+        """Return the model's whole answer.
+
+        Raises the GeneratorError for the failure.
+        """
         return await aside(lambda: self._whole(messages, params))
 
     async def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
-        """The model's answer as it comes. Raises GeneratorError in the class that fits, also when it breaks off."""
+        """Yield the model's answer in pieces, then whole.
+
+        Raises the GeneratorError for the failure, even if the answer breaks off.
+        """
         there: Aside[Delta, Generation] = Aside(lambda put: self._streamed(messages, params, put))
         async with there as running, aclosing(running.pieces()) as pieces:
             async for piece in pieces:
@@ -81,11 +87,14 @@ class LiteLLMGenerator:
             yield running.result()
 
     async def capabilities(self) -> Capabilities:
-        """What litellm's own list says of the model; nothing is asked."""
+        """Return the capabilities in litellm's own list; makes no request."""
         return await aside(self._described)
 
     def request(self, messages: Sequence[Message], params: GenerateParams) -> dict[str, Any]:
-        """The arguments of litellm's `acompletion`: a chat that APIs take, and the merged parameters."""
+        """Return the arguments of litellm's `acompletion`.
+
+        They are a repaired chat and the merged parameters.
+        """
         merged = self.params.merge_with(params)
         chat = [message.to_openai() for message in sanitize_orphan_tool_messages(messages)]
         given = merged.given()
@@ -106,7 +115,7 @@ class LiteLLMGenerator:
         if (key := self._key()) is not None:
             request["api_key"] = key
         extra = given.get("extra", {})
-        # What litellm thinks that a provider does not take is dropped, but for what was asked for by name.
+        # `drop_params` drops what litellm believes unsupported, except parameters that the user named in `extra`.
         return {**request, "allowed_openai_params": list(extra), **extra}
 
     def _key(self) -> str | None:
@@ -117,7 +126,10 @@ class LiteLLMGenerator:
         return self.params.api_base is not None or self.model.startswith(_OWN_SERVERS)
 
     def preload(self) -> None:
-        """Has litellm imported in the background, which takes seconds, before it is needed."""
+        """Import litellm in the background before the first request.
+
+        The import takes seconds.
+        """
         preload_litellm()
 
     # in the other thread
@@ -135,7 +147,7 @@ class LiteLLMGenerator:
             return self._finished(litellm, answer)
         except GeneratorError:
             raise
-        except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key
+        except Exception as error:  # noqa: BLE001 - becomes a GeneratorError; its text may contain the key
             raise self._told(error, request) from None
 
     async def _streamed(
@@ -160,29 +172,33 @@ class LiteLLMGenerator:
             return self._finished(litellm, answer)
         except GeneratorError:
             raise
-        except Exception as error:  # noqa: BLE001 - told in one of our classes; its text may hold the key
+        except Exception as error:  # noqa: BLE001 - becomes a GeneratorError; its text may contain the key
             raise self._told(error, request) from None
 
     def _cached_where_possible(self, litellm: Any, params: GenerateParams) -> GenerateParams:
-        """The parameters without marks for caching, which a server that knows none may refuse.
+        """Return the parameters without cache marks if the model has no caching.
 
-        Where the generator's own parameters ask for them, they are sent to any model.
+        A server without caching may refuse the marks. If the generator's own parameters ask for marks, any model gets
+        them.
         """
         if params.cache is None or self._listed(litellm).get("supports_prompt_caching"):
             return params
         return params.model_copy(update={"cache": None})
 
     def _listed(self, litellm: Any) -> Any:
-        """What litellm's list says of the model; nothing where it is in none."""
+        """Return the model's entry in litellm's list, or an empty dict."""
         listed = litellm.model_cost
         return listed.get(self.model) or listed.get(self.model.partition("/")[2]) or {}
 
     def _client(self, litellm: Any, request: dict[str, Any]) -> dict[str, Any]:
-        """The client of the request, where its provider speaks OpenAI's API: one that reads what comes by itself."""
+        """Return the client argument for a provider with OpenAI's API.
+
+        That client reads the answers itself; see `wire`. Other providers get no client.
+        """
         base = request.get("api_base")
         try:
             provider = litellm.get_llm_provider(self.model, api_base=base)[1]
-        except Exception:  # noqa: BLE001 - an unknown provider: the request itself will say so
+        except Exception:  # noqa: BLE001 - an unknown provider: the request itself reports it
             return {}
         mode = (litellm.model_cost.get(self.model.partition("/")[2]) or {}).get("mode", "chat")
         if provider != "openai" or mode != "chat":
@@ -207,7 +223,10 @@ class LiteLLMGenerator:
         )
 
     def _finished(self, litellm: Any, answer: Assembler) -> Generation:
-        """The generation that was read; one without an answer is an error that may pass."""
+        """Return the generation with its cost.
+
+        Raises a transient error if there is no answer.
+        """
         if not answer.has_answer:
             raise TransientGeneratorError("the provider's response has no answer in it", provider_error="NoChoices")
         generation = answer.generation()
@@ -230,6 +249,6 @@ class LiteLLMGenerator:
                 cache_read_input_tokens=usage.cache_read_input_tokens,
                 cache_creation_input_tokens=usage.cache_creation_input_tokens,
             )
-        except Exception:  # noqa: BLE001 - an unknown model raises one of several classes: the price is not known
+        except Exception:  # noqa: BLE001 - an unknown model raises one of several classes
             return None
         return float(sum(costs))

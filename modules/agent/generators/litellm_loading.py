@@ -1,4 +1,7 @@
-"""litellm, loaded on its first use: it takes seconds and 200 MB, and would ask the network for prices."""
+"""Loading of litellm on first use.
+
+The import takes seconds and 200 MB, and would fetch prices from the network.
+"""
 
 import os
 import threading
@@ -15,9 +18,9 @@ _NOISE = r"Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier"
 
 
 def load_litellm() -> Any:
-    """The package, with its own list of prices and without what it prints on stdout. Blocks for seconds, once.
+    """Return the package, with its bundled prices and without its output.
 
-    Raises FatalGeneratorError where it is not installed.
+    The first call blocks for seconds. Raises FatalGeneratorError if litellm is not installed.
     """
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     warnings.filterwarnings("ignore", _NOISE, UserWarning)
@@ -34,7 +37,10 @@ def load_litellm() -> Any:
 
 
 def preload_litellm() -> None:
-    """Imports litellm in a thread of its own; where it is not installed, the first request says so."""
+    """Import litellm in a thread.
+
+    If it is not installed, the first request reports the error.
+    """
     threading.Thread(target=_preload, name="refold-preload", daemon=True).start()
 
 
@@ -45,7 +51,10 @@ def _preload() -> None:
 
 @lru_cache(maxsize=1)
 def _http_client() -> Any:
-    """What sends all requests of `openai_client`s: one pool, in which connections that a server has closed go."""
+    """Return the HTTP client of all `openai_client`s.
+
+    They share one connection pool, which discards connections that a server has closed.
+    """
     import httpx
     import openai
 
@@ -57,9 +66,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def openai_client(api_base: str | None, api_key: str | None) -> Any:
-    """A client of OpenAI's API at an address, whose answers `wire` reads. Only for the loop of `aside`.
+    """Return a client of OpenAI's API whose answers `wire` reads.
 
-    Raises openai's OpenAIError where there is no key.
+    Use it only in the loop of `aside`. Raises openai's OpenAIError if there is no key.
     """
     import openai
 
@@ -68,7 +77,7 @@ def openai_client(api_base: str | None, api_key: str | None) -> Any:
 
 
 def litellm_version() -> str:
-    """The version that is installed; "" where none is."""
+    """Return the installed version, or ""."""
     try:
         return metadata.version("litellm")
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, for client code that is heavy to load, blocks, or is tied to one loop.
+"""An event loop in its own thread, for heavy or loop-bound clients.
 
-Each `engine.run()` has an event loop of its own, and may be trio's; HTTP clients that outlive a loop break or leak.
-Here they live as long as the process, and whatever they compute does not stall anybody's run.
+Each `engine.run()` has its own event loop, which may be trio's; HTTP clients that outlive a loop break or leak. In this
+loop they live as long as the process, and their computations do not stall a run.
 """
 
 import asyncio
@@ -23,7 +23,10 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def _started() -> asyncio.AbstractEventLoop:
-    """The loop; its thread is a daemon, so that it keeps no process alive."""
+    """Return the loop, started on first use.
+
+    Its thread is a daemon, so it does not keep the process alive.
+    """
     global _loop
     with _lock:
         if _loop is None:
@@ -33,7 +36,7 @@ def _started() -> asyncio.AbstractEventLoop:
 
 
 def _forget() -> None:
-    """A forked child has the loop, but not its thread."""
+    """Drop the loop in a forked child, which does not have its thread."""
     global _loop, _lock
     _loop, _lock = None, threading.Lock()
 
@@ -43,9 +46,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class Aside(Generic[P, T]):
-    """Work that runs over there: take the `pieces()` that it `put`s, as they come, then its `result()`.
+    """Work in the other loop: iterate its `pieces()`, then take `result()`.
 
-    Leaving the `async with` cancels what is still running.
+    The work `put`s the pieces. Leaving the `async with` cancels unfinished work.
     """
 
     def __init__(self, work: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> None:
@@ -56,7 +59,7 @@ class Aside(Generic[P, T]):
 
     async def __aenter__(self) -> "Aside[P, T]":
         loop = _started()
-        # In a context of its own: the caller's would say that trio is running, or that this is a run.
+        # In an empty context: the caller's would claim that trio is running, or that this is inside a run.
         self._future = Context().run(asyncio.run_coroutine_threadsafe, self._work(self._put), loop)
         self._future.add_done_callback(lambda _: self._wake())
         return self
@@ -69,7 +72,7 @@ class Aside(Generic[P, T]):
         self._wake()
 
     async def pieces(self) -> AsyncGenerator[P, None]:
-        """The pieces as they come, until the work is done."""
+        """Yield the pieces as they arrive, until the work is done."""
         while True:
             done = self._future.done()
             while self._pieces:
@@ -80,12 +83,18 @@ class Aside(Generic[P, T]):
             self._news = anyio.Event()
 
     def result(self) -> T:
-        """What the work gave, once there are no more pieces; raises what it raised."""
+        """Return the work's result, once there are no more pieces.
+
+        Raises the work's error.
+        """
         return self._future.result(timeout=0)
 
 
 async def aside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What the coroutine gives when it runs over there; cancelled when its caller is."""
+    """Return the coroutine's result after running it in the other loop.
+
+    If the caller is cancelled, so is the coroutine.
+    """
 
     async def work(put: Callable[[None], None]) -> T:
         return await make()
@@ -97,7 +106,10 @@ async def aside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _waker(wake: Callable[[], None]) -> Callable[[], None]:
-    """`wake` as a function that any thread may call; it is called in the loop that runs here, while that is there."""
+    """Return a function for any thread that calls `wake` in the current loop.
+
+    After the loop is closed, the function does nothing.
+    """
     soon: Callable[[Callable[[], None]], Any]
     try:
         soon = asyncio.get_running_loop().call_soon_threadsafe
@@ -107,7 +119,7 @@ def _waker(wake: Callable[[], None]) -> Callable[[], None]:
         soon = current_trio_token().run_sync_soon
 
     def call() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
             soon(wake)
 
     return call

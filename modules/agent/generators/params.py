@@ -1,4 +1,7 @@
-"""How a model is asked: sampling, limits, tools; what is None is left to the generator, and then to the provider."""
+"""The parameters of a request: sampling, limits, tools.
+
+None leaves a parameter to the generator, and then to the provider.
+"""
 
 from typing import Any, Literal
 
@@ -30,7 +33,10 @@ class GenerateParams(StateModel):
     extra: dict[str, Any] = {}
 
     def merge_with(self, *others: "GenerateParams | None") -> "GenerateParams":
-        """These with what the others set, the last one first; their `extra`s are merged name by name."""
+        """Return these parameters overridden by the others, the last one first.
+
+        The `extra`s are merged name by name.
+        """
         changes: dict[str, Any] = {}
         extra = dict(self.extra)
         for other in others:
@@ -40,5 +46,5 @@ class GenerateParams(StateModel):
         return self.model_copy(update={**changes, "extra": extra}) if changes else self
 
     def given(self) -> dict[str, Any]:
-        """The parameters that are set, as plain JSON values, `extra` among them as one."""
+        """Return the parameters that are set, as plain JSON values."""
         return {name: value for name, value in self.to_dict().items() if value not in (None, {})}

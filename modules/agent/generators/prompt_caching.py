@@ -1,4 +1,4 @@
-"""Marks in a request that tell a provider up to where the prompt may be cached."""
+"""Marks in a request that end the cacheable part of the prompt."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ MARK = {"type": "ephemeral"}
 
 
 def mark_for_caching(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The chat, in OpenAI's form, with marks on the last system message and on the last two that were not generated.
+    """Return the chat, in OpenAI's form, with marks for caching.
 
-    A mark stands on the last part of a message that is not empty. Other marks are taken away. The dicts given stay as
-    they are where nothing changes.
+    The marks are on the last system message and on the last two messages that are neither a system's nor an
+    assistant's, each on the last non-empty part. Other marks are removed. Unchanged dicts are shared with the argument.
     """
     bare = [_unmarked(message) for message in chat]
     systems = [i for i, message in enumerate(bare) if message["role"] == "system"]

@@ -1,4 +1,7 @@
-"""What a generator is: anything with a model's name that answers messages; streaming and capabilities are optional."""
+"""The protocols of generators.
+
+A generator has a model's name and answers messages; streaming and capabilities are optional.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
@@ -11,24 +14,25 @@ from .params import GenerateParams
 
 @runtime_checkable
 class Generator(Protocol):
-    """Answers messages. `model` names it in traces and events.
+    """Answers messages; `model` is its name in traces and events.
 
-    `generate` raises the classes of `errors`, or any exception (see `provider_errors.classified`). It never makes text
-    of an error. It must not change what it is passed, and keeps no run's state: one generator serves many runs at once.
+    `generate` raises the classes in `errors`, or any exception (see `provider_errors.classified`). It never turns an
+    error into text. It must not change its arguments, and keeps no state of a run: one generator serves many runs at
+    once.
     """
 
     model: str
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """The model's answer to a chat whose last message is a user's or a tool's."""
+        """Return the answer to a chat that ends with a user or tool message."""
 
 
 @runtime_checkable
 class StreamingGenerator(Generator, Protocol):
-    """A generator that can also answer piece by piece."""
+    """A generator that can also answer in pieces."""
 
     def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
-        """The pieces as they come, and the whole Generation as the last item."""
+        """Yield the pieces as they arrive, then the whole Generation."""
 
 
 class Capabilities(StateModel):
@@ -42,7 +46,7 @@ class Capabilities(StateModel):
 
 @runtime_checkable
 class DescribedGenerator(Generator, Protocol):
-    """A generator that knows what its model can do."""
+    """A generator that knows its model's capabilities."""
 
     async def capabilities(self) -> Capabilities:
-        """What is known of the model; asks nobody."""
+        """Return the model's known capabilities; makes no request."""

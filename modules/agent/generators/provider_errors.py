@@ -1,8 +1,9 @@
-"""What the exceptions of other people's client code mean: told by status, body and cause, as classes alone mislead.
+"""Classification of exceptions of providers' client code.
 
-Nothing is imported here: litellm, openai, anthropic, httpx, aiohttp and their like are known by the names of their
-classes and by what they carry. Seen with litellm 1.106: a missing key and a refused connection both come as
-InternalServerError with status 500, a used-up quota as RateLimitError, a 403 as plain APIError.
+It uses status, body and cause, because classes alone mislead. Nothing is imported here: exceptions of litellm, openai,
+anthropic, httpx, aiohttp and others are recognised by class names and attributes. Seen with litellm 1.106: a missing
+key and a refused connection both arrive as InternalServerError with status 500, an exhausted quota as RateLimitError, a
+403 as plain APIError.
 """
 
 import re
@@ -37,23 +38,29 @@ _BUSY = frozenset(
 )
 _REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
 _SECRET_FROM = 8
-"""A shorter key is none: "none" and "k" are given to servers that want any, and stand in ordinary words."""
+"""The least length of a redacted key.
+
+Dummy keys such as "none" or "k", for servers that require any key, also occur in ordinary words.
+"""
 _LONGEST = 1000
 _LOGIN = re.compile(r"(://)[^/\s@]*@")
 _PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
 
 
 def classified(error: Exception) -> GeneratorError:
-    """Any exception of a generator as a GeneratorError.
+    """Return any exception of a generator as a GeneratorError.
 
-    A generator of one's own may raise these classes, or give its exceptions a `transient = True` and a `retry_after`.
-    What SDKs raise is known too, by status, headers and the names of classes: what may pass is waited out.
+    A custom generator may raise these classes, or give its exceptions `transient = True` and `retry_after`. Exceptions
+    of SDKs are recognised by status, headers and class names; those that may pass become transient errors.
     """
     return error if isinstance(error, GeneratorError) else provider_error_of(error)
 
 
 def provider_error_of(error: Exception, secret: str | None = None, api_base: str | None = None) -> GeneratorError:
-    """The error in one of this package's classes, without the key, which some providers repeat in their messages."""
+    """Return the error in one of this package's classes, without the key.
+
+    Some providers repeat the key in their messages.
+    """
     own = next((cause for cause in _causes(error) if isinstance(cause, GeneratorError)), None)
     if own is not None:
         return own
@@ -76,7 +83,10 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
 
 
 def _message(error: BaseException) -> str:
-    """What an error says, in a line: without the classes that wrappers put before it, and without tracebacks."""
+    """Return an error's message in one line.
+
+    Class names prefixed by wrappers, and tracebacks, are removed.
+    """
     told = str(getattr(error, "message", None) or error or type(error).__name__).partition("Traceback (most recent")[0]
     text = " ".join(told.split())
     short = _PREFIX.sub("", text).strip() or text or type(error).__name__
@@ -95,7 +105,7 @@ def _class_of(error: Exception, status: int | None, told: str) -> type[Generator
         return TransientGeneratorError
     if status == 429 or names & _RATE:
         return RateLimitedError
-    if status is not None and sounds_like_no_tools(told):  # llama.cpp says so with status 500
+    if status is not None and sounds_like_no_tools(told):  # llama.cpp reports this with status 500
         return FatalGeneratorError
     if _is_refused(error):
         return UnreachableError
@@ -107,7 +117,7 @@ def _class_of(error: Exception, status: int | None, told: str) -> type[Generator
 
 
 def _is_refused(error: BaseException) -> bool:
-    """Whether no connection was made: refused, or no such host."""
+    """Return whether no connection was made: refused, or host unknown."""
     for cause in _causes(error):
         if isinstance(cause, ConnectionRefusedError | gaierror) or type(cause).__name__ in _REFUSED:
             return True
@@ -115,7 +125,7 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def _address(error: BaseException) -> str | None:
-    """Where a request was sent, as far as the errors tell."""
+    """Return the address of the request, if the errors have one."""
     for cause in _causes(error):
         try:
             url = getattr(getattr(cause, "request", None), "url", None)
@@ -127,7 +137,7 @@ def _address(error: BaseException) -> str | None:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status, wherever client code keeps it."""
+    """Return the HTTP status from the attributes that client code uses."""
     holders = (error, getattr(error, "response", None))
     for holder in holders:
         for name in ("status_code", "http_status", "status", "code"):
@@ -138,7 +148,10 @@ def _status(error: BaseException) -> int | None:
 
 
 def _lacks_key(error: BaseException) -> bool:
-    """Whether the request never left, for want of a key: openai then raises the bare base of its errors."""
+    """Return whether the request was never sent for lack of a key.
+
+    openai then raises the bare base class of its errors.
+    """
     return any(type(e).__name__ == "OpenAIError" and type(e).__module__.startswith("openai") for e in _causes(error))
 
 
@@ -151,7 +164,10 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """The seconds that the provider asked to wait: an attribute, or in the headers of its answer."""
+    """Return the provider's requested wait in seconds.
+
+    It is an attribute of an error, or in the headers of the response.
+    """
     for cause in _causes(error):
         given = getattr(cause, "retry_after", None)
         if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
@@ -169,7 +185,10 @@ def _response_headers(error: BaseException) -> Any:
 
 
 def _seconds(headers: Any) -> float | None:
-    """`retry-after-ms`, or `retry-after` as seconds or as a date (RFC 9110, 10.2.3)."""
+    """Return the wait in `retry-after-ms` or `retry-after`.
+
+    The latter has seconds or a date (RFC 9110, 10.2.3).
+    """
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
         if milliseconds is not None:

@@ -1,4 +1,4 @@
-"""What a generator can know beside its arguments: the request's number in its run, and who listens to the pieces."""
+"""A request's context: its number in the run, and the pieces' listener."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,22 +9,25 @@ from .generation import Delta
 Listener = Callable[[Delta], None]
 
 request_number: ContextVar[int | None] = ContextVar("refold_generation_number", default=None)
-"""The number of the request that is made inside, in its run."""
+"""The number of the current request in its run."""
 
 _listener: ContextVar[Listener | None] = ContextVar("refold_generation_listener", default=None)
 
 
 def generation_number() -> int | None:
-    """How many requests the run made before this one, where its asker said so (`generate(..., number=n)`)."""
+    """Return how many requests the run made before this one.
+
+    None unless the caller passed it (`generate(..., number=n)`).
+    """
     return request_number.get()
 
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Shows the pieces of every answer that is generated inside to `listener`, as they come.
+    """Pass the pieces of every answer generated inside to `listener`.
 
-    Pieces are for showing: they are not journaled, a replay has none, and after an error those of the failed attempt
-    are void. What is generated is the same whether somebody listens or not.
+    Pieces are for display: they are not journaled, a replay has none, and an error voids the pieces of the failed
+    attempt. A listener does not change the answer.
     """
     token = _listener.set(listener)
     try:
@@ -34,5 +37,5 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 
 def listener() -> Listener | None:
-    """Who listens here, if anybody."""
+    """Return the current listener, or None."""
     return _listener.get()

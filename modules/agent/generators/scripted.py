@@ -1,4 +1,4 @@
-"""A model that says what a script tells it to: for tests and demos, with no model at all."""
+"""A scripted model for tests and demos."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -19,12 +19,12 @@ from .stream_chunks import pieces
 
 
 class ScriptedGenerator:
-    """Gives the answers of a list, each an `Answer`, one a request; an exception among them is raised.
+    """Returns the answers of a list in order; an exception in it is raised.
 
-    Which one is due is told by the number of the request (see `generate`), so that a run that is resumed or forked
-    goes on where the script was. Where no number is given it is counted, for each run on its own.
+    Each element is an `Answer`. The number of the request (see `generate`) selects the answer, so a resumed or forked
+    run continues at the right place in the script. Requests without a number are counted for each run.
 
-    `usage` is what an answer that does not say has cost.
+    `usage` is the usage of answers that state none.
     """
 
     def __init__(
@@ -43,9 +43,10 @@ class ScriptedGenerator:
 
     @classmethod
     def from_file(cls, path: Path | str) -> "ScriptedGenerator":
-        """A script from a YAML or JSON file: a list of answers, or an object with `answers`, `model` and `usage`.
+        """Return a generator for a script in a YAML or JSON file.
 
-        Raises OSError for a file that cannot be read, ValueError that names the answer for one that is none.
+        The file holds a list of answers, or an object with `answers`, `model` and `usage`. Raises OSError if the file
+        cannot be read, and ValueError, which names the answer, if an answer does not fit.
         """
         path = Path(path)
         try:
@@ -71,9 +72,9 @@ class ScriptedGenerator:
         return cls(document["answers"], model=document.get("model") or f"scripted:{path}", usage=usage)
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """The next answer.
+        """Return the next answer.
 
-        Raises ScriptExhaustedError when there is none, or the answer, if that is an error.
+        Raises ScriptExhaustedError if there is none, or the answer itself if it is an error.
         """
         number = generation_number()
         if number is None:
@@ -85,18 +86,21 @@ class ScriptedGenerator:
         return as_generation(self.answers[number], str(number), self.usage)
 
     async def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
-        """The next answer, word by word."""
+        """Yield the next answer word by word."""
         generation = await self.generate(messages, params)
         for piece in pieces(generation):
             yield piece
         yield generation
 
     async def capabilities(self) -> Capabilities:
-        """Says that it makes native tool calls, unless told otherwise."""
+        """Return the capabilities: native tool calls, unless set otherwise."""
         return Capabilities(function_calling=self._function_calling, source="script")
 
     def _count(self, messages: Sequence[Message]) -> int:
-        """How many answers this run has had; a run not seen before has had those that are in its chat."""
+        """Return the number of answers that this run has had, and count one.
+
+        For a new run, the assistant messages in its chat count.
+        """
         try:
             run = call_info().run_id
         except NoRunError:
@@ -113,5 +117,5 @@ def _check(answer: Any, where: str) -> None:
         as_generation(answer)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from None
-    except Exception:  # noqa: BLE001 - an answer that is an error is an answer
+    except Exception:  # noqa: BLE001 - an error is a valid answer
         return

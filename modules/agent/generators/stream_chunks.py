@@ -1,4 +1,4 @@
-"""A whole generation as the pieces that a stream would have brought."""
+"""A whole generation as the pieces of a stream."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _WORD = re.compile(r"\S+\s*|\s+")
 
 
 def pieces(generation: Generation) -> Iterator[Delta]:
-    """Reasoning and text word by word, then each call."""
+    """Yield reasoning and text word by word, then each call."""
     message = generation.message
     reasoning = message.metadata.get("reasoning_content") or generation.extra.get("reasoning_content")
     if isinstance(reasoning, str):

@@ -1,4 +1,4 @@
-"""What the generations inside of something have used together, such as those of a tool, or of a hook."""
+"""The usage of all generations inside a block, such as a tool or a hook."""
 
 from contextvars import ContextVar
 
@@ -6,7 +6,7 @@ from ..chat.usage import Usage
 
 
 class Spending:
-    """The usage of what went on inside of a `with`; it counts for whatever this is inside of as well."""
+    """Collects usage inside a `with` block, and adds it to outer blocks."""
 
     __slots__ = ("_outer", "_token", "_usages")
 
@@ -22,14 +22,14 @@ class Spending:
         _inside.reset(self._token)
 
     def add(self, usage: Usage) -> None:
-        """Counts usage; from whichever thread."""
+        """Add usage; safe in any thread."""
         self._usages.append(usage)
         if self._outer is not None:
             self._outer.add(usage)
 
     @property
     def usage(self) -> Usage | None:
-        """All of it together; None where there was none."""
+        """The total usage; None if there was none."""
         return Usage.total(self._usages) if self._usages else None
 
 
@@ -37,12 +37,12 @@ _inside: ContextVar[Spending | None] = ContextVar("refold_spending", default=Non
 
 
 def spending() -> Spending:
-    """Counts the usage of all generations inside."""
+    """Return a block that collects the usage of all generations inside."""
     return Spending()
 
 
 def spent(usage: Usage | None) -> None:
-    """Counts usage for whatever this is inside of."""
+    """Add usage to the enclosing block, if there is one."""
     counted = _inside.get()
     if counted is not None and usage is not None:
         counted.add(usage)

@@ -1,7 +1,7 @@
-"""What comes over the wire from servers that speak OpenAI's API: read here, before client code that loses half of it.
+"""Reads HTTP answers of OpenAI's API before lossy client code does.
 
-The documents go to the Assembler of the request in context as they came. The client below is given the least that it
-takes: plain text, a finish reason that it knows, and whichever of one document or a stream of them it asked for.
+The documents go to the Assembler of the current request as they arrived. The client on top gets the minimum it accepts:
+plain text, a known finish reason, and one document or a stream of them, whichever it requested.
 """
 
 import json
@@ -17,24 +17,24 @@ from .provider_errors import provider_error_of
 
 _SHOWN = 200
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
-"""What the lines of an event stream begin with."""
+"""The prefixes of an event stream's lines."""
 _HTML = ("<!doctype", "<html", "<head", "<body")
 
 Show = Callable[[Delta], None]
 
 
 class Wire:
-    """One request: what its answer said, and whether it has come to its end."""
+    """One request: its answer, and whether the answer is complete."""
 
     def __init__(self, show: Show | None = None) -> None:
         self.answer = Assembler()
         self.is_read = False
-        """Whether an answer came through here."""
+        """Whether an answer has arrived here."""
         self.is_over = False
         self._show = show
 
     def take(self, document: Any) -> None:
-        """Reads a document, and shows the pieces that it brings."""
+        """Read a document and show its pieces."""
         self.is_read = True
         for piece in self.answer.add(document):
             if self._show is not None:
@@ -47,7 +47,7 @@ _wire: ContextVar[Wire | None] = ContextVar("refold_wire", default=None)
 
 @contextmanager
 def reading(wire: Wire) -> Any:
-    """Has the answers of requests made inside read by `wire`."""
+    """Let `wire` read the answers of requests inside the block."""
     token = _wire.set(wire)
     try:
         yield wire
@@ -56,7 +56,7 @@ def reading(wire: Wire) -> Any:
 
 
 def client_class(base: Any, response_class: Any) -> Any:
-    """A client for HTTP like `base` (an `httpx.AsyncClient`) that reads answers on the way."""
+    """Return a subclass of `base` (an `httpx.AsyncClient`) that reads answers."""
 
     class WireClient(base):  # type: ignore[misc]
         async def send(self, request: Any, **options: Any) -> Any:
@@ -77,7 +77,10 @@ _OF_BODY = ("content-encoding", "content-length", "transfer-encoding", "content-
 
 
 def _whole(data: bytes, wire: Wire) -> bytes:
-    """One document, whatever came: some servers stream to those who did not ask for it."""
+    """Read an answer and return one document for the client.
+
+    Some servers stream even if one document was requested.
+    """
     if data.lstrip().startswith(_FIELDS):
         for line in data.splitlines():
             _event(line, wire)
@@ -87,7 +90,10 @@ def _whole(data: bytes, wire: Wire) -> bytes:
 
 
 async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
-    """A stream of events, whatever came: some servers give the whole answer to those who asked for pieces."""
+    """Read an answer and yield a stream of events for the client.
+
+    Some servers send one document even if a stream was requested.
+    """
     buffer, is_stream = b"", False
     try:
         async for data in response.aiter_bytes():
@@ -111,7 +117,7 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
 
 
 def _event(line: bytes, wire: Wire) -> list[bytes]:
-    """Reads one line of a stream; gives what the client is told."""
+    """Read one line of a stream; return the events for the client."""
     line = line.strip()
     if not line.startswith(b"data:"):
         return []
@@ -126,7 +132,10 @@ def _event(line: bytes, wire: Wire) -> list[bytes]:
 
 
 def _document(data: bytes) -> Any:
-    """The JSON that came; raises TransientGeneratorError with a piece of what it is instead."""
+    """Return the JSON value of the data.
+
+    Raises TransientGeneratorError, which quotes other data.
+    """
     try:
         return json.loads(data.decode("utf-8", "replace"))
     except ValueError:
@@ -140,7 +149,7 @@ def _document(data: bytes) -> Any:
 
 
 class _ProviderError(Exception):
-    """An error that a provider tells with status 200, in the place of an answer."""
+    """An error that a provider sent with status 200 instead of an answer."""
 
     def __init__(self, told: Any) -> None:
         document = told if isinstance(told, dict) else {"message": told}

@@ -1,7 +1,7 @@
-"""Hooks: functions that are shown what happens to an agent, and may answer with a reaction.
+"""Hooks: functions that see an agent's events and may react.
 
-`hook` has the decorator, `ready_made` the hooks that come along; `stop_conditions` and `stop_reasons` say when a run
-ends, `patterns` how texts are matched.
+`hook` has the decorator, `ready_made` the built-in hooks; `stop_conditions` and `stop_reasons` decide and name the end
+of a run, `steps` provides the steps that stop conditions see, `patterns` matches texts.
 """
 
 from ..chat.summarize import find_summarization_boundary, summarize_conversation

@@ -1,4 +1,4 @@
-"""Hooks: functions that are shown what happens to an agent, and may answer with a reaction."""
+"""Hooks: functions that see an agent's events and may react."""
 
 import inspect
 import warnings
@@ -22,16 +22,16 @@ CountingFunction: TypeAlias = Callable[[Any, Any], tuple[Reaction | None, Any]]
 
 
 class Hook(property):
-    """A function of events, made by the decorator `hook`; what it returns or raises as a Reaction is obeyed.
+    """A function of events whose returned or raised Reaction takes effect.
 
-    It is called for events of `event_type` and of its subclasses, if `condition` and all of `when` hold. `scorers`
-    then add numbers to the event's `metrics`. A function that is not async runs in a worker thread.
+    The decorator `hook` makes one. The hook is called for events of `event_type` and its subclasses, if `condition` and
+    all of `when` hold. `scorers` then add numbers to the event's `metrics`. A sync function runs in a worker thread.
 
-    As a method it is bound to the instance that it is read from. A property to the eye, so that pydantic lets it stand
-    in a model's class.
+    As a method, the hook is bound to its instance on access. It derives from `property` so that pydantic accepts it in
+    a model's class.
 
-    What a hook did is journaled: a replay does not call it again, and a run that is resumed calls it again only where
-    it was cut off inside of it.
+    The outcome of a hook is journaled: a replay does not call it again, and a resumed run calls it again only if the
+    run was cut off inside it.
     """
 
     def __init__(
@@ -78,20 +78,20 @@ class Hook(property):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the hook on an event; await the result.
 
-        With anything that is not an event it calls the function itself.
+        With other arguments, call the function itself.
         """
         if len(args) == 1 and not kwargs and isinstance(args[0], AgentEvent):
             return self.react(args[0])
         return self.func(*args, **kwargs)
 
     def listens_to(self, event_type: type[AgentEvent]) -> bool:
-        """Return whether events of this class are for it."""
+        """Return whether the hook takes events of this class."""
         return issubclass(event_type, self.event_type)
 
     async def react(self, event: AgentEvent) -> Reaction | None:
-        """Return its answer to an event.
+        """Return the hook's reaction to an event.
 
-        None if the event is not for it. Raises what the function raises.
+        None if the event is of another class or a condition does not hold. Raises the function's errors.
         """
         if not isinstance(event, self.event_type):
             return None
@@ -121,7 +121,7 @@ class Hook(property):
         return await answer if inspect.isawaitable(answer) else answer
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Hook":
-        """Itself, as a function's copy is: it holds no state of its own."""
+        """Return the hook itself, as deepcopy does for functions."""
         return self
 
     def __repr__(self) -> str:
@@ -130,12 +130,13 @@ class Hook(property):
 
 
 class CountingHook(Hook):
-    """A pure hook that counts: `func(event, memory)` gives a reaction or None, and the memory from then on.
+    """A pure hook with a memory: `func(event, memory)`.
 
-    The memory is any JSON value, None at first. It is part of the run's state: each run of each agent has its own, and
-    a run that is resumed counts on. The function is called again in replays and on resume, with the memory and the
-    event that it had: it depends on nothing else. It reads `event.timestamp` only with `clock=True`; else that is no
-    part of the record. It must be sync and quick, as it runs in the event loop, and must not change what it is given.
+    It returns a reaction or None, and the new memory. The memory is any JSON value, None at first. It is part of the
+    run's state: each run of each agent has its own, and a resumed run keeps counting. Replays and resumed runs call the
+    function again with the recorded memory and event, so it must depend on nothing else. It may read `event.timestamp`
+    only with `clock=True`; otherwise the timestamp is not recorded. It must be sync and quick, because it runs in the
+    event loop, and must not change its arguments.
     """
 
     def __init__(self, func: CountingFunction, event_type: EventTypes, *, name: str, clock: bool = False) -> None:
@@ -146,14 +147,14 @@ class CountingHook(Hook):
         return CountingHook(func, self.event_type, name=self.name, clock=self.clock)
 
     def count(self, event: AgentEvent, memory: Any) -> tuple[Reaction | None, Any]:
-        """Return its answer to an event, and what it then remembers."""
+        """Return the reaction to an event and the new memory."""
         if not isinstance(event, self.event_type):
             return None, memory
         reaction, memory = cast(CountingFunction, self.func)(event, memory)
         return reaction, memory
 
     async def react(self, event: AgentEvent) -> Reaction | None:
-        """Return its answer to the first event that it sees."""
+        """Return the reaction to a first event, with no memory."""
         return self.count(event, None)[0]
 
 
@@ -176,7 +177,7 @@ def hook(
 
 
 def is_async(func: Any) -> bool:
-    """Return whether its result has to be awaited."""
+    """Return whether the function's result has to be awaited."""
     while isinstance(func, partial):
         func = func.func
     return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None))  # noqa: B004

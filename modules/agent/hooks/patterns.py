@@ -1,4 +1,4 @@
-"""Whether a text is what a pattern looks for."""
+"""Text patterns of stop hooks."""
 
 import re
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from ....tasks.patterns import is_found
 def matcher(
     pattern: str | Pattern[str], *, case_sensitive: bool = False, exact: bool = False, regex: bool = False
 ) -> Callable[[str], bool]:
-    """Return a function that says whether a text matches.
+    """Return a function that tests whether a text matches.
 
-    A compiled pattern, or with `regex` a text, is searched for as a regular expression; a compiled one keeps its own
-    flags. With `exact` the whole text must be the pattern, else it must contain it. Raises ValueError for a text that
-    is no regular expression.
+    A compiled pattern, or a text with `regex`, is searched as a regular expression; a compiled one keeps its own flags.
+    With `exact`, the whole text must equal the pattern; otherwise it must contain it. Raises ValueError for an invalid
+    regular expression.
 
-    Regular expressions are searched for in a child process: the function raises PatternTimeoutError if that takes too
-    long, as it may with nested repetition.
+    Regular expressions run in a child process: the function raises PatternTimeoutError if the search takes too long, as
+    it may with nested repetition.
     """
     if isinstance(pattern, Pattern):
         compiled = pattern

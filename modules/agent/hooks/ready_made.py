@@ -1,4 +1,4 @@
-"""Hooks that one may want: numbers about tools, and summarising a conversation before it is too long."""
+"""Built-in hooks: metrics of tools, and summaries of long conversations."""
 
 from datetime import datetime
 
@@ -17,20 +17,18 @@ _UNDER_WAY = 10_000
 
 
 def tool_metrics(*, detailed: bool = False) -> Hook:
-    """Attach numbers about tools to the ToolStep of each call.
+    """Attach metrics of tools to the ToolStep of each call.
 
-    `trajectory.metrics` collects them from there.
-
-    `tool/total_count` is 1 a call, `tool/success_rate` 1 or 0, `tool/total_time` how many seconds passed until the
-    call's result was told (calls made at once are told when all have ended). So the `total` of a count or time, and the
-    `mean` of a rate, are those of the run. With `detailed` there are also `tool/count.NAME`, `tool/time.NAME`,
-    `tool/avg_time.NAME` and `tool/success_rate.NAME` for each tool.
+    `trajectory.metrics` collects them. `tool/total_count` is 1 for each call, `tool/success_rate` 1 or 0,
+    `tool/total_time` the seconds until the call's result was reported (results of parallel calls are reported when all
+    have ended). The run's number is therefore the `total` of a count or time and the `mean` of a rate. With `detailed`,
+    each tool also has `tool/count.NAME`, `tool/time.NAME`, `tool/avg_time.NAME` and `tool/success_rate.NAME`.
     """
     begun: dict[tuple[str, str], datetime] = {}
 
     async def measure(event: AgentEvent) -> None:
         if isinstance(event, ToolStart):
-            while len(begun) >= _UNDER_WAY:  # of runs that were cut off
+            while len(begun) >= _UNDER_WAY:  # left over by runs that were cut off
                 del begun[next(iter(begun))]
             begun[_run(), event.tool_call.id] = event.timestamp
         elif isinstance(event, ToolStep):
@@ -41,9 +39,9 @@ def tool_metrics(*, detailed: bool = False) -> Hook:
 
 
 def _run() -> str:
-    """Return the id of the run in which the hook is called.
+    """Return the id of the current run, or "" outside one.
 
-    So one hook can measure several runs at once.
+    One hook can thereby measure several runs at once.
     """
     try:
         return call_info().run_id
@@ -70,13 +68,11 @@ def summarize_when_long(
     *,
     guidance: str = "",
 ) -> Hook:
-    """Replace the conversation's beginning by a summary.
+    """Replace the conversation's beginning with a summary when it grows long.
 
-    That is done when the conversation has about `max_tokens` or more.
-
-    It looks at the whole conversation before the model is asked, keeps at least `min_messages_to_keep` messages, and
-    has `model`, or else the agent's own, write the summary. A turn goes by, in which the model is not asked otherwise.
-    Where there is no place to cut, nothing happens.
+    The hook checks the whole conversation before each request. From about `max_tokens` tokens on, it lets `model` (by
+    default the agent's own) write a summary, and keeps at least `min_messages_to_keep` messages. The turn makes no
+    other request. If there is no place to cut, nothing happens.
     """
     if max_tokens < 1 or min_messages_to_keep < 1:
         raise ValueError("max_tokens and min_messages_to_keep are at least 1")

@@ -1,4 +1,4 @@
-"""The steps that stop conditions are shown: what the trajectory has so far, read from the trace as it grows."""
+"""The steps that stop conditions see, read from the growing trace."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,10 @@ _RUNS = 64
 
 
 class Steps(Sequence[AgentStep]):
-    """Steps in a row: the first `count` of a list that only grows, and those of the turn under way behind them."""
+    """Steps in a row: a prefix of a growing list, then the current turn's steps.
+
+    The prefix has the length that the list had when this object was made.
+    """
 
     def __init__(self, before: list[AgentStep], last: Sequence[AgentStep] = ()) -> None:
         self._before = before
@@ -57,7 +60,7 @@ class Steps(Sequence[AgentStep]):
 
 
 class StepsOf:
-    """The steps of one run up to its last commit, made once each."""
+    """The steps of one run up to its last commit; each is made once."""
 
     def __init__(self, trace: Follower, generator: Any, before: Sequence[AgentStep]) -> None:
         self.trace = trace
@@ -65,24 +68,27 @@ class StepsOf:
         self._uncommitted: list[Record] = []
         self._steps = list(before)
         self._known = 0
-        """How many of the kept events were looked at."""
+        """The number of kept events that `so_far` has read."""
 
     def so_far(self) -> list[AgentStep]:
-        """Return the steps of what was committed."""
+        """Return the committed steps."""
         self._uncommitted += self.trace.take()
         commits = [i for i, record in enumerate(self._uncommitted) if record.kind == "commit"]
         count = commits[-1] + 1 if commits else 0
         for record in self._uncommitted[:count]:
             self._kept.feed(record)
         del self._uncommitted[:count]
-        # An end that a later attempt takes back is fed together with that attempt's first commit: nothing known goes.
+        # An end that a later attempt retracts is fed together with that attempt's first commit: no known step vanishes.
         self._steps += steps_among(self._kept.events[self._known :])
         self._known = len(self._kept.events)
         return self._steps
 
 
 class StepsByRun:
-    """Keeps the steps of the runs that were looked at last, so that each look costs what was added since the last."""
+    """A cache of the steps of recent runs.
+
+    Each look at a run costs only the steps added since the last look.
+    """
 
     def __init__(self, generator: Any, before: Sequence[AgentStep] = ()) -> None:
         self._generator = generator
@@ -90,9 +96,9 @@ class StepsByRun:
         self._runs: OrderedDict[str, StepsOf] = OrderedDict()
 
     def of(self, run_id: str) -> list[AgentStep]:
-        """Return the steps of the run in context, up to its last commit.
+        """Return the steps of the current run, up to its last commit.
 
-        The list only grows at its end.
+        The list only grows, at its end.
         """
         known = self._runs.pop(run_id, None)
         trace = follow_run(None if known is None else known.trace)

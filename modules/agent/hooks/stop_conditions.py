@@ -1,4 +1,4 @@
-"""Stop conditions: judge the steps that a run has taken so far; combined by `&`, `|` and `~`."""
+"""Stop conditions: predicates on a run's steps; combined by `&`, `|`, `~`."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ Judge = Callable[[Sequence[AgentStep]], Any]
 
 
 class StopCondition:
-    """A function of an agent's steps that says whether it has done what it was to do.
+    """A predicate on an agent's steps: whether its work is done.
 
-    It is asked after each step with all steps so far, those of earlier turns among them. With `catch`, an exception
-    that it raises counts as `default`; else it ends the run as failed.
+    It is evaluated after each step, with all steps so far, including the steps of earlier turns of the conversation.
+    With `catch`, an exception counts as `default`; otherwise it ends the run as failed.
     """
 
     def __init__(self, func: Judge, *, name: str | None = None, catch: bool = False, default: bool = False) -> None:
@@ -57,12 +57,15 @@ class StopCondition:
 
     @classmethod
     def fit(cls, given: "StopCondition | Judge") -> "StopCondition":
-        """Return a stop condition from one, or from a function."""
+        """Return a stop condition from one or from a function."""
         return given if isinstance(given, StopCondition) else cls(given)
 
     @classmethod
     def fit_many(cls, given: Any) -> "list[StopCondition]":
-        """Stop conditions from one, several, or a mapping of names to functions; None is none."""
+        """Return stop conditions from one, several, or a mapping of names.
+
+        None is an empty list.
+        """
         if given is None:
             return []
         if isinstance(given, Mapping):
@@ -104,7 +107,7 @@ def stop_condition(
 def stop_condition(
     func: Judge | None = None, /, *, name: str | None = None, catch: bool = False, default: bool = False
 ) -> StopCondition | Callable[[Judge], StopCondition]:
-    """Make a stop condition of a function of steps.
+    """Make a stop condition from a function of steps.
 
     As a decorator: `@stop_condition`, or `@stop_condition(name=…, catch=…)`.
     """
@@ -116,27 +119,36 @@ def stop_condition(
 
 
 def and_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
-    """Holds where all do; they are asked in order, up to the first that does not."""
+    """Return a condition that holds if all of these hold.
+
+    Conditions are evaluated in order, up to the first that does not hold.
+    """
     return _named(reduce(and_operator, map(StopCondition.fit, conditions)), name)
 
 
 def or_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
-    """Holds where one does; they are asked in order, up to the first that does."""
+    """Return a condition that holds if one of these holds.
+
+    Conditions are evaluated in order, up to the first that holds.
+    """
     return _named(reduce(or_operator, map(StopCondition.fit, conditions)), name)
 
 
 def not_(condition: StopCondition | Judge, *, name: str | None = None) -> StopCondition:
-    """Holds where the other does not."""
+    """Return a condition that holds if the given one does not."""
     return _named(~StopCondition.fit(condition), name)
 
 
 def always() -> StopCondition:
-    """Holds after every step."""
+    """Return a condition that holds after every step."""
     return StopCondition(lambda steps: True, name="always")
 
 
 def never() -> StopCondition:
-    """Never holds; with it alone, an agent goes on until something else ends it."""
+    """Return a condition that never holds.
+
+    With it alone, an agent works until something else ends the run.
+    """
     return StopCondition(lambda steps: False, name="never")
 
 

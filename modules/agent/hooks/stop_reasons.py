@@ -1,4 +1,4 @@
-"""What the Agent's events call an end of a run."""
+"""The stop reasons of AgentEnd for the engine's endings."""
 
 from ....engine import RunStatus, StopReason
 from ..events import AgentStopReason
@@ -13,8 +13,8 @@ _BY_STATUS: dict[RunStatus, AgentStopReason] = {RunStatus.completed: "finished",
 
 
 def agent_stop_reason(reason: StopReason | str, status: RunStatus | str) -> AgentStopReason:
-    """Return the `stop_reason` of the AgentEnd of a run.
+    """Return the `stop_reason` of a run's AgentEnd.
 
-    "error" for all ends that have no other word.
+    Endings without their own word are "error".
     """
     return _BY_REASON.get(StopReason(reason)) or _BY_STATUS.get(RunStatus(status)) or "error"

@@ -1,5 +1,6 @@
-"""The Agent as an engine module: `decide` asks the model, `act` calls tools and tells hooks, `reduce` folds both in.
+"""The Agent as an engine module: its decide, act and reduce.
 
-A `Turn` is one step as all three see it: what the model said, with what was made of it. `dispatch` tells hooks of
-events and obeys their reactions; `state` is what a run knows.
+`decide` asks the model, `act` calls tools and shows events to hooks, `reduce` folds both into the state. A `Turn` is
+one step as all three see it: the model's answer and its outcome. `dispatch` shows events to hooks and collects their
+reactions; `state` is the state of a run.
 """

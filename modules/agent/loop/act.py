@@ -1,4 +1,4 @@
-"""The second half of a turn: the tools that the model called, and the hooks that are shown what came of them."""
+"""The second half of a turn: the model's tool calls, and the hooks on them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,11 +36,14 @@ from .turn import Turn, kind_of
 
 _SHOWN = (ToolStart, ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
 _OF_CALLS = ("UnknownToolError", "ArgumentError")
-"""The engine's errors for calls that could not be made."""
+"""The engine's errors for calls that it could not start."""
 
 
 async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
-    """Runs the calls of a turn, and shows them and what comes of them to whoever is to be shown it."""
+    """Run the calls of a turn and show the turn's events to hooks.
+
+    If no hook listens and no stop condition is set, only the calls run.
+    """
     kind = kind_of(decision)
     if kind in ("reaction", "error"):
         return Observation()
@@ -54,7 +57,7 @@ async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decisi
 
 
 async def _carried_out(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> tuple[ActionResult, ...]:
-    """Runs the calls of a decision at once, in what a policy puts around tools."""
+    """Run the calls of a decision concurrently, inside the policy's surroundings."""
     with tool_context(setup.context_of(state)):
         if setup.policy is None:
             return (await run_actions(tools, decision, own_task=True)).results
@@ -63,7 +66,7 @@ async def _carried_out(setup: Setup, tools: Any, state: AgentState, decision: De
 
 
 class Acting:
-    """One turn, from the model's answer on."""
+    """One turn after the model's answer."""
 
     def __init__(self, setup: Setup, tools: Any, state: AgentState, decision: Decision) -> None:
         self.setup = setup
@@ -76,19 +79,22 @@ class Acting:
         self.dispatch = Dispatch(setup.listeners, memory, self.facts)
         self.error: dict[str, Any] | None = None
         self.steps: list[AgentStep] = []
-        """This turn's, for the stop conditions."""
+        """This turn's steps, for the stop conditions."""
 
     @cached_property
     def turn(self) -> Turn:
-        """What was decided, made when somebody is to be shown it."""
+        """The turn of the decision, made only if an event needs it."""
         return Turn.of(self.decision)
 
     async def observation(self) -> Observation:
-        """Shows the calls to those who may deny them, runs them at once, and shows what came of them."""
+        """Show the calls to hooks that may deny them, run them, and show the rest."""
         return await self.shown(await self._results() if kind_of(self.decision) == "calls" else ())
 
     async def shown(self, results: tuple[ActionResult, ...]) -> Observation:
-        """Shows what came of the calls in their order, then the end of the generation."""
+        """Show the outcomes in call order, then the generation's end.
+
+        Returns the observation with the hooks' and stop conditions' answers as its value.
+        """
         for call, result in zip(self.turn.calls, results, strict=True):
             await self._ended(call, result)
         await self._generation_ended()
@@ -125,7 +131,10 @@ class Acting:
         return CurrentTurn(state.task, self.step, state.system, state.messages, self.turn.message, session)
 
     async def _denied(self) -> dict[str, str]:
-        """The results of the calls that hooks have denied, by id; where one ends the run, no call is carried out."""
+        """Return the results of the calls that hooks deny, by id.
+
+        If a reaction ends the run, no call runs and all calls get a result.
+        """
         denied: dict[str, str] = {}
         for i, call in enumerate(self.turn.calls):
             event = ToolStart(**self.facts, tool_call=call)
@@ -139,7 +148,7 @@ class Acting:
         return denied
 
     async def _ended(self, call: ToolCall, result: ActionResult) -> None:
-        """Shows what came of a call."""
+        """Show the outcome of a call."""
         outcome = ToolOutcome.of_result(result)
         message = outcome.message(call.id)
         facts = self.facts
@@ -156,7 +165,10 @@ class Acting:
             self.steps.append(step)
 
     async def _failed(self, call: ToolCall, result: ActionResult) -> None:
-        """A call that failed with what its tool does not catch ends the run, unless a hook reacts."""
+        """Show an error that the tool does not catch.
+
+        The error ends the run unless a hook reacts.
+        """
         error = recorded_error(result.error_type or "Exception", result.error or "")
         reaction = None
         if self.dispatch.wants(ToolError):
@@ -166,7 +178,10 @@ class Acting:
             self.error = {"type": error.error_type, "message": error.message}
 
     def _catches(self, call: ToolCall, result: ActionResult) -> bool:
-        """Whether an error that the engine told, such as that of a timeout, is one that the tool catches."""
+        """Return whether the tool catches an error that the engine raised for it.
+
+        An example is the error of a timeout.
+        """
         tool = self.setup.by_name.get(call.name)
         if tool is None or result.error_type in _OF_CALLS:
             return True
@@ -194,11 +209,14 @@ class Acting:
         return facts
 
     async def _judged(self) -> dict[str, Any]:
-        """Asks the stop conditions; where none holds and there were no calls, the agent has stalled."""
+        """Evaluate the stop conditions.
+
+        If none holds and the turn has no calls, the agent has stalled.
+        """
         judging = _Judging(self)
         try:
             judged = await perform(judging.stop_conditions, step=self.step)
-        except EffectError as error:  # the turn is kept, and the run ends
+        except EffectError as error:  # the turn is committed, and the run ends
             self.error = self.error or {"type": error.error_type, "message": error.message}
             return {}
         met = judged
@@ -213,7 +231,7 @@ class Acting:
         return {"stalled": True}
 
     def steps_so_far(self) -> Steps:
-        """The steps that the trajectory will have begun with: those of earlier turns, and this one's."""
+        """Return the steps of earlier turns and of this one."""
         return Steps(self.setup.steps.of(call_info().run_id), self.steps)
 
 
@@ -225,7 +243,10 @@ class _Judging:
 
     @effect(idempotent=True, name="stop_conditions")
     async def stop_conditions(self, *, step: int) -> str | dict[str, Any]:
-        """The name of the first condition that holds, or nothing; with what they have used, where they have."""
+        """Return the name of the first condition that holds, or "".
+
+        If conditions used tokens, the name and the usage are in a dict.
+        """
         with spending() as inside:
             met = await self._met()
         return met if inside.usage is None else {"met": met, "used": usage_to_dict(inside.usage)}
@@ -239,7 +260,7 @@ class _Judging:
 
 
 def denial(reaction: Reaction) -> str:
-    """What the model is told of a call that a hook has denied."""
+    """Return the result of a call that a hook denied."""
     if isinstance(reaction, RetryWithFeedback) and reaction.tool_call_id is not None:
         return f"{DENIED} {reaction.feedback}"
     return f"{DENIED} the call was not carried out"

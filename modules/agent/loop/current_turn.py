@@ -1,4 +1,7 @@
-"""What a hook on ToolStart can know beside the call: the conversation up to it, from the state of the run alone."""
+"""The conversation so far, for hooks on ToolStart.
+
+It is made from the run's state alone.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,10 +13,10 @@ from ..chat.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class CurrentTurn:
-    """The turn whose calls are about to be made.
+    """The turn whose calls are about to run.
 
-    `goal` is what the run is to reach, `system` and `messages` are what the model was sent, `answer` is what it said.
-    `session_id` tells conversations apart; it is None where a module was run without its Agent.
+    `goal` is the run's task, `system` and `messages` are the model's request, `answer` is its reply. `session_id`
+    identifies the conversation; it is None if a module runs without its Agent.
     """
 
     goal: str
@@ -28,13 +31,13 @@ _turn: ContextVar[CurrentTurn | None] = ContextVar("refold_current_turn", defaul
 
 
 def current_turn() -> CurrentTurn | None:
-    """The turn that a hook on ToolStart is called in; None anywhere else."""
+    """Return the turn of the current ToolStart hook; None elsewhere."""
     return _turn.get()
 
 
 @contextmanager
 def in_turn(turn: CurrentTurn) -> Iterator[None]:
-    """Makes it the current turn inside."""
+    """Make `turn` the current turn inside the block."""
     token = _turn.set(turn)
     try:
         yield

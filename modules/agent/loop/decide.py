@@ -1,4 +1,7 @@
-"""The first half of a turn: hooks, then the model, with what is done when it fails or the conversation is too long."""
+"""The first half of a turn: hooks, then the model's answer.
+
+It handles failed requests and conversations that are too long.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -30,11 +33,11 @@ log = logging.getLogger("refold")
 
 
 class _Stepped(Exception):
-    """A hook has reacted: the model is not asked, or not again."""
+    """A hook has reacted: the model is not asked, or not asked again."""
 
 
 class Deciding:
-    """One turn, up to the model's answer."""
+    """One turn up to the model's answer."""
 
     def __init__(self, setup: Setup, state: AgentState) -> None:
         self.setup = setup
@@ -49,7 +52,7 @@ class Deciding:
         self.compaction: Compaction | None = None
 
     async def turn(self) -> Turn:
-        """Asks the model, unless a hook steps in before."""
+        """Return the turn: the model's answer, a hook's reaction, or an error."""
         try:
             if self.state.current_step == 0:
                 tools = [tool.function.name for tool in self.state.params.tools or ()]
@@ -74,7 +77,10 @@ class Deciding:
     # hooks
 
     async def _tell(self, cls: type[AgentEvent], **values: Any) -> None:
-        """Shows an event to those who listen, if anybody does; raises _Stepped where one reacts."""
+        """Show an event to its listeners, if there are any.
+
+        Raises _Stepped if one reacts. Values that are callables are called only if there are listeners.
+        """
         if not self.dispatch.wants(cls):
             return
         given = {name: value() if callable(value) else value for name, value in values.items()}
@@ -133,7 +139,7 @@ class Deciding:
         backoff: Backoff | None,
         mode: Any = "api",
     ) -> Generation:
-        """One request, with its retries; counts them, and what it used."""
+        """Make one request, with retries, and count requests and usage."""
         try:
             generation = await generate(
                 self.setup.generator,
@@ -169,11 +175,14 @@ class Deciding:
         try:
             await self._tell(GenerationRetry, **facts)
         except _Stepped:
-            self.requests -= 1  # that of the attempt that failed is counted by the one that gives up
+            self.requests -= 1  # the failed attempt is counted where the request is given up, in `_counted`
             raise
 
     async def _compact(self) -> list[Message] | None:
-        """The conversation with a summary in the place of its beginning, None where it cannot be made shorter."""
+        """Return the conversation with a summary as its beginning.
+
+        None if the conversation cannot be shortened.
+        """
         facts, self.compaction = await compacted(self._summarise, self.setup.generator, self.state.messages)
         if facts is None:
             return None
@@ -186,7 +195,7 @@ class Deciding:
 
     async def _summarise(self, system: Message, asked: Message) -> Generation:
         params = self.state.params.model_copy(update={"tools": None, "tool_choice": None})
-        with listening(None):  # the pieces of a summary are none of the answer's
+        with listening(None):  # the pieces of a summary are not pieces of the answer
             return await self._counted([asked], params, system, None, self.setup.backoff)
 
     def _answered(self, generation: Generation) -> Turn:
@@ -213,7 +222,7 @@ class Deciding:
         return turn
 
     def _warn(self, turn: Turn) -> None:
-        """Says of an answer that it is not a whole one, and what of it could not be read: in the trace, and the log."""
+        """Report an incomplete or partly unreadable answer in trace and log."""
         why, unread = incomplete_of(turn), list(turn.extra.get("unread", ()))
         if why is None and not unread:
             return
@@ -224,7 +233,10 @@ class Deciding:
 
 
 def _say(text: str, *facts: Any) -> None:
-    """Warns in the log, and does not where a trace is verified: what is said there was said when it was written."""
+    """Write a warning to the log, except while a trace is verified.
+
+    The run that wrote the trace has already logged the warning.
+    """
     try:
         follow_run()
     except NoRunError:
@@ -233,6 +245,9 @@ def _say(text: str, *facts: Any) -> None:
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:
-    """The error without its cause, which is how the journal told of it."""
+    """Return the error as JSON without its cause.
+
+    The journal records no cause, so a replay must not see one.
+    """
     document: dict[str, Any] = {"type": error_type(error), "message": error_text(error)}
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document

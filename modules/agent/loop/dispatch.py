@@ -1,4 +1,8 @@
-"""Shows events to hooks: those that do things in one journaled effect, those that count with their memory."""
+"""Dispatch of events to hooks.
+
+Ordinary hooks run in one journaled effect for each event. Counting hooks are pure and run again in each replay, with
+their memory.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -27,7 +31,7 @@ OTHER = Reaction.precedence
 
 @dataclass(frozen=True, slots=True)
 class Reacted:
-    """A hook's reaction, where it came from, and whether it is the one that counts of its event."""
+    """A hook's reaction, its origin, and whether it wins its event."""
 
     event: str
     hook: str
@@ -36,7 +40,7 @@ class Reacted:
     won: bool = True
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, as decisions and observations carry it."""
+        """Return the JSON form, as decisions and observations carry it."""
         document = {"event": self.event, "hook": self.hook, "reaction": self.reaction.to_dict()}
         if self.call is not None:
             document["call"] = self.call
@@ -44,18 +48,21 @@ class Reacted:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Reacted":
-        """The reaction of a JSON form."""
+        """Return the reaction of a JSON form."""
         reaction = thawed(document["reaction"])
         return cls(document["event"], document["hook"], reaction, document.get("call"), not document.get("lost"))
 
 
 def thawed(document: Mapping[str, Any]) -> Reaction:
-    """The reaction of a document that is part of a decision or a result, which are frozen."""
+    """Return the reaction of a frozen document.
+
+    Documents in decisions and results are frozen; this makes a plain copy first.
+    """
     return reaction_from_dict(orjson.loads(orjson.dumps(document)))
 
 
 class Listeners:
-    """The hooks of an Agent, by their places; which of them listen to a class of events is looked up once."""
+    """An Agent's hooks by position, with a cache of listeners by event class."""
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self.hooks = list(enumerate(hooks))
@@ -63,13 +70,13 @@ class Listeners:
         self._any: dict[tuple[type[AgentEvent], ...], bool] = {}
 
     def want_any(self, classes: tuple[type[AgentEvent], ...]) -> bool:
-        """Whether there is a hook for events of any of these classes."""
+        """Return whether a hook listens to any of these classes."""
         if classes not in self._any:
             self._any[classes] = any(map(self.of, classes))
         return self._any[classes]
 
     def of(self, cls: type[AgentEvent]) -> list[tuple[int, Hook]]:
-        """The hooks that events of this class are for, with their places, in their order."""
+        """Return the hooks for this class with their positions, in order."""
         found = self._by_class.get(cls)
         if found is None:
             found = [(i, hook) for i, hook in self.hooks if hook.listens_to(cls)]
@@ -82,8 +89,8 @@ class Listeners:
 class Dispatch:
     """Shows the events of one phase of a step to the hooks.
 
-    `memory` is what counting hooks remember; `changed` is what of it has changed here. `reactions` are all that were
-    given, `winners` those that count, one an event. `used` is what generations of hooks have used.
+    `memory` is the memory of counting hooks, and `changed` its changes in this phase. `reactions` are all reactions;
+    `winners` are the ones that take effect, one for each event. `used` is the usage of generations in hooks.
     """
 
     def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
@@ -96,24 +103,27 @@ class Dispatch:
 
     @property
     def winners(self) -> list[Reacted]:
-        """The reactions that count and have an effect."""
+        """The winning reactions that have an effect."""
         return [r for r in self.reactions if r.won and r.reaction.precedence < OTHER]
 
     def wants(self, cls: type[AgentEvent]) -> bool:
-        """Whether anybody listens to events of this class."""
+        """Return whether a hook listens to this class."""
         return bool(self._listeners.hooks and self._listeners.of(cls))
 
     def add(self, reacted: Reacted) -> None:
-        """Adds a reaction that came from elsewhere, such as a tool."""
+        """Add a reaction from elsewhere, such as a tool."""
         self.reactions.append(reacted)
 
     def add_usage(self, used: Mapping[str, Any] | None) -> None:
-        """Adds what was used beside the turn's own requests."""
+        """Add usage beyond the turn's own requests."""
         if used is not None:
             self.used = usage_from(used) if self.used is None else self.used + usage_from(used)
 
     async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
-        """Shows an event to all who listen; gives the reaction that counts, if it has an effect."""
+        """Show an event to its listeners and return the reaction that takes effect.
+
+        None if there is none. A ReactStep then shows the reaction to its own listeners.
+        """
         name = type(event).__name__
         found = await self._asked(name, event, call)
         if not found:
@@ -134,7 +144,7 @@ class Dispatch:
         return reaction if reaction.precedence < OTHER else None
 
     async def _asked(self, name: str, event: AgentEvent, call: str | None) -> dict[int, Reaction]:
-        """The reactions of all who listen, by their places."""
+        """Return the listeners' reactions by position."""
         listeners = self._listeners.of(type(event))
         found: dict[int, Reaction] = {}
         if any(isinstance(hook, CountingHook) and hook.clock for _, hook in listeners):
@@ -144,7 +154,7 @@ class Dispatch:
             arguments = {"event": name} if call is None else {"event": name, "call": call}
             telling = _Telling(others, event)
             told = await perform(telling.hooks, **arguments)
-            if not telling.was_run:  # an earlier attempt has run them
+            if not telling.was_run:  # an earlier attempt ran them
                 attach(event, told)
             self.add_usage(told.get("used"))
             for answer in told.get("hooks", ()):
@@ -161,7 +171,7 @@ class Dispatch:
         try:
             reaction, after = hook.count(event, memory)
             after = orjson.loads(orjson.dumps(after))
-        except Exception as error:  # noqa: BLE001 - a stranger's hook must not end the run; it is reported
+        except Exception as error:  # noqa: BLE001 - an error in a user's hook must not end the run; it is reported
             log.warning("the hook %r raised on %s: %r", hook.name, type(event).__name__, error)
             emit("hook_failed", hook=hook.name, event=type(event).__name__, error=error_to_dict(error))
             return denied_without(hook.name, event, error)
@@ -171,7 +181,10 @@ class Dispatch:
 
 
 class _Telling:
-    """An event on its way to the hooks that do things; the effect is a method, so that its marks are read once."""
+    """One event for ordinary hooks, as an effect.
+
+    The effect is a method so that its marks are read only once.
+    """
 
     __slots__ = ("_event", "_hooks", "was_run")
 
@@ -182,7 +195,7 @@ class _Telling:
 
     @effect(idempotent=True, name="hooks")
     async def hooks(self, *, event: str, call: str | None = None) -> dict[str, Any]:
-        """Runs the hooks one after another; gives what each has said, where it has said anything."""
+        """Run the hooks in order and return the answers of those that answered."""
         answers: list[dict[str, Any]] = []
         self.was_run, shown = True, self._event
         with spending() as inside:
@@ -215,7 +228,10 @@ class _Telling:
 
 
 def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:
-    """What stands for the answer of a hook that failed: a denial where a tool is to start, as it may be a guard."""
+    """Return the reaction for a hook that failed.
+
+    On ToolStart it is a denial, because the hook may be a guard; otherwise None.
+    """
     if not isinstance(event, ToolStart):
         return None
     why = f"the hook {hook!r} failed with {error_type(error)}, and no call is made without its answer"
@@ -223,7 +239,7 @@ def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction |
 
 
 def attach(event: AgentEvent, told: Mapping[str, Any]) -> None:
-    """Writes into an event what hooks have said of it: their metrics, and what a policy has decided."""
+    """Write the hooks' recorded metrics and policy decision into an event."""
     for answer in told.get("hooks", ()):
         for name, points in answer.get("metrics", {}).items():
             event.metrics.setdefault(name, MetricSeries()).points.extend(MetricSeries.of(points).points)

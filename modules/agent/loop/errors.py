@@ -1,4 +1,7 @@
-"""Errors as data: class, text and cause, so that one that was written down can be held, compared and told again."""
+"""Errors as data: class, text and cause.
+
+A recorded error can be stored, compared and raised again.
+"""
 
 import builtins
 from collections.abc import Mapping
@@ -17,14 +20,15 @@ from ..generators.errors import (
 from ..tools.truncation import cut_middle
 
 ERROR_SHOWN = 2_000
-"""How many characters an error's text has at most, wherever events hold it; the middle of a longer one is cut out."""
+"""The largest number of characters of an error's text in events; longer texts lose their middle."""
 
 
 class RecordedError(ExternalError):
-    """An error of which the class's name and the text are known, as a trace or a saved trajectory holds it.
+    """An error restored from a trace or a saved trajectory.
 
-    Where the class is one of Python's own, such as ValueError, or of generators' errors, the error is an instance of
-    it, so that `isinstance` says of a loaded error what it said of the first one. Two of one class and text are equal.
+    Only its class's name and its text are known. If the class is one of Python's own, such as ValueError, or an error
+    of generators, the error is an instance of that class, so `isinstance` holds as for the first error. Two errors with
+    equal class, text and cause are equal.
     """
 
     def __init__(self, error_type: str, message: str = "", cause: str | None = None) -> None:
@@ -50,20 +54,26 @@ class RecordedError(ExternalError):
 
 
 def recorded_error(error_type: str, message: str = "", cause: str | None = None) -> RecordedError:
-    """An error of this class and text, its text cut to 2,000 characters; `cause` is what led to it, as text."""
+    """Return an error of this class and text.
+
+    The text is cut to 2,000 characters; `cause` is the cause as text.
+    """
     cls = _class_of(error_type)
     return cls(error_type, cut_middle(message, ERROR_SHOWN), cause and cut_middle(cause, ERROR_SHOWN))
 
 
 def error_type(error: BaseException) -> str:
-    """The name of an error's class; an error that stands for another one has the other's."""
+    """Return the name of an error's class.
+
+    An error that stands for another has the other's class.
+    """
     if isinstance(error, RecordedError | EffectError):
         return error.error_type
     return type(error).__name__
 
 
 def error_text(error: BaseException | str) -> str:
-    """An error's text in at most 2,000 characters; never raises."""
+    """Return an error's text in at most 2,000 characters; never raise."""
     if isinstance(error, EffectError):
         return cut_middle(error.message, ERROR_SHOWN)
     try:
@@ -74,7 +84,7 @@ def error_text(error: BaseException | str) -> str:
 
 
 def error_cause(error: BaseException) -> str | None:
-    """What led to an error: the class and text of its cause, or None."""
+    """Return the class and text of an error's cause, or None."""
     if isinstance(error, RecordedError):
         return error.cause
     cause = error.__cause__
@@ -84,14 +94,17 @@ def error_cause(error: BaseException) -> str | None:
 
 
 def error_to_dict(error: BaseException) -> dict[str, Any]:
-    """An error as JSON: `type`, `message`, and `cause` where there is one."""
+    """Return an error as JSON: `type`, `message`, and `cause` if there is one."""
     document = {"type": error_type(error), "message": error_text(error)}
     cause = error_cause(error)
     return document if cause is None else {**document, "cause": cause}
 
 
 def error_from_dict(document: Mapping[str, Any]) -> RecordedError:
-    """The error of a document that `error_to_dict` gave; raises ValueError for another one."""
+    """Return the error of a document written by `error_to_dict`.
+
+    Raises ValueError for any other document.
+    """
     name, message, cause = document.get("type"), document.get("message", ""), document.get("cause")
     if not isinstance(name, str) or not isinstance(message, str) or not (cause is None or isinstance(cause, str)):
         raise ValueError(f"an error is written as its type and message; got {dict(document)!r:.200}")
@@ -99,7 +112,10 @@ def error_from_dict(document: Mapping[str, Any]) -> RecordedError:
 
 
 def told_error(error: BaseException | Mapping[str, Any] | str) -> Exception:
-    """Any form of an error as an exception that can be written down and is told in at most 2,000 characters."""
+    """Return any form of an error as an exception that can be recorded.
+
+    Its text has at most 2,000 characters.
+    """
     if isinstance(error, Mapping):
         return error_from_dict(error)
     if isinstance(error, str):
@@ -120,7 +136,10 @@ def _is_short(error: Exception) -> bool:
 
 @lru_cache(maxsize=128)
 def _class_of(name: str) -> type[RecordedError]:
-    """RecordedError, or a class that is also the one of this name, of Python's own or of generators' errors."""
+    """Return RecordedError or a subclass that is also the named class.
+
+    Named classes are Python's own and the errors of generators.
+    """
     facts: dict[str, Any] = {}
     found = getattr(builtins, name, None)
     if found is None and (found := _KINDS.get(name)) is not None:
@@ -149,7 +168,10 @@ _KINDS: dict[str, type[GeneratorError]] = {
 
 
 class _OfPython(RecordedError):
-    """The base of recorded errors of Python's own classes: makes one without asking that class what it takes."""
+    """The base of recorded errors of Python's own and generators' classes.
+
+    It makes an instance without calling the class's own constructor.
+    """
 
     _python: type[Exception]
 

@@ -22,13 +22,13 @@ from .turn import Turn
 
 
 class AgentLoop(AgentModule[AgentState]):
-    """What runs an Agent; made by `agent.module()`, for `Engine(agent.module(), ...)`.
+    """The engine module that runs an Agent; made by `agent.module()`.
 
-    A task's inputs may hold `history` (messages of earlier turns, as documents), `session_id`, `agent_id` and
-    `message_metadata` (for the goal's message), and `asked`, how many requests were made in earlier turns (a script
-    goes on behind them); the others are for the tools.
+    Use it as `Engine(agent.module(), ...)`. A task's inputs may hold `history` (messages of earlier turns, as
+    documents), `session_id`, `agent_id`, `message_metadata` (for the goal's message), and `asked`, the number of
+    requests in earlier turns (a scripted generator continues after them). The other inputs are for the tools.
 
-    Toolsets that have to be entered are entered by `agent.run`, and not by the module.
+    `agent.run` enters toolsets that are context managers; the module does not.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -46,7 +46,7 @@ class AgentLoop(AgentModule[AgentState]):
         asked: int | None = None,
         **inputs: Any,
     ) -> AgentState:
-        """The conversation so far, and the goal."""
+        """Return the first state: the conversation so far and the goal."""
         setup = self.setup
         earlier = [m for m in map(message_from, history) if not is_empty(m) and m.role != "system"]
         messages = [*sanitize_orphan_tool_messages(earlier), Message("user", task, metadata=message_metadata)]
@@ -77,15 +77,15 @@ class AgentLoop(AgentModule[AgentState]):
         return choose_mode("auto", known.function_calling)
 
     async def decide(self, state: AgentState) -> Decision:
-        """Asks the model."""
+        """Ask the model."""
         return (await Deciding(self.setup, state).turn()).decision()
 
     async def act(self, state: AgentState, decision: Decision) -> Observation:
-        """Runs the calls of its answer."""
+        """Run the calls of the model's answer."""
         return await observed(self.setup, self.tools, state, decision)
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
-        """The module of a sub-agent in the background, of the toolset that has begun it."""
+        """Return the module of a background sub-agent from its toolset."""
         owners = {id(owner): owner for tool in self.setup.tools if (owner := getattr(tool.fn, "__self__", None))}
         for owner in owners.values():
             if isinstance(owner, Toolset) and hasattr(owner, "child_module"):
@@ -95,10 +95,13 @@ class AgentLoop(AgentModule[AgentState]):
         return None
 
     def told_result(self, name: str, result: Any) -> Any:
-        """The outcome of a call whose result a person gives: as of a tool that has returned it."""
+        """Return the outcome of a call whose result a person reports.
+
+        The outcome is the same as if the tool had returned the result.
+        """
         tool = self.setup.by_name.get(name)
         return result if tool is None else told_outcome(tool, result).to_dict()
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
-        """Adds what came of it to the conversation."""
+        """Add the turn and its outcomes to the conversation."""
         reduce_turn(state, Turn.of(decision), observation.results, observation.value)

@@ -1,4 +1,4 @@
-"""What a turn does to the state: the messages it adds, what it used, and whether the run ends. Pure."""
+"""A turn's effect on the state: messages, usage and ending. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +19,20 @@ from .state import AgentState
 from .turn import Turn
 
 Value = Mapping[str, Any]
-"""What `act` says beside results: reactions, memory, the error of a tool, what the stop conditions said."""
+"""The value of `act`'s observation: reactions, memory, a tool's error, the stop conditions' verdict."""
 
 
 @dataclass(slots=True)
 class Consequences:
-    """What follows from a turn: the reactions that count, with the messages each adds, and how the run ends, if so."""
+    """The consequences of a turn.
+
+    They are the winning reactions, each with its messages, and the run's ending, if it ends.
+    """
 
     reactions: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
-    """One an event at most: those that lost against another of the same event are left out."""
+    """At most one for each event; reactions that lost are left out."""
     replaced: list[Message] | None = None
-    """The whole conversation from here on, the system's message included, where a Retry has given one."""
+    """The whole new conversation with its system message, if a Retry has one."""
     stop: StopReason | None = None
     final: str | None = None
     error: dict[str, Any] | None = None
@@ -40,7 +43,7 @@ class Consequences:
         return [message for _, messages in self.reactions for message in messages]
 
     def next_chat(self) -> list[Message]:
-        """The conversation that a Retry has given, and what reactions after it add."""
+        """Return the Retry's conversation and the messages that reactions add."""
         chat: list[Message] = []
         for reacted, added in self.reactions:
             if isinstance(reacted.reaction, Retry) and reacted.reaction.messages is not None:
@@ -51,7 +54,10 @@ class Consequences:
 
 
 def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequence[Any]) -> list[Message]:
-    """The turn's own messages: the model's, the answers to its calls in order, and what is said of calls not read."""
+    """Return the turn's own messages.
+
+    They are the model's message, the results of its calls in order, and feedback on calls that could not be read.
+    """
     found: list[Message] = []
     message = turn.message
     if message is not None and not is_empty(message):
@@ -63,14 +69,20 @@ def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequ
 
 
 def is_empty(message: Message) -> bool:
-    """Whether an assistant's message says nothing at all, which some providers refuse to be sent."""
+    """Return whether an assistant message has no content at all.
+
+    Some providers refuse such a message.
+    """
     return message.role == "assistant" and not message.body and not message.tool_calls and not message.metadata
 
 
 def consequences(
     turn: Turn, outcomes: Sequence[ToolOutcome], value: Value | None, chat: Callable[[], Sequence[Message]]
 ) -> Consequences:
-    """What follows from a turn; `chat` gives the conversation with the turn's own messages."""
+    """Return the consequences of a turn.
+
+    `chat` returns the conversation with the turn's own messages.
+    """
     found = Consequences()
     if not turn.reactions and not value:
         text = turn.message.content if turn.message is not None else ""
@@ -117,7 +129,10 @@ def _without_reaction(
 
 
 def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Consequences) -> list[Message]:
-    """What a reaction adds to the conversation, also where another one ends the run."""
+    """Return the messages that a reaction adds.
+
+    They are added even if another reaction ends the run.
+    """
     reaction = reacted.reaction
     if isinstance(reaction, Continue):
         return reaction.to_add()
@@ -136,7 +151,7 @@ def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Conse
 
 
 def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], value: Value | None) -> None:
-    """Writes what a turn has brought into the draft of a state."""
+    """Write a turn and its outcomes into the draft of a state."""
     if turn.compaction is not None:
         del state.messages[: turn.compaction.cut]
         state.messages.insert(0, turn.compaction.summary)
@@ -150,7 +165,7 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         outcome = ToolOutcome.of_result(result)
         outcomes.append(outcome)
         answers.append(outcome.message(result.id))
-    tools = state.params.tools if turn.problems else None  # what is read of a draft is drafted
+    tools = state.params.tools if turn.problems else None  # reading from a draft makes drafts, so read only if needed
     new = turn_messages(turn, answers, state.tool_mode, tools or ())
     found = consequences(turn, outcomes, value, lambda: [*state.messages, *new])
     if found.replaced is not None:
@@ -186,7 +201,10 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
 
 
 def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
-    """About how many tokens the conversation has: what the provider counted, where it did, and what came after."""
+    """Return the approximate number of tokens in the conversation.
+
+    It is the provider's count, if there is one, and an estimate for later messages.
+    """
     usage = turn.usage
     if usage is None or turn.requests != 1 or turn.message is None or turn.compaction is not None:
         return state.weight + estimate_tokens(new)
@@ -195,7 +213,7 @@ def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
 
 
 def error_of(document: Mapping[str, Any]) -> Exception | str:
-    """The error that a state holds, as events tell it: a text where it was given in words."""
+    """Return the error in a state for events; a text if it was a text."""
     if "type" not in document:
         return str(document.get("message", ""))
     return recorded_error(document["type"], document.get("message", ""), document.get("cause"))

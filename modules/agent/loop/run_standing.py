@@ -1,4 +1,4 @@
-"""How the last run of a trajectory stands: its status, what it waits for, and the error that it failed with."""
+"""The standing of a trajectory's last run: status, requests and error."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ _BY_STOP: dict[AgentStopReason, RunStatus] = {
     "error": RunStatus.failed,
 }
 _ANSWERED = (None, RunStatus.completed, RunStatus.stopped)
-"""The statuses of runs whose last words may be an answer; of a trajectory made by hand there is none."""
+"""The statuses of runs whose last text may be an answer; a trajectory made by hand has None."""
 
 
 @dataclass(frozen=True)
 class RunStanding:
-    """How a run stands, as its trace says."""
+    """A run's standing according to its trace."""
 
     status: RunStatus
     waiting: tuple[WaitRequest, ...] = field(default=())
@@ -32,11 +32,11 @@ class RunStanding:
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
-        """The standing of a trace's run, whether it has ended or not."""
+        """Return the standing of a trace's run, ended or not."""
         return cls.from_dict({**trace.end, "status": trace.status, "waiting": trace.waiting})
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         doc: dict[str, Any] = {"status": str(self.status)}
         if self.waiting:
             doc["waiting"] = [request.to_dict() for request in self.waiting]
@@ -46,7 +46,10 @@ class RunStanding:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
-        """The standing of a JSON form; raises EventFormatError where it is none."""
+        """Return the standing of a JSON form.
+
+        Raises EventFormatError for a document of another form.
+        """
         try:
             error = doc.get("error")
             requests = tuple(WaitRequest.from_dict(request) for request in doc.get("waiting") or ())
@@ -56,18 +59,18 @@ class RunStanding:
 
 
 def standing_of(value: Any) -> RunStanding | None:
-    """The standing itself, or that of a JSON form; see `RunStanding.from_dict`."""
+    """Return a standing or the standing of its JSON form; None stays None."""
     return value if value is None or isinstance(value, RunStanding) else RunStanding.from_dict(value)
 
 
 def last_run(events: Sequence[AgentEvent]) -> Sequence[AgentEvent]:
-    """The events of the last run."""
+    """Return the events of the last run."""
     start = next((i for i in range(len(events) - 1, -1, -1) if isinstance(events[i], AgentStart)), 0)
     return events[start:]
 
 
 def end_of(events: Sequence[AgentEvent]) -> AgentEnd | None:
-    """The end of the last run, if it has one."""
+    """Return the AgentEnd of the last run, or None."""
     for event in reversed(events):
         if isinstance(event, AgentEnd):
             return event
@@ -77,13 +80,16 @@ def end_of(events: Sequence[AgentEvent]) -> AgentEnd | None:
 
 
 def told_status(events: Sequence[AgentEvent]) -> RunStatus | None:
-    """The status of the last run as its events tell it, None where they do not."""
+    """Return the last run's status according to its AgentEnd, or None."""
     end = end_of(events)
     return None if end is None else _BY_STOP[end.stop_reason]
 
 
 def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
-    """What the last run failed for, as its end tells it: a model's error or a hook's Fail, which raise nothing."""
+    """Return the last run's error according to its AgentEnd, or None.
+
+    It is a model's error or a hook's Fail; these raise nothing.
+    """
     end = end_of(events)
     if end is None or end.error is None:
         return None
@@ -91,12 +97,15 @@ def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
 
 
 def may_have_answered(status: RunStatus | None) -> bool:
-    """Whether the last words of a run of this status may be an answer."""
+    """Return whether the last text of a run with this status may be an answer."""
     return status in _ANSWERED
 
 
 def answer_of(events: Sequence[AgentEvent], status: RunStatus | None) -> str | None:
-    """The text that the model ended the last run with, None where it did not: see `Trajectory.answer`."""
+    """Return the model's text that ended the last run, or None.
+
+    See `Trajectory.answer`.
+    """
     if status not in _ANSWERED:
         return None
     last = next(reversed(conversation(last_run(events))), None)

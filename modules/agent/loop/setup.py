@@ -1,4 +1,4 @@
-"""How an Agent is set up for one run: what its module needs to know, fixed when the module is made."""
+"""An Agent's configuration for one run, fixed when its module is made."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -45,17 +45,17 @@ class Setup:
 
     @cached_property
     def listeners(self) -> Listeners:
-        """The hooks, by what they listen to."""
+        """The hooks by the events they listen to."""
         return Listeners(self.hooks)
 
     @cached_property
     def steps(self) -> StepsByRun:
-        """The steps that stop conditions are shown: read from the run's trace, each once."""
+        """The steps for stop conditions, read once from the run's trace."""
         return StepsByRun(self.generator, self.earlier)
 
     @cached_property
     def by_name(self) -> dict[str, Tool[..., Any]]:
-        """The tools, by the names that models see."""
+        """The tools by the names that models see."""
         return by_wire_name(list(self.tools))
 
     @cached_property
@@ -63,7 +63,10 @@ class Setup:
         return []
 
     def context_of(self, state: AgentState) -> ToolContext:
-        """What the tools of a run can be given, made from its state alone; the last one made is kept."""
+        """Return the context of a run's tools, made from its state alone.
+
+        The last context is cached.
+        """
         for inputs, metadata, context in self._contexts[-1:]:
             same = inputs is state.inputs and metadata is state.metadata and context.facts["kept"] is state.kept
             if same and context.inputs["goal"] == state.task:
@@ -79,7 +82,10 @@ class Setup:
         return context
 
     def event_facts(self, state: AgentState) -> dict[str, Any]:
-        """What every event of a run says of the agent: its name, and the id that the run was begun with."""
+        """Return the members that all events of a run share.
+
+        They are the agent's name and the id with which the run started.
+        """
         known = state.agent.agent_id
         agent_id = self.agent_id if known is None else _uuid(known)
         facts: dict[str, Any] = {"agent_name": self.name}
@@ -90,7 +96,7 @@ _uuid = lru_cache(maxsize=64)(UUID)
 
 
 def renderer(mode: ToolMode) -> Callable[..., Any] | None:
-    """What gives a chat the form that it is sent in; None where that is its own."""
+    """Return the function that renders a chat for a text mode; None for `api`."""
     return None if mode == "api" else _RENDERERS.setdefault(mode, _renderer(mode))
 
 

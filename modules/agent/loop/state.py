@@ -1,4 +1,7 @@
-"""What a run of an Agent knows: the conversation as the model is sent it, how the model is asked, and what was used."""
+"""The state of an Agent's run.
+
+It has the conversation as the model sees it, the parameters of requests, and the usage.
+"""
 
 from typing import Any
 

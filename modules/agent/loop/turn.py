@@ -1,4 +1,7 @@
-"""One turn as data: what a decision says of a generation, read again by who acts, reduces and tells events."""
+"""One turn as data, stored in a decision.
+
+`decide` writes it; `act`, `reduce` and the projector of events read it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +19,14 @@ from ..tools import action_for
 from ..tools.actions import text_of_args
 
 TurnKind: TypeAlias = Literal["calls", "answer", "reaction", "error"]
-"""What a turn came to: calls of tools, an answer without any, a hook that stepped in before, no answer at all."""
+"""The outcome of a turn: tool calls, an answer without calls, a hook's reaction in place of an answer, or an error."""
 
 Document: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The first `cut` messages give way to a summary."""
+    """A summary that replaces the first `cut` messages."""
 
     cut: int
     summary: Message
@@ -31,10 +34,10 @@ class Compaction:
 
 @dataclass(slots=True)
 class Turn:
-    """What was decided in one step of an Agent.
+    """The decision of one step of an Agent.
 
-    `requests` counts those made, `usage` is that of all of them, `beside` that of generations of hooks. `reactions`
-    and `memory` are what hooks said before the turn was decided. `mode` is the tool mode where it has changed.
+    `requests` is the number of requests, `usage` their total usage, and `beside` the usage of generations in hooks.
+    `reactions` and `memory` are the hooks' answers before the decision. `mode` is the tool mode if it has changed.
     """
 
     kind: TurnKind
@@ -54,13 +57,16 @@ class Turn:
 
     @property
     def used(self) -> Usage | None:
-        """All that was used until the turn was decided."""
+        """All usage up to the decision."""
         if self.usage is None or self.beside is None:
             return self.usage or self.beside
         return self.usage + self.beside
 
     def decision(self) -> Decision:
-        """The turn as a decision: the text as its rationale, the calls as its actions, and the rest as its meta."""
+        """Return the turn as a decision.
+
+        The text is the rationale, the calls are the actions, and the rest is the meta.
+        """
         meta: Document = {}
         message = self.message
         rationale = None
@@ -100,13 +106,13 @@ class Turn:
 
     @classmethod
     def of(cls, decision: Decision) -> "Turn":
-        """The turn that a decision carries; its message is made again from text and calls."""
+        """Return the turn of a decision, with its message rebuilt."""
         calls = [(action.id, action.name, action.args) for action in decision.actions]
         return cls._read(calls, decision.rationale, decision.meta or {})
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> "Turn":
-        """The turn that the JSON form of a decision carries."""
+        """Return the turn of a decision's JSON form."""
         calls = [(action["id"], action["name"], action["args"]) for action in document["actions"]]
         return cls._read(calls, document.get("rationale"), document.get("meta") or {})
 
@@ -131,7 +137,10 @@ class Turn:
 
 
 def _usage(document: Mapping[str, Any]) -> Usage:
-    """The usage that a decision says; whole numbers, which it mostly has, need no check."""
+    """Return the usage in a decision.
+
+    Whole numbers, the usual case, need no validation.
+    """
     if document and {*map(type, document.values())} == _WHOLE and document.keys() <= Usage.model_fields.keys():
         return Usage.of_exact(**document)
     return usage_from(document)
@@ -140,7 +149,7 @@ def _usage(document: Mapping[str, Any]) -> Usage:
 _WHOLE = {int}
 
 USUAL_REASONS = {"calls": "tool_calls", "answer": "stop"}
-"""Why generations mostly end, by what they came to; a decision says so only where it was something else."""
+"""The usual stop reason by outcome; a decision records only other reasons."""
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "stop_reason": lambda reason: reason,
@@ -155,21 +164,24 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "memory": dict,
     "error": lambda error: error,
 }
-"""What a decision says beside text and calls, by the turn's attributes."""
+"""The readers of a decision's meta, by the turn's attributes."""
 
 
 _LONGEST_ID = 256
-"""Longer ids are replaced: they stand in many records, and small values are written where they stand."""
+"""Longer ids are replaced: many records repeat an id, and small values are written inline each time."""
 
 
 def kind_of(decision: Decision) -> TurnKind:
-    """What the turn came to that a decision carries."""
+    """Return the outcome of a decision's turn."""
     kind: TurnKind = (decision.meta or {}).get("turn", "calls")
     return kind
 
 
 def named(calls: Sequence[ToolCall], number: int) -> tuple[ToolCall, ...]:
-    """The calls, each with a name, and an id that no other has; `number` tells this generation from others."""
+    """Return the calls, each with a name and a unique id.
+
+    `number` is the generation's number in the run; new ids contain it.
+    """
     seen: set[str] = set()
     good = []
     for i, call in enumerate(calls):

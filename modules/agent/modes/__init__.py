@@ -1,4 +1,4 @@
-"""Tool modes: how tools are told to a model, how its calls are read, and how their results go back."""
+"""Tool modes: how a model sees tools, calls them, and gets results."""
 
 from .conversation import TEXT_MODES, Answer, Prompt, feedback_on, prompt_for, read_answer
 from .mode import FoundCall, Problem, Reading, TextMode, ToolMode

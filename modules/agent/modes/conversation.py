@@ -1,4 +1,7 @@
-"""A conversation as a mode tells it to a model, and a model's answer as a message with calls."""
+"""Conversations and answers in a tool mode.
+
+`prompt_for` writes a conversation for a model, and `read_answer` turns its answer into a message with calls.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ _CLOSING = "</tool-response"
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is sent to a model: messages, the tools that go with them as such, and where it is to stop writing."""
+    """A request's messages, its native tools and its stop texts."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
@@ -36,7 +39,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer: the message, its calls as `tool_calls`, and what was meant to be a call and is none."""
+    """A model's answer as a message with `tool_calls`, and unreadable calls."""
 
     message: Message
     problems: tuple[Problem, ...] = ()
@@ -45,13 +48,12 @@ class Answer:
 def prompt_for(mode: ToolMode, messages: Iterable[Message], tools: Sequence[ToolDefinition]) -> Prompt:
     """Return a conversation as it is written in `mode`.
 
-    The messages themselves are not changed.
+    The given messages do not change. In `api` mode, the prompt is the conversation and the tools. In a text mode, a
+    section on the tools ends the system message (which is added if there is none), earlier calls are part of their
+    messages' text, and the user sends the results of tools, each in a `<tool-response>`, all results of one answer in
+    one message.
 
-    In `api` mode that is the conversation and the tools. In a text mode a section on the tools ends the system message
-    (which is made where there is none), calls made before are part of their messages' text, and results of tools are
-    told by the user, each in a `<tool-response>`, those of one answer together.
-
-    Raises ValueError for `auto`, which is chosen before; see `choose_mode`.
+    Raises ValueError for `auto`, which must be resolved first; see `choose_mode`.
     """
     if mode == "api":
         return Prompt(tuple(messages), tuple(tools))
@@ -81,13 +83,11 @@ def read_answer(
     seed: str = "",
     is_complete: bool = True,
 ) -> Answer:
-    """Return a model's answer with the calls that its text holds.
+    """Return a model's answer with the calls in its text.
 
-    In `api` mode, or if it has calls already, it is not changed.
-
-    `seed` tells this answer from others, such as the number of its step: the ids of calls, `rg-` and eight hex digits,
-    are made from it and from the answer, unless the model gave some. `is_complete` is False for an answer that was cut
-    off at a number of tokens, rather than ended by the model.
+    In `api` mode, or if the message already has calls, it does not change. `seed` distinguishes this answer from
+    others, such as the number of its step: unless the model wrote an id, a call's id is `rg-` and eight hex digits of a
+    hash of the seed and the answer. `is_complete` is False for an answer that was cut off at a number of tokens.
     """
     if mode == "api" or message.tool_calls:
         return Answer(message)
@@ -106,9 +106,9 @@ def read_answer(
 
 
 def feedback_on(mode: ToolMode, problems: Sequence[Problem], tools: Sequence[ToolDefinition] = ()) -> Message:
-    """Return what a model is told about calls that could not be read.
+    """Return the feedback for calls that could not be read.
 
-    That is what was wrong, and how a call is written.
+    It names each problem and shows how to write a call.
     """
     several = len(problems) > 1
     lines = ["Calls of tools in your answer could not be read:" if several else "A call could not be read:"]
@@ -133,7 +133,7 @@ def _text_mode(mode: ToolMode) -> TextMode:
 
 
 def _told_calls(message: Message, mode: TextMode) -> Message:
-    """Return a message whose calls are part of its text."""
+    """Return a message with its calls written into its text."""
     written = mode.write(message.tool_calls or ())
     if isinstance(message.body, str):
         body: str | list[str | Content] = "\n".join(filter(None, [message.body, written]))
@@ -143,7 +143,7 @@ def _told_calls(message: Message, mode: TextMode) -> Message:
 
 
 def _told_results(results: Sequence[Message]) -> Message:
-    """Return results of tools, as one message of the user."""
+    """Return results of tools as one user message."""
     parts: list[str | Content] = []
     for result in results:
         id_ = f" id={escape_attribute(result.tool_call_id)}" if result.tool_call_id else ""
@@ -154,7 +154,7 @@ def _told_results(results: Sequence[Message]) -> Message:
 
 
 def _harmless(part: Content) -> Content:
-    """Return a part in which nothing ends the response, or begins another."""
+    """Return a part with the tags of a response escaped."""
     if not isinstance(part, ContentText):
         return part
     text = part.text.replace(_CLOSING, "&lt;/tool-response").replace("<tool-response", "&lt;tool-response")
@@ -162,9 +162,9 @@ def _harmless(part: Content) -> Content:
 
 
 def _joined(parts: Sequence[str | Content]) -> str | list[str | Content]:
-    """Return texts that follow one another as one.
+    """Return the parts with adjacent texts joined.
 
-    A text alone is returned itself.
+    If only one text remains, it is returned itself.
     """
     joined: list[str | Content] = []
     for part in parts:
@@ -182,7 +182,7 @@ def _joined(parts: Sequence[str | Content]) -> str | list[str | Content]:
 
 
 def _with_section(messages: list[Message], section: str) -> list[Message]:
-    """Return the messages, the section at the end of the system message."""
+    """Return the messages with the section at the end of the system message."""
     if not messages or messages[0].role != "system":
         return [Message("system", section), *messages]
     system = messages[0]
@@ -194,7 +194,7 @@ def _with_section(messages: list[Message], section: str) -> list[Message]:
 
 
 def _identified(reading: Reading, message: Message, seed: str) -> list[ToolCall]:
-    """Return the calls, each with an id that no other of the answer has."""
+    """Return the calls, each with an id unique in the answer."""
     taken: set[str] = set()
     calls: list[ToolCall] = []
     for place, call in enumerate(reading.calls):

@@ -1,4 +1,4 @@
-"""Cuts calls out of the text around them, and what then stands there for nothing."""
+"""Removal of calls, and of wrappers left empty, from a text."""
 
 import re
 from collections.abc import Iterable
@@ -9,9 +9,8 @@ _FENCE = "```"
 def cut(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the text without the spans.
 
-    They are in order and do not touch. Without any it is the text itself.
-
-    Brackets around nothing but spans go with them, and so do code fences. What is left has no blanks at its ends.
+    The spans are in order and do not touch. Brackets and code fences around nothing but spans are removed with them.
+    The rest is stripped of blanks at its ends. Without spans, the text is returned unchanged.
     """
     found = list(spans)
     if not found:

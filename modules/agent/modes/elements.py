@@ -1,4 +1,7 @@
-"""Elements within a text that need be no XML: which hold elements, and which hold text."""
+"""Elements in a text that need not be XML.
+
+An element holds either elements or text.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -6,20 +9,23 @@ from dataclasses import dataclass, field
 from .markup import ANY_TAG, Tag, tags
 
 ITEM, ENTRY = "item", "entry"
-"""The elements of a list's items, and of members whose names no element can have."""
+"""The elements for list items, and for members whose names are not element names."""
 
 TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
-"""The types of JSON, as an element's `type` says them."""
+"""The JSON types, as an element's `type` names them."""
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|(?P<open>\Z))", re.DOTALL)
-"""A comment, or an open one and all behind it: each `<!--` of that would be searched to the text's end."""
+"""A comment, or an open comment with the rest of the text.
+
+Matching the rest at once avoids a search to the text's end for each further `<!--`.
+"""
 
 
 @dataclass
 class Element:
-    """An element of a text: its tag, what stands between its tags, and the elements in it.
+    """An element: its tag, its body, and its child elements.
 
-    `has_text` says that something else stands beside the elements; then it is all text.
+    `has_text` is true if the body has text beside elements; the whole body is then text.
     """
 
     tag: Tag
@@ -31,30 +37,33 @@ class Element:
 
     @property
     def body(self) -> str:
-        """What stands between its tags."""
+        """The text between the element's tags."""
         return self.source[self.start : self.end]
 
     @property
     def elements(self) -> "list[Element]":
-        """The elements that it consists of; none where there is text."""
+        """The child elements; empty if the element has text."""
         return [] if self.has_text else self.children
 
     @property
     def key(self) -> str:
-        """The name of the argument or member: that of the element, or an entry's attribute `key`."""
+        """The argument's or member's name.
+
+        It is the element's name, or the `key` attribute of an entry.
+        """
         if self.tag.name == ENTRY and "key" in self.tag.attributes:
             return self.tag.attributes["key"]
         return self.tag.name
 
     @property
     def type(self) -> str | None:
-        """The JSON type that the element says it is of."""
+        """The JSON type in the element's `type` attribute, if valid."""
         said = self.tag.attributes.get("type")
         return said if said in TYPES else None
 
     @property
     def members(self) -> dict[str, str]:
-        """What the attributes hold that are neither a type nor an entry's key."""
+        """The attributes other than a type and an entry's key."""
         skipped = {"type"} if self.type else set()
         skipped |= {"key"} if self.tag.name == ENTRY else set()
         return {name: value for name, value in self.tag.attributes.items() if name not in skipped}
@@ -63,9 +72,7 @@ class Element:
 def element_of(tag: Tag, body: str) -> Element:
     """Return the element of a tag with this body.
 
-    All elements in it are read too, in one pass.
-
-    A tag that nothing closes, or that closes nothing, is text.
+    One pass reads all elements in the body. An opening tag without a closing one, and the reverse, is text.
     """
     root = Element(tag, body, 0, len(body))
     open_, opened = [root], dict[str, int]()

@@ -11,7 +11,10 @@ _KEYS = ("parameters", "arguments")
 
 
 class JsonMode:
-    """Each object of the text that has `name`, and `parameters` or `arguments`, is a call; none inside of others is."""
+    """Reads each outermost object with a name and arguments as a call.
+
+    The arguments are in `parameters` or `arguments`. An object inside another is not a call.
+    """
 
     stop: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""JSON in the midst of other text: finding objects, reading calls from them, and writing calls as objects."""
+"""JSON within other text: find objects, and read and write calls."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from .mode import FoundCall, Problem
 _DECODER = json.JSONDecoder(strict=False)
 _MAX_UNENDING = 50
 _WINDOW = 4096
-"""Characters that are decoded at first; a value that goes on behind them is decoded again, from more."""
+"""Characters of the first decoding attempt; a longer value is decoded again from a larger piece."""
 _LONGEST_WORD = 16
-"""Characters before the end of a piece within which an error may come of the cut; `-Infinity` has nine."""
+"""Errors this close to a piece's end may be caused by the cut; `-Infinity` has nine characters."""
 _BEGINS = re.compile(r"""\{\s*(?:["'}]|(?:name|arguments|parameters|type|function)\b)""")
 _BEGINS_AS_CALL = re.compile(r"""\{\s*["']?(?:name|arguments|parameters|type|function)["']?\s*:""")
 _NAME = re.compile(r"""["']?\bname["']?\s*:\s*["']?([^"',{}\s]*)""")
@@ -23,7 +23,10 @@ _ARGUMENTS = re.compile(r"""["']?\b(?:arguments|parameters)["']?\s*:""")
 
 @dataclass(frozen=True)
 class Found:
-    """An object in a text, from `start` to `end`; `value` is None where it is broken, and `why` says how."""
+    """A JSON object in a text, from `start` to `end`.
+
+    `value` is None if the object is broken; `why` then has the reason.
+    """
 
     start: int
     end: int
@@ -32,7 +35,10 @@ class Found:
 
 
 class _Ahead:
-    """The first match of a pattern from a place on; asked of places that only grow, it reads a text once."""
+    """The first match of a pattern from a position on.
+
+    As long as the positions only grow, the text is searched once.
+    """
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
         self._pattern = pattern
@@ -40,20 +46,20 @@ class _Ahead:
         self._match = pattern.search(text)
 
     def at(self, place: int) -> re.Match[str] | None:
-        """Return the first match that begins at `place` or behind it."""
+        """Return the first match that starts at or after `place`."""
         if self._match is not None and self._match.start() < place:
             self._match = self._pattern.search(self._text, place)
         return self._match
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Return the JSON value that begins at `start`, and where it ends.
+    """Return the JSON value that starts at `start`, and its end.
 
-    Line breaks may stand in its strings. Raises ValueError, whatever is wrong with it.
+    Its strings may contain line breaks. Raises ValueError for every defect.
     """
     size = _WINDOW
     while True:
-        # An error counts the lines before it: of a piece of the text, as a long one may hold an error at each brace.
+        # A JSONDecodeError counts the lines before it. A piece bounds that cost: a long text may have many errors.
         piece = text[start : start + size]
         whole = start + size >= len(text)
         try:
@@ -73,9 +79,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
     """Return the outermost JSON objects of a text.
 
-    Broken ones that look like a call are among them.
-
-    `names` are those of the tools that there are.
+    Broken objects that look like a call are included. `names` are the names of the tools.
     """
     at, unending = text.find("{"), 0
     text_ends, named, given = len(text.rstrip()), _Ahead(_NAME, text), _Ahead(_ARGUMENTS, text)
@@ -112,15 +116,18 @@ def _said(error: ValueError) -> str:
 
 
 def _names_a_call(named: re.Match[str] | None, given: re.Match[str] | None, names: Collection[str]) -> bool:
-    """Return whether a broken object begins as a call does.
+    """Return whether a broken object starts like a call.
 
-    It begins with a name and arguments, or with the name of a tool.
+    A call has a name and arguments, or the name of a tool.
     """
     return named is not None and (named[1] in names or given is not None)
 
 
 def matching_brace(text: str, start: int) -> int | None:
-    """Where the object that begins at `start` would end, going by braces outside of strings; None if it does not."""
+    """Return the end of the object that starts at `start`, by its braces.
+
+    Braces in strings are skipped. None if the object does not end.
+    """
     depth, at, quoted = 0, start, False
     while at < len(text):
         character = text[at]
@@ -141,11 +148,10 @@ def matching_brace(text: str, start: int) -> int | None:
 def call_in(
     value: dict[str, Any], keys: tuple[str, str], raw: str, names: Collection[str] = ()
 ) -> FoundCall | Problem | None:
-    """Return the call that an object is; None if it is no call.
+    """Return the call in an object; None if it is not a call.
 
-    Its arguments stand under the first of `keys` that it has.
-
-    An object that holds nothing but the name of a tool, one of `names`, is a call without arguments.
+    Its arguments are under the first of `keys` that it has. An object with only the name of a tool, one of `names`, is
+    a call without arguments. Returns a Problem for a call whose name or arguments do not fit.
     """
     function = value.get("function")
     if isinstance(function, dict) and "name" not in value:
@@ -168,13 +174,16 @@ def call_in(
 
 
 def dumped(value: Any) -> str:
-    """Return a value as JSON text that every request can hold."""
+    """Return a value as JSON text that can be sent.
+
+    Lone surrogates are escaped.
+    """
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(value)
 
 
 def arguments_json(call: ToolCall) -> str | None:
-    """Return the arguments of a call if they are a JSON object."""
+    """Return a call's arguments if they are a JSON object, or None."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -185,7 +194,7 @@ def arguments_json(call: ToolCall) -> str | None:
 def call_object(call: ToolCall) -> str:
     """Return a call as a JSON object of name and arguments.
 
-    Arguments that are no object stand there as a string.
+    Arguments other than an object are written as a string.
     """
     arguments = arguments_json(call)
     written = dumped(call.arguments) if arguments is None else arguments
@@ -193,7 +202,7 @@ def call_object(call: ToolCall) -> str:
 
 
 def listed(tools: Sequence[ToolDefinition]) -> str:
-    """Return the definitions of tools, one JSON object a line, between tags."""
+    """Return the definitions of tools between tags, one JSON object a line."""
     lines = []
     for tool in tools:
         function = tool.function.to_dict()

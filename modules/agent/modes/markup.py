@@ -1,4 +1,7 @@
-"""Markup as models write it: tags with attributes, character references, and elements within text that is no XML."""
+"""Markup as models write it, within text that need not be XML.
+
+It has tags with attributes, character references and CDATA sections.
+"""
 
 import re
 from collections.abc import Iterator
@@ -26,9 +29,9 @@ class Tag:
 
 
 def tag_pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern of tags, opening and closing.
+    """Return a pattern for opening and closing tags.
 
-    `name` is the pattern of their names.
+    `name` is a pattern for their names.
     """
     return re.compile(rf"<(?P<slash>/?)(?P<name>{name})(?P<attributes>(?:\s+{_ATTRIBUTE})*)\s*(?P<empty>/?)>")
 
@@ -37,10 +40,10 @@ ANY_TAG = tag_pattern(r"[A-Za-z_][\w.:-]*")
 
 
 def tag_of(match: re.Match[str]) -> Tag:
-    """Return the tag that a pattern has found."""
+    """Return the tag of a match of `tag_pattern`."""
     written = match["attributes"]
     is_empty = bool(match["empty"])
-    if written.endswith("/") and not is_empty:  # an unquoted value takes the slash with it
+    if written.endswith("/") and not is_empty:  # the pattern of an unquoted value includes the slash
         written, is_empty = written[:-1], True
     attributes = {}
     for name, *values in _ATTRIBUTES.findall(written):
@@ -49,7 +52,7 @@ def tag_of(match: re.Match[str]) -> Tag:
 
 
 def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
-    """Return the tags of a text, but for those in CDATA sections and comments."""
+    """Return the tags of a text outside CDATA sections and comments."""
     for match in _or_skipped(pattern).finditer(text, start):
         if match["name"] is not None:
             yield tag_of(match)
@@ -57,29 +60,32 @@ def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
 
 @cache
 def _or_skipped(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """Return the pattern of tags and of what hides them.
+    """Return a pattern for tags, and for CDATA sections and comments.
 
-    Each is found once, so that a text is read once.
+    One pattern for both lets one pass read the text.
     """
     return re.compile(rf"(?s:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))|{pattern.pattern}")
 
 
 def escape(text: str) -> str:
-    """Text that `unescape` gives back, and that no reader takes for markup; what no XML can hold, by its number."""
+    """Return the text with markup escaped; `unescape` is the inverse.
+
+    Characters that XML cannot hold become numeric references.
+    """
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", _numbered, text)
 
 
 def escape_attribute(text: str) -> str:
-    """Text for an attribute, in double quotes."""
+    """Return the text as an attribute's value in double quotes."""
     escaped = re.sub(r"[\t\n]", _numbered, escape(text).replace('"', "&quot;"))
     return f'"{escaped}"'
 
 
 def numbered_breaks(text: str) -> str:
-    """Return the text, with line breaks at its ends as numbers.
+    """Return the text with outer line breaks as numeric references.
 
-    So these are not taken for layout.
+    A reader then does not take them for layout.
     """
     inner = text.strip()
     if not inner:
@@ -94,7 +100,10 @@ def _numbered(match: re.Match[str]) -> str:
 
 
 def unescape(text: str) -> str:
-    """Text whose character references are replaced; an ampersand that begins none stays one."""
+    """Return the text with character references replaced.
+
+    Other ampersands do not change.
+    """
 
     def character(match: re.Match[str]) -> str:
         if match[3]:
@@ -106,11 +115,10 @@ def unescape(text: str) -> str:
 
 
 def plain_text(body: str) -> str:
-    """Return what is written between two tags.
+    """Return the text between two tags.
 
-    CDATA stays as it is; elsewhere character references are replaced.
-
-    A line break right after the first tag, and one before the last, are layout.
+    CDATA is taken literally; elsewhere character references are replaced. A line break right after the first tag or
+    right before the last is layout and is removed.
     """
     body = re.sub(r"\A[ \t]*\r?\n|\r?\n[ \t]*\Z", "", body)
     pieces, at = [], 0

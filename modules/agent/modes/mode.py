@@ -1,4 +1,4 @@
-"""What a text mode is: a way to tell a model of tools, and to write and read calls, in nothing but text."""
+"""Text modes: calls of tools, written and read as plain text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,20 +7,21 @@ from typing import Literal, Protocol
 from ..chat.tool_calls import ToolCall, ToolDefinition
 
 ToolMode = Literal["auto", "api", "xml", "json", "json-in-xml", "json-with-tag", "pythonic"]
-"""How a model is told of tools and how its calls are read.
+"""How a model sees tools and how its calls are read.
 
-`api` leaves both to the provider's function calling, and `auto` takes it where there is one, else `json-in-xml`. The
-others are text: `xml` nests an element for each argument, `json` is a bare object with name and arguments,
-`json-in-xml` is an element that names the tool around an object of arguments, `json-with-tag` is the object of `json`
-inside an element, and `pythonic` is a list of function calls.
+`api` leaves both to the provider's function calling. `auto` stands for `api` if the provider has that, otherwise for
+`json-in-xml`. The others are text: `xml` nests an element for each argument, `json` is a bare object with name and
+arguments, `json-in-xml` is an element that names the tool around an object of arguments, `json-with-tag` is the object
+of `json` inside an element, and `pythonic` is a list of function calls.
 """
 
 
 @dataclass(frozen=True)
 class FoundCall:
-    """A call that was read in a text: the tool's name, its arguments as JSON text, and the id, if the model gave one.
+    """A call read from a text.
 
-    Arguments that are no JSON object stand as the model wrote them; the tool says what is wrong with them.
+    It has the tool's name, the arguments as JSON text, and the model's id for the call, if it wrote one. Arguments
+    other than a JSON object are kept as the model wrote them; the tool reports what is wrong with them.
     """
 
     name: str
@@ -30,7 +31,7 @@ class FoundCall:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that was meant as a call and is none: what is wrong with it, and the text itself."""
+    """An unreadable call: what is wrong with it, and its text."""
 
     what: str
     raw: str
@@ -38,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a text holds: the text without its calls, the calls, and what was meant to be one."""
+    """A text split into calls, unreadable calls and the rest."""
 
     text: str
     calls: tuple[FoundCall, ...] = ()
@@ -46,16 +47,16 @@ class Reading:
 
 
 class TextMode(Protocol):
-    """One way to write calls as text. All of it is pure: the same text is always read the same way."""
+    """A way to write calls as text.
+
+    All methods are pure: the same text is always read the same way.
+    """
 
     stop: tuple[str, ...]
-    """Where the model is to stop writing."""
+    """Texts at which the model is to stop writing."""
 
     def describe(self, tools: Sequence[ToolDefinition]) -> str:
-        """Return what the model is told.
-
-        That is which tools there are, and how a call is written.
-        """
+        """Return the section of the prompt on the tools and on writing calls."""
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """Return calls as text.
@@ -66,5 +67,5 @@ class TextMode(Protocol):
     def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
         """Return the calls in a text.
 
-        `tools` help if the text alone does not say what is meant.
+        `tools` resolve what the text alone leaves open.
         """

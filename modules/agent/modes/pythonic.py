@@ -25,7 +25,10 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True)
 class _Block:
-    """A list of calls in a text: each call's name and the text of its arguments; `end` is None where it is cut off."""
+    """A list of calls in a text: each call's name and argument text.
+
+    `end` is None if the list is cut off.
+    """
 
     start: int
     end: int | None
@@ -33,11 +36,14 @@ class _Block:
 
 
 class _NotLiteral(ValueError):
-    """A value that is no literal."""
+    """A value is not a literal."""
 
 
 class PythonicMode:
-    """The last list of calls in a text is what is called; lists before it are taken for thinking aloud."""
+    """Reads the last list of calls in a text.
+
+    Earlier lists count as the model's thinking aloud.
+    """
 
     stop: tuple[str, ...] = ()
 
@@ -67,7 +73,7 @@ class PythonicMode:
                 last = block, read
             unending += block is not None and block.end is None
             if block is not None and block.end is None and read is not None:
-                break  # what follows is inside of a call that was not written to its end
+                break  # the rest is inside an unfinished call
             at = text.find("[", at + 1 if block is None or block.end is None else block.end)
         if last is None:
             return Reading(text)
@@ -79,7 +85,7 @@ class PythonicMode:
 
 
 def _block(text: str, start: int) -> _Block | None:
-    """Return the list of calls that begins at `start`; None if that is something else."""
+    """Return the list of calls that starts at `start`, or None."""
     calls: list[tuple[str, str]] = []
     at = start + 1
     while True:
@@ -104,7 +110,10 @@ def _after_comments(text: str, at: int) -> int:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the bracket at `start` is closed, past strings and comments; None where it is not, or by another."""
+    """Return the position that closes the bracket at `start`.
+
+    Strings and comments are skipped. None if no bracket closes it, or the wrong kind does.
+    """
     open_: list[str] = []
     at = start
     while at < len(text):
@@ -147,7 +156,7 @@ def _string_end(text: str, at: int, quote: str) -> int | None:
 def _calls(block: _Block, parameters: dict[str, list[str]], raw: str) -> list[FoundCall | Problem] | None:
     """Return the calls of a block; None if it only looks like one.
 
-    Such a block names no tool, and has no argument by name.
+    A block that only looks like calls names no tool and has no argument by name.
     """
 
     def is_likely(name: str, written: str) -> bool:
@@ -255,14 +264,14 @@ def _written(call: ToolCall) -> str:
 def _argument(name: str, value: Any) -> str:
     """Return an argument by its name.
 
-    One whose name Python does not allow stands in a dict.
+    If Python does not allow the name, the argument is written in a `**` dict.
     """
     plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
     return f"{name}={_literal(value)}" if plain else f"**{_literal({name: value})}"
 
 
 def _literal(value: Any) -> str:
-    """Return a JSON value as Python writes it.
+    """Return a JSON value as a Python literal.
 
     It has no character that cannot be sent.
     """

@@ -1,4 +1,4 @@
-"""The JSON value that an element stands for: by the type it says, by a JSON Schema, or by its form."""
+"""The JSON value of an element: by its type, its schema, or its form."""
 
 import json
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from .elements import ITEM, Element
 from .markup import plain_text
 
 NOT_JSON: Any = object()
-"""What stands for a text that is no JSON."""
+"""The result of `as_json` for text that is not JSON."""
 
 
 def value_of(element: Element, schema: Any, root: Any) -> Any:
     """Return the JSON value of an element.
 
-    Its `type` decides, or else the schema, or else its form.
+    Its `type` attribute decides, otherwise the schema, otherwise its form.
     """
     schema = resolved(schema, root)
     if element.type is not None:
@@ -53,9 +53,9 @@ def _typed(element: Element, type_: str, schema: Any, root: Any) -> Any:
 
 
 def object_value(element: Element, members: Mapping[str, str], schema: Any, root: Any) -> dict[str, Any]:
-    """Return the members of an element.
+    """Return an element's members as a dict.
 
-    A member that stands there several times is a list. An element replaces the attribute of its name.
+    A repeated member is a list. A child element replaces the attribute of its name.
     """
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties")
@@ -81,7 +81,7 @@ def as_json(text: str) -> Any:
 
 
 def resolved(schema: Any, root: Any) -> dict[str, Any]:
-    """Return the schema that a reference leads to."""
+    """Return the schema behind a reference, or the schema itself."""
     seen = 0
     while isinstance(schema, dict) and "$ref" in schema and seen < 20:
         name = str(schema["$ref"]).removeprefix("#/$defs/")
@@ -96,7 +96,7 @@ def _options(schema: dict[str, Any], root: Any) -> list[dict[str, Any]]:
 
 
 def allowed_types(schema: dict[str, Any], root: Any) -> set[str]:
-    """Return the types that a schema allows; empty if it does not say."""
+    """Return the types that a schema allows; empty if unknown."""
     allowed: set[str] = set()
     for option in _options(schema, root):
         said = option.get("type")
@@ -111,7 +111,7 @@ def allowed_types(schema: dict[str, Any], root: Any) -> set[str]:
 
 
 def _for_type(schema: dict[str, Any], type_: str, root: Any) -> dict[str, Any]:
-    """Which of a schema's options is for values of a type."""
+    """Return the schema's option for values of a type."""
     return next((option for option in _options(schema, root) if option.get("type") == type_), schema)
 
 

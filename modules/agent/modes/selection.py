@@ -1,4 +1,4 @@
-"""Which mode `auto` stands for, and when native calls give way to text."""
+"""The mode behind `auto`, and the fallback from native calls to text."""
 
 from ..generators.errors import sounds_like_no_tools
 from .mode import ToolMode
@@ -9,11 +9,9 @@ FALLBACK: ToolMode = "json-in-xml"
 
 
 def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolMode:
-    """Return what `auto` stands for.
+    """Return the mode for `auto`; any other mode is returned itself.
 
-    `api` if the generator says that it has native calls, else `json-in-xml`.
-
-    Any other mode is itself.
+    `auto` is `api` if the generator has native calls, otherwise `json-in-xml`.
     """
     if mode != "auto":
         return mode
@@ -21,12 +19,11 @@ def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolM
 
 
 def mode_after_error(mode: ToolMode, error: str, *, configured: ToolMode = "auto") -> ToolMode | None:
-    """Return the mode in which to ask again, once, after this error.
+    """Return the mode in which to repeat a request, once; otherwise None.
 
-    A request in `mode` failed with it. None if the error is not about the mode.
-
-    A request with more tools than the API takes is made as text, whatever mode was `configured`; one that the API
-    refuses since it has no native calls, only where that was `auto`.
+    `error` is the text of the error with which a request in `mode` failed. If the request has more tools than the API
+    takes, the repeat uses text in any `configured` mode. If the API has no native calls, the repeat uses text only if
+    `configured` is `auto`. None if the error has another cause.
     """
     if mode != "api":
         return None

@@ -1,4 +1,4 @@
-"""Calls between `<tool-call>` tags: the two modes that put JSON into an element."""
+"""The two modes with JSON between `<tool-call>` tags."""
 
 import json
 import re
@@ -23,7 +23,10 @@ _CLOSING = "</tool-call"
 
 @dataclass(frozen=True)
 class Body:
-    """What stands in an element, up to `end`, where the element ends; `value` is its JSON, if that is what it is."""
+    """The body of an element, and `end`, the end of the element.
+
+    `value` is the body's JSON value if `is_json`. `is_open` is true if no tag closes the element.
+    """
 
     text: str
     end: int
@@ -35,10 +38,9 @@ class Body:
 def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
     """Return the body of the element that a tag opens.
 
-    A JSON value is taken whole, whatever its strings hold.
-
-    Else it goes up to the tag that follows, if that closes it, or to the end of the text. None for a tag that is only
-    mentioned: before any closes it another one is opened.
+    A JSON value is taken whole, even if its strings contain tags. Otherwise the body ends at the following tag, if that
+    closes the element, or at the end of the text. Returns None if the following tag opens another element: the first
+    tag is then only mentioned.
     """
     if opening.is_empty:
         return Body("", opening.end)
@@ -70,7 +72,10 @@ def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
 
 
 def _without_layout(text: str, start: int, end: int) -> int:
-    """Where the text between `start` and `end` ends without layout, found from behind: a search would be quadratic."""
+    """Return the end of the text between `start` and `end`, without layout.
+
+    The loop runs backwards because a search with a pattern would be quadratic.
+    """
     while end > start:
         if text[end - 1].isspace():
             end -= 1
@@ -87,7 +92,7 @@ Read = Callable[[Tag, Body], list[FoundCall | Problem] | None]
 def read_elements(text: str, read: Read) -> Reading:
     """Return the calls in the elements of a text.
 
-    `read` reads each, and returns None for a tag that is only mentioned.
+    `read` reads one element; it returns None for a tag that is only mentioned.
     """
     calls: list[FoundCall] = []
     problems: list[Problem] = []
@@ -118,7 +123,7 @@ def _is_quoted(text: str, tag: Tag) -> bool:
 
 
 class JsonInXmlMode:
-    """A call is an element that names its tool, around a JSON object of arguments."""
+    """Calls as elements: the tool's name in the tag, JSON arguments inside."""
 
     stop: tuple[str, ...] = ()
 
@@ -160,7 +165,7 @@ class JsonInXmlMode:
 
 
 class JsonWithTagMode:
-    """A call is an element around a JSON object with a name and arguments."""
+    """Calls as elements around a JSON object with name and arguments."""
 
     stop: tuple[str, ...] = ()
 
@@ -191,9 +196,9 @@ class JsonWithTagMode:
 
 
 def _without_name(body: Body) -> list[FoundCall | Problem] | None:
-    """Return the calls in an element that names no tool itself.
+    """Return the calls in an element whose tag names no tool.
 
-    It holds an object that does, or a list of such objects.
+    The element holds an object with a name and arguments, or a list of such objects.
     """
     raw = body.text
     if not body.is_json:
@@ -225,5 +230,8 @@ def _not_json(raw: str) -> Problem:
 
 
 def _safe(text: str) -> str:
-    """JSON text in which no string closes the element; in JSON, a slash may stand behind a backslash."""
+    """Return JSON text in which no string closes the element.
+
+    JSON allows a backslash before a slash.
+    """
     return re.sub(r"</(?=tool[-_]call)", r"<\\/", text)

@@ -1,4 +1,4 @@
-"""Mode `xml`: a call is an element, and so is each of its arguments, down to the last."""
+"""Mode `xml`: calls and their arguments as nested elements."""
 
 import json
 import re
@@ -23,9 +23,9 @@ _SAFE_KEY = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 class XmlMode:
     """A call is `<rg-tool-call name="find"><q>tea</q></rg-tool-call>`, an element for each argument.
 
-    What is no text says so: `<n type="integer">3</n>`. Lists hold `<item>` elements, objects an element for each
-    member; a member whose name no element can have is an `<entry key="...">`. Where a model leaves the types away, the
-    tool's schema tells them, and where there is none, the form of what was written.
+    Values other than text have a type: `<n type="integer">3</n>`. Lists hold `<item>` elements, objects an element for
+    each member; a member whose name is not an element name is an `<entry key="...">`. If a model omits the types, the
+    tool's schema determines them; without a schema, the form of the value does.
     """
 
     stop: tuple[str, ...] = (_END,)
@@ -58,7 +58,7 @@ class XmlMode:
         at = 0
         for opening, closing, is_last in _pairs(list(tags(text, _CALL))):
             if opening.start < at:
-                continue  # it is inside of another
+                continue  # it is inside another
             if closing is None and not is_last and not _BEGINS_WITH_ARGUMENT.match(text, opening.end):
                 continue  # it is only mentioned: nothing closes it, and another one follows
             inner_end, end = (len(text), len(text)) if closing is None else (closing.start, closing.end)
@@ -77,9 +77,9 @@ class XmlMode:
 
 
 def with_end(text: str) -> str:
-    """Return the text of a model with the closing tag it left out.
+    """Return a model's text with the closing tag it left out.
 
-    The model stopped where it was told to, before that tag.
+    The tag is a stop text, so the model stops before writing it.
     """
     pairs = _pairs(list(tags(text, _CALL)))
     if not pairs or pairs[-1][1] is not None:
@@ -90,7 +90,7 @@ def with_end(text: str) -> str:
 
 
 def _pairs(found: list[Tag]) -> list[tuple[Tag, Tag | None, bool]]:
-    """Each tag that opens an element, the one that closes it, and whether no other is opened after it."""
+    """Return each opening tag, its closing tag, and whether it is the last."""
     closed_by: dict[int, Tag] = {}
     open_: list[Tag] = []
     for tag in found:
@@ -124,9 +124,9 @@ def _call(opening: Tag, body: str, schemas: Mapping[str, Any], *, is_open: bool)
 
 
 def _arguments(element: Element, attributes: Mapping[str, str], schema: Mapping[str, Any]) -> str | None:
-    """Return the arguments of a call as JSON.
+    """Return a call's arguments as JSON.
 
-    None if its text is no JSON object.
+    None if the element holds text other than a JSON object.
     """
     if not element.has_text:
         return dumped(object_value(element, attributes, schema, schema))
@@ -178,9 +178,9 @@ def _definition(tool: ToolDefinition) -> str:
 
 
 def _parameter(name: str, schema: dict[str, Any], root: Any, *, is_required: bool) -> str:
-    """Return a parameter in a line.
+    """Return the description of a parameter.
 
-    If it is no plain value, its schema stands inside.
+    The schema of a parameter other than a plain value is written inside it.
     """
     types = sorted(allowed_types(resolved(schema, root), root), key=TYPES.index)
     facts = [f"name={escape_attribute(name)}", f'type="{" or ".join(types) or "any"}"']

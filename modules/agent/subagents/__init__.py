@@ -1,1 +1,4 @@
-"""Agents as tools of other agents: each of their runs is a child run, with a trace and a share of the budget."""
+"""Agents as tools of other agents.
+
+Each run of a sub-agent is a child run with its own trace and a share of the budget.
+"""

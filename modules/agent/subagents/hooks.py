@@ -1,4 +1,4 @@
-"""Hooks for a sub-agent: those of its parent, each with a state of its own."""
+"""Copies of a parent's hooks for a sub-agent, with separate state."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,18 +13,18 @@ _CONTAINERS = (list, dict, set, deque, bytearray)
 
 
 def hooks_apart(hooks: list[Hook]) -> list[Hook]:
-    """Return copies of hooks that share no counts and containers with these.
+    """Return copies of hooks that share no counts and containers with them.
 
-    What a function's closure, a bound object or a callable object holds is the copy's own: numbers and texts, and
-    containers of them. Other objects (a client, a lock, a logger) are the same for both, and so are globals.
+    Numbers, texts and containers of these are copied if a function's closure, a bound object or a callable object holds
+    them. Other objects (a client, a lock, a logger) are shared, and so are globals.
     """
     return [_apart(hook) for hook in hooks]
 
 
 def _apart(hook: Hook) -> Hook:
     if isinstance(hook, CountingHook):
-        return hook  # what it remembers is in the state of each run
-    made: Hook = type(hook).__new__(type(hook))  # `copy` knows no properties
+        return hook  # its memory is in the state of each run
+    made: Hook = type(hook).__new__(type(hook))  # `copy` cannot copy a property
     vars(made).update({name: _data_apart(held) for name, held in vars(hook).items()})
     made.func = _function_apart(hook.func)
     return made
@@ -55,7 +55,7 @@ def _cell_apart(cell: CellType) -> CellType:
 
 
 def _held_apart(value: Any) -> Any:
-    """Return what a hook is bound to: its state."""
+    """Return a copy of the object that a hook is bound to."""
     return _object_apart(value) if not isinstance(value, type) else value
 
 
@@ -77,5 +77,5 @@ def _data_apart(value: Any) -> Any:
         return value
     try:
         return deepcopy(value)
-    except Exception:  # noqa: BLE001 - it holds what cannot be copied: then that is shared, and the container is not
+    except Exception:  # noqa: BLE001 - an item cannot be copied: the items are shared, the container is not
         return copy(value)

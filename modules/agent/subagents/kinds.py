@@ -1,11 +1,11 @@
-"""The kinds of sub-agents: what each is told to be, and how many turns it may take."""
+"""The kinds of sub-agents: their instructions and largest number of turns."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SubAgentType:
-    """One kind of sub-agent: what it is called, `instructions` for its model, `max_steps` turns at most."""
+    """A kind of sub-agent: name, `instructions`, and at most `max_steps` turns."""
 
     name: str
     instructions: str
@@ -50,11 +50,11 @@ SUBAGENT_TYPES: dict[str, SubAgentType] = {
         30,
     ),
 }
-"""By name; the one for any other name is "general"."""
+"""The kinds by name; any other name means "general"."""
 
 
 def type_named(name: str) -> tuple[str, SubAgentType]:
-    """Return a kind of sub-agent, with the name that it has."""
+    """Return the kind of a name, and its normalised name."""
     known = name.strip().lower()
     known = known if known in SUBAGENT_TYPES else GENERAL
     return known, SUBAGENT_TYPES[known]

@@ -1,4 +1,4 @@
-"""What a sub-agent's run is told as: the result of the call that spawned it, or that looked at it."""
+"""Reports on a sub-agent's run: the results of the calls about it."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _WHY = {
     StopReason.context_overflow: "its conversation no longer fitted the model",
 }
 _AS_FINISHED = (StopReason.max_steps, StopReason.budget_steps, StopReason.stagnation)
-"""Ends of a run after which what it said is its result."""
+"""Endings after which the sub-agent's last text is its result."""
 
 
 def last_words(state: AgentState) -> dict[str, Any]:
@@ -30,9 +30,9 @@ def last_words(state: AgentState) -> dict[str, Any]:
 
 
 def report(name: str, task: str, child: ChildResult, timeout: float | None, *, counts: bool = True) -> Message:
-    """Return the message that reports a sub-agent.
+    """Return the message that reports on a sub-agent.
 
-    With `counts`, what it used counts for the agent that gets the message.
+    With `counts`, the message's metadata charges the sub-agent's usage to the receiving agent.
     """
     facts: dict[str, Any] = {"subagent": child.run_id.rpartition("~")[2]}
     if not child.ended:
@@ -55,7 +55,7 @@ def report(name: str, task: str, child: ChildResult, timeout: float | None, *, c
 
 
 def usage_of(used: RunUsage) -> Usage:
-    """Return what a run used, as an Agent counts it."""
+    """Return a run's usage as an Agent's Usage."""
     cost = None if used.unpriced else used.cost
     return Usage(input_tokens=used.tokens_in, output_tokens=used.tokens_out, total_tokens=used.tokens, cost_usd=cost)
 
@@ -71,7 +71,7 @@ def _why(child: ChildResult) -> str:
 
 
 def _error(child: ChildResult) -> str:
-    """Why it failed: as the Agent's state says it, else as the run does."""
+    """Return the sub-agent's error: from its state, otherwise from the run."""
     told = (child.value or {}).get("error")
     if told:
         return f"{told['type']}: {told['message']}" if "type" in told else str(told.get("message"))

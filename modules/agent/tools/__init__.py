@@ -1,4 +1,4 @@
-"""Tools: functions that a model can call, their schemas, their results, and how the engine runs them."""
+"""Tools: functions that models can call, with schemas and results."""
 
 from .actions import action_for
 from .as_tools import actions_of, as_tools, by_wire_name

@@ -1,4 +1,4 @@
-"""The action that stands for a model's call, and how its arguments get from the one to the other unchanged."""
+"""The engine's action for a model's call, and its exact arguments."""
 
 import json
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ from ..chat.tool_calls import ToolCall
 from .output import clean
 
 RAW_ARGUMENTS = "$arguments"
-"""The one argument of an action whose call's own arguments are no JSON object: their text, as the model wrote it."""
+"""The only argument of an action whose call's arguments are not a JSON object: their text."""
 
 UNNAMED = "invalid_tool_call"
-"""The name of an action whose call has none."""
+"""The name of an action whose call has no name."""
 
 
 def action_for(call: ToolCall) -> Action:
-    """The action that carries out a model's call, with the call's id.
+    """Return the action that carries out a model's call, with its id.
 
-    Its arguments are the call's, where they are a JSON object that a trace holds exactly; else it has a single one,
-    the text as the model wrote it, and the tool says what is wrong with that.
+    The action has the call's arguments if they are a JSON object that a trace can hold exactly. Otherwise its only
+    argument is the text that the model wrote, and the tool reports the defect.
     """
     name, text = call.function.name or UNNAMED, call.function.arguments
     try:
         arguments = _decode(text)
-        if "\\u" in text:  # half a surrogate is JSON, and no text
+        if "\\u" in text:  # a lone surrogate is valid JSON but not valid text
             arguments = _decode(clean(_encode(arguments)))
         if isinstance(arguments, dict) and RAW_ARGUMENTS not in arguments:
             return Action(name, arguments, call.id or None)
@@ -35,7 +35,7 @@ def action_for(call: ToolCall) -> Action:
 
 
 def text_of_args(args: Mapping[str, Any]) -> str:
-    """The text of a call's arguments, from those of its action."""
+    """Return the text of a call's arguments from those of its action."""
     raw = args.get(RAW_ARGUMENTS)
     return raw if isinstance(raw, str) else _encode(args)
 

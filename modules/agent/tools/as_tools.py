@@ -1,4 +1,4 @@
-"""What an Agent is given as its tools, as a list of Tools, and as the mapping that the engine takes."""
+"""An Agent's tools as a list of Tools, and as the engine's mapping."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,10 +13,10 @@ from .toolset import Toolset, discover_tools_on_obj
 
 
 def as_tools(items: Any) -> list[Tool[..., Any]]:
-    """The tools of what an Agent takes: Tools, Toolsets, objects with tool methods, functions, and lists of all these.
+    """Return the tools of Tools, Toolsets, objects, functions and lists of these.
 
-    Their order is kept. Raises ToolDefinitionError for a function that cannot be a tool, and for what is none: a text,
-    a mapping, or a model that is no Toolset.
+    Objects are those with tool methods. The order is kept. Raises ToolDefinitionError for a function that cannot be a
+    tool, and for a text, a mapping, or a model other than a Toolset.
     """
     if isinstance(items, Tool):
         return [items]
@@ -38,7 +38,10 @@ def as_tools(items: Any) -> list[Tool[..., Any]]:
 
 
 def by_wire_name(tools: Any) -> dict[str, Tool[..., Any]]:
-    """The tools by the names that models see; raises WireNameError where two have the same."""
+    """Return the tools by the names that models see.
+
+    Raises WireNameError if two tools have the same name.
+    """
     found: dict[str, Tool[..., Any]] = {}
     for tool in as_tools(tools):
         name = tool.wire_name
@@ -54,8 +57,9 @@ def by_wire_name(tools: Any) -> dict[str, Tool[..., Any]]:
 
 
 def actions_of(tools: Any) -> dict[str, Callable[..., Any]]:
-    """Each tool by its wire name, as `AgentModule.tools` and `run_actions` take it; see Tool.
+    """Return each tool by its wire name, as `AgentModule.tools` takes it.
 
-    `tools` is what `as_tools` takes. Raises WireNameError where two tools have one name.
+    `run_actions` takes the mapping, too. `tools` is what `as_tools` takes. Raises WireNameError if two tools have the
+    same name.
     """
     return {name: tool.to_action() for name, tool in by_wire_name(tools).items()}

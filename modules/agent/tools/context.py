@@ -1,4 +1,7 @@
-"""Parameters that the run fills and the model never sees: the goal, the task, the call itself."""
+"""Parameters that the run fills and the model never sees.
+
+Examples are the goal, the task, and the call itself.
+"""
 
 import inspect
 import os
@@ -16,7 +19,7 @@ _NONE: Any = object()
 
 
 class NoContextError(UsageError, LookupError):
-    """A tool's parameter stands for something of the run that is not there; `wanted` is what it stands for."""
+    """A parameter's marker has no value here; `wanted` names the value."""
 
     def __init__(self, wanted: str, known: str) -> None:
         super().__init__(
@@ -28,10 +31,10 @@ class NoContextError(UsageError, LookupError):
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What the tools of a run can be given: its `inputs` (`goal` among them), its `task`, and facts of any name.
+    """The values for tools of a run: `inputs`, `task`, and named facts.
 
-    Whoever sets it makes it from the committed state and the run's task alone, so that a tool that is entered again
-    on resume is given the same.
+    `goal` is among the inputs. The creator must make the context from the committed state and the run's task alone, so
+    that a tool that runs again on resume gets the same values.
     """
 
     inputs: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +48,10 @@ current_tool_call: ContextVar[ToolCall | None] = ContextVar("refold_current_tool
 
 
 class tool_context:
-    """`with tool_context(context):` gives the tools called inside what their `Context` parameters stand for."""
+    """Context manager that sets the values of `Context` parameters inside.
+
+    with tool_context(context): ...
+    """
 
     __slots__ = ("_context", "_token")
 
@@ -61,18 +67,22 @@ class tool_context:
 
 
 class Context:
-    """Marks a parameter that the run fills: as its default, or in its `Annotated`.
+    """Marker of a parameter that the run fills.
 
-    Such a parameter is not in the tool's schema, and a model that passes it is told that there is none of the name.
-    Who calls the function from Python may pass it. Subclass it and write `resolve` for a marker of your own. To type
-    checkers the markers below are of any type, so that they can be the default of a parameter of whatever type.
+    The marker is the parameter's default or part of its `Annotated`. The parameter is not in the tool's schema, and a
+    model that passes it is told that it does not exist. Callers in Python may pass it. For a marker of your own, write
+    a subclass with `resolve`. To type checkers, the markers below are of type Any, so that each can be the default of a
+    parameter of any type.
     """
 
     def __init__(self, *, default: Any = _NONE) -> None:
         self.default = default
 
     def resolve(self) -> Any:
-        """The value, at the time of the call; raises LookupError where there is none and no default."""
+        """Return the value at the time of the call.
+
+        Raises LookupError if there is neither a value nor a default.
+        """
         return self._or_default(str(self), "a Context has no value of its own")
 
     def _or_default(self, wanted: str, known: str) -> Any:
@@ -85,7 +95,7 @@ class Context:
 
 
 class AgentInput(Context):
-    """One of the run's inputs by its name, such as `AgentInput("goal")`."""
+    """One of the run's inputs by name, such as `AgentInput("goal")`."""
 
     if TYPE_CHECKING:
         name: str
@@ -98,7 +108,7 @@ class AgentInput(Context):
             self.name = name
 
     def resolve(self) -> Any:
-        """The input; raises NoContextError where the run has none of that name."""
+        """Return the input; raise NoContextError if there is none."""
         context = _context.get()
         inputs = context.inputs if context is not None else {}
         if self.name in inputs:
@@ -111,14 +121,14 @@ class AgentInput(Context):
 
 
 class CurrentTask(Context):
-    """The task that the run works on."""
+    """The task of the run."""
 
     if TYPE_CHECKING:
 
         def __new__(cls, *, default: Any = ...) -> Any: ...  # noqa: D102
 
     def resolve(self) -> Any:
-        """The task; raises NoContextError outside of a run."""
+        """Return the task; raise NoContextError outside a run."""
         context = _context.get()
         if context is None or context.task is None:
             return self._or_default("the current task", "no task is being worked on")
@@ -126,20 +136,20 @@ class CurrentTask(Context):
 
 
 class CurrentToolCall(Context):
-    """The ToolCall that is being answered."""
+    """The ToolCall that the tool answers."""
 
     if TYPE_CHECKING:
 
         def __new__(cls, *, default: Any = ...) -> Any: ...  # noqa: D102
 
     def resolve(self) -> Any:
-        """The call; raises NoContextError where the function was called from Python."""
+        """Return the call; raise NoContextError if Python called the function."""
         call = current_tool_call.get()
         return call if call is not None else self._or_default("the tool call", "no model has called this")
 
 
 class ContextFact(Context):
-    """A fact of the run by its name, as whoever runs the tools has put it there."""
+    """A fact of the run by name, set by the runner of the tools."""
 
     if TYPE_CHECKING:
         name: str
@@ -152,7 +162,7 @@ class ContextFact(Context):
             self.name = name
 
     def resolve(self) -> Any:
-        """The fact; raises NoContextError where there is none of that name."""
+        """Return the fact; raise NoContextError if there is none."""
         context = _context.get()
         if context is not None and self.name in context.facts:
             return context.facts[self.name]
@@ -176,7 +186,7 @@ class EnvVar(Context):
             self.name = name
 
     def resolve(self) -> Any:
-        """Its text; raises NoContextError where it is not set."""
+        """Return the variable's text; raise NoContextError if it is not set."""
         value = os.environ.get(self.name)
         return value if value is not None else self._or_default(f"${self.name}", "it is not set")
 
@@ -185,11 +195,13 @@ class EnvVar(Context):
 
 
 class Config(Context):
-    """A setting of the tool's author: of a tool's parameter, hidden from the model and always its default; or of a
-    Toolset's field, which whoever makes the toolset may give.
+    """A setting by the tool's author.
 
-    `options` are pydantic's of a Field (`description`, `ge`, ...), for fields alone. `help` is a `description`, and
-    options that pydantic does not know are kept and do nothing.
+    On a parameter, the setting is hidden from the model and always has its default. On a Toolset's field, the caller
+    who makes the toolset may pass a value.
+
+    `options` are options of pydantic's Field (`description`, `ge`, ...) and apply to fields only. `help` is used as the
+    `description`; options unknown to pydantic are kept and have no effect.
     """
 
     if TYPE_CHECKING:
@@ -207,13 +219,13 @@ class Config(Context):
             self.options = options
 
     def resolve(self) -> Any:
-        """The default, or what the factory makes."""
+        """Return the default, or a new value of the factory."""
         if self.default_factory is not None:
             return self.default_factory()
         return self._or_default("the setting", "Config() was given neither default nor default_factory")
 
     def as_field(self) -> Any:
-        """The setting as pydantic's Field; required where there is no default."""
+        """Return the setting as pydantic's Field; required without a default."""
         known = inspect.signature(Field).parameters
         options = {name: value for name, value in self.options.items() if name in known}
         if "help" in self.options:

@@ -37,17 +37,19 @@ def tool(
     catch: Catch = None,
     truncate: int | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]] | Tool[P, R]:
-    """Makes a function a Tool: `@tool`, or `@tool(name=..., ...)`. Given a Tool, makes one that differs in these.
+    """Make a Tool from a function: `@tool`, or `@tool(name=..., ...)`.
+
+    From a Tool, make a copy with these settings.
 
     Args:
         func: the function, sync or async.
-        name: its name, if not the function's.
-        description: what the model is told of it, if not the docstring.
-        catch: which errors the model is told of, rather than that they end the turn: True, False, or classes. None
-            stands for True. See Tool.
-        truncate: how many characters of a result are kept, if not all.
+        name: the tool's name; by default the function's.
+        description: the description for the model; by default the docstring.
+        catch: the errors that the model reads and that do not end the turn: True, False, or classes. None means True.
+            See Tool.
+        truncate: the largest number of characters of a result; by default all are kept.
 
-    Raises ToolDefinitionError for a function that no JSON arguments could be passed to.
+    Raises ToolDefinitionError for a function that JSON arguments cannot be passed to.
     """
     names = names_around(sys._getframe(1))
 

@@ -1,4 +1,4 @@
-"""What a function's docstring says to a model: of the function, and of each parameter."""
+"""Texts for models from a function's docstring."""
 
 import inspect
 from collections.abc import Callable
@@ -7,7 +7,10 @@ from typing import Any
 
 
 def target_of(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a partial or a callable object: the one that has annotations and a docstring."""
+    """Return the function behind a partial or a callable object.
+
+    It is the function that has the annotations and the docstring.
+    """
     while isinstance(fn, partial):
         fn = fn.func
     if inspect.isroutine(fn) or inspect.isclass(fn):
@@ -17,7 +20,10 @@ def target_of(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def description_of(fn: Callable[..., Any]) -> str:
-    """The docstring as it is written, dedented: lines and their indentation stay. Empty where there is none."""
+    """Return the dedented docstring; empty if there is none.
+
+    Lines and their relative indentation are kept.
+    """
     behind = target_of(fn)
     text = inspect.getdoc(behind) or ""
     if not inspect.isroutine(fn) and not isinstance(fn, partial) and not inspect.isclass(fn):
@@ -26,7 +32,10 @@ def description_of(fn: Callable[..., Any]) -> str:
 
 
 def parameter_texts(fn: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring says of parameters, by their names; in Google's, numpydoc's, reST's or epydoc's style."""
+    """Return the docstring's texts on parameters, by name.
+
+    Google's, numpydoc's, reST's and epydoc's styles are understood.
+    """
     text = inspect.getdoc(target_of(fn))
     if not text or not any(sign in text for sign in ("Args", "Arg:", "Param", "param", "Keyword", "@")):
         return {}

@@ -1,4 +1,7 @@
-"""What goes wrong in a tool: how it is told to the model, which errors are caught, and what is no error at all."""
+"""Errors of tools: their text for the model, and which are caught.
+
+Signals, which steer the run and are not errors, are here as well.
+"""
 
 import json
 import re
@@ -13,38 +16,44 @@ from ....errors import DivergenceError, EffectError, RunAbortedError
 from .truncation import cut_middle
 
 DEFAULT_CATCH_EXCEPTIONS: frozenset[type[Exception]] = frozenset({json.JSONDecodeError, ValidationError})
-"""Errors in what the model wrote, as a narrower `catch` than the default, which is to catch everything."""
+"""Errors in the model's text: a narrower `catch` than the default, which catches everything."""
 
 _PASSED_ON = (RunAbortedError, DivergenceError)
 _SHOWN = 80
 
 
 def _element(tag: str, attributes: str, text: str) -> str:
-    """An element around a text in which nothing but its own closing tag is escaped, as the text could end it."""
+    """Return an element around a text.
+
+    Only the element's own closing tag is escaped, because the text could end the element.
+    """
     harmless = re.sub(rf"<(?=/\s*{tag}\b)", "&lt;", text, flags=re.IGNORECASE)
     return f"<{tag}{attributes}>{harmless}</{tag}>"
 
 
 class ToolSignal(Exception):
-    """What a tool raises, or returns, to steer the run; it is no failure, and no `catch` keeps it back.
+    """A request to steer the run, raised or returned by a tool.
 
-    A subclass says by `stop` whether the run ends after the step, by `text()` what stands as the call's result, and
-    by `signal()` what the Agent is to do, as JSON.
+    A signal is not a failure, and no `catch` stops it. In a subclass, `stop` tells whether the run ends after the step,
+    `text()` is the call's result, and `signal()` is the request to the Agent, as JSON.
     """
 
     stop: bool = False
 
     def text(self) -> str:
-        """The result of the call, as the model would read it."""
+        """Return the result of the call, as the model would read it."""
         return str(self)
 
     def signal(self) -> dict[str, Any] | None:
-        """What the Agent is to do, beside going on or stopping."""
+        """Return the request to the Agent as JSON; None if there is none."""
         return None
 
 
 class Stop(ToolSignal):
-    """Ends the run once the step is recorded; the other calls of the same answer are finished first."""
+    """Ends the run once the step is recorded.
+
+    The other calls of the same answer finish first.
+    """
 
     stop = True
 
@@ -53,12 +62,15 @@ class Stop(ToolSignal):
         self.message = message
 
     def text(self) -> str:
-        """The message, marked as what has stopped the run."""
+        """Return the message, marked as the reason for the stop."""
         return _element("tool-stop", "", self.message)
 
 
 class ErrorModel(BaseModel):
-    """An error as a model reads it: `<error type="ValueError">text</error>`. A tool may return one, too."""
+    """An error as a model reads it: `<error type="ValueError">text</error>`.
+
+    A tool may return one as well.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     tag: ClassVar[str] = "error"
@@ -68,9 +80,10 @@ class ErrorModel(BaseModel):
 
     @classmethod
     def from_exception(cls, exception: BaseException) -> Self:
-        """The exception's class and message; an effect's error stands for the one that the effect raised.
+        """Return an exception's class and message as an error.
 
-        A group of one error stands for that one, a group of several has a line for each.
+        An EffectError stands for the error that the effect raised. A group of one error stands for that error; a group
+        of several has a line for each.
         """
         if isinstance(exception, ExceptionGroup):
             several = [cls.from_exception(leaf) for leaf in leaves(exception)]
@@ -81,15 +94,19 @@ class ErrorModel(BaseModel):
         return cls(type=type(exception).__name__, content=_message(exception))
 
     def to_xml(self) -> str:
-        """The element. Its text stands as it is, so that a model can copy from it; one of several lines begins a line.
+        """Return the element, with the text unescaped so that a model can copy it.
 
-        Where the text itself has the element's closing tag, that is written `&lt;/error>`.
+        A text of several lines starts on its own line. The element's own closing tag inside the text is written
+        `&lt;/error>`.
         """
         body = f"\n{self.content}\n" if "\n" in self.content else self.content
         return _element(self.tag, f" type={quoteattr(self.type)}", body)
 
     def within(self, length: int) -> "ErrorModel":
-        """The error whose element has at most `length` characters, as far as its content can be cut for that."""
+        """Return the error with an element of at most `length` characters.
+
+        Only the content is cut; if that is not enough, the element stays longer.
+        """
         over = len(self.to_xml()) - length
         while over > 0 and self.content:
             self = self.model_copy(update={"content": cut_middle(self.content, max(0, len(self.content) - over))})
@@ -101,19 +118,22 @@ class ErrorModel(BaseModel):
 
 
 class SystemErrorModel(ErrorModel):
-    """An error that is not the model's doing."""
+    """An error that the model did not cause."""
 
     tag = "system-error"
 
 
 class ValidationErrorModel(ErrorModel):
-    """An error in what the model wrote."""
+    """An error in the model's text."""
 
     tag = "validation-error"
 
 
 class ArgumentsRefused(Exception):
-    """The arguments of a call do not fit the tool; `error` is what was raised, the message says what would fit."""
+    """A call's arguments do not fit the tool.
+
+    `error` is the original error; the message tells what would fit.
+    """
 
     def __init__(self, error: Exception, message: str) -> None:
         super().__init__(message)
@@ -129,7 +149,10 @@ def _message(exception: BaseException) -> str:
 
 
 def catch_policy(catch: Any) -> bool | frozenset[type[Exception]]:
-    """A tool's `catch` in one form; raises ValueError for what it cannot be."""
+    """Return a tool's `catch` as a bool or a frozenset of classes.
+
+    Raises ValueError for any other value.
+    """
     if isinstance(catch, bool):
         return catch
     hint = "catch is True, False, or a list of exception classes, such as [ConnectionError]"
@@ -143,22 +166,28 @@ def catch_policy(catch: Any) -> bool | frozenset[type[Exception]]:
 
 
 def leaves(error: Exception) -> list[Exception]:
-    """The errors that a group of errors is made of, as task groups raise them; an error that is no group is itself."""
+    """Return the single errors in a group of errors, as task groups raise it.
+
+    An error that is not a group is returned alone.
+    """
     if not isinstance(error, ExceptionGroup):
         return [error]
     return [leaf for inner in error.exceptions for leaf in leaves(inner)]
 
 
 def ends_the_run(error: Exception) -> bool:
-    """Whether an error is the engine's own way to end a run, such as a budget's: no tool keeps it back."""
+    """Return whether an error is the engine's own way to end a run.
+
+    An example is an exhausted budget. No tool may catch such an error.
+    """
     return isinstance(error, _PASSED_ON)
 
 
 def catches(catch: bool | frozenset[type[Exception]], error: Exception) -> bool:
-    """Whether a tool with this `catch` tells the model of the error.
+    """Return whether a tool with this `catch` reports the error to the model.
 
-    The error of an effect counts as the one that the effect raised, which is known by its class's name alone: so it is
-    the same when the run is resumed.
+    An EffectError counts as the error that the effect raised, matched by its class's name alone. The result is then the
+    same when the run is resumed.
     """
     if isinstance(catch, bool):
         return catch
@@ -168,12 +197,12 @@ def catches(catch: bool | frozenset[type[Exception]], error: Exception) -> bool:
 
 
 def _names(cls: type[Exception]) -> set[str]:
-    """The names of a class and of all that derive from it."""
+    """Return the names of a class and all its subclasses."""
     return {cls.__name__}.union(*(_names(sub) for sub in cls.__subclasses__()))
 
 
 def refused_json(error: Exception, text: str, wanted: str) -> str:
-    """What is wrong with arguments that are no JSON, and what was wanted."""
+    """Return what is wrong with arguments that are not JSON, and what fits."""
     if not text.strip():
         return f"the arguments are empty; a JSON object was expected, {{}} at least. {wanted}"
     if isinstance(error, json.JSONDecodeError):
@@ -185,7 +214,7 @@ def refused_json(error: Exception, text: str, wanted: str) -> str:
 
 
 def refused_values(error: ValidationError, known: Iterable[str], wanted: str) -> str:
-    """What is wrong with arguments that do not fit, a line each, and what was wanted."""
+    """Return what is wrong with each argument, a line each, and what fits."""
     names = list(known)
     return "\n".join([*(_complaint(dict(e), names) for e in error.errors(include_url=False)), wanted])
 
@@ -209,7 +238,10 @@ def _shown(value: Any) -> str:
 
 
 def expected(name: str, schema: dict[str, Any]) -> str:
-    """A tool's arguments in a line: `find takes q (string), limit (integer, optional)`."""
+    """Return a tool's arguments in a line.
+
+    An example is `find takes q (string), limit (integer, optional).`
+    """
     required = schema.get("required", ())
     parts = []
     for argument, what in schema.get("properties", {}).items():

@@ -1,4 +1,7 @@
-"""One call of a tool from the model's arguments to the outcome: checked, called, told as text, and kept short."""
+"""One call of a tool, from the model's arguments to the outcome.
+
+Arguments are checked, the function is called, and its result becomes text and is kept short.
+"""
 
 import inspect
 from functools import partial
@@ -33,7 +36,7 @@ from .schema import Parameters, adapter_for, arguments_text, call_arguments
 
 
 class CallableTool(Protocol):
-    """What a call needs of its tool, which is a `Tool`."""
+    """The members of a `Tool` that a call needs."""
 
     fn: Any
     catch: bool | frozenset[type[Exception]]
@@ -59,7 +62,10 @@ class CallableTool(Protocol):
 
 
 def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
-    """Answers a call of a tool whose function is sync, in this thread; raises what `catch` leaves."""
+    """Answer a call of a sync tool in this thread.
+
+    Raises the errors that `catch` does not cover.
+    """
     token = current_tool_call.set(call)
     try:
         with Spending() as inside:
@@ -75,7 +81,10 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
 
 async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
-    """Answers a call of a tool whose function is async; raises what `catch` leaves."""
+    """Answer a call of an async tool.
+
+    Raises the errors that `catch` does not cover.
+    """
     token = current_tool_call.set(call)
     try:
         with Spending() as inside:
@@ -83,7 +92,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
                 args, kwargs = _arguments(tool, call.function.arguments)
                 outcome = _ended(tool, await tool.fn(*args, **kwargs))
             except Exception as error:  # noqa: BLE001 - `catch` says which
-                await checkpoint_if_cancelled()  # what a tool makes of the run's cancellation is not for the model
+                await checkpoint_if_cancelled()  # errors caused by the run's cancellation are not for the model
                 outcome = _failed(tool, error)
             outcome = outcome.having_used(_used(inside))
     finally:
@@ -94,7 +103,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
 
 def _used(inside: Spending) -> AgentUsage | None:
-    """What was used in the running call: by generations, and what it was charged."""
+    """Return the usage of the current call: its generations and charges."""
     try:
         charged = call_info().usage
     except NoRunError:
@@ -106,9 +115,9 @@ def _used(inside: Spending) -> AgentUsage | None:
 
 
 def _arguments(tool: CallableTool, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The function's arguments from the model's; raises ArgumentsRefused.
+    """Return the function's arguments from the model's text.
 
-    No text at all stands for no arguments, where the tool needs none.
+    Empty text means no arguments, if the tool requires none. Raises ArgumentsRefused.
     """
     schema, parameters = tool.parameters_schema, tool.parameters
     adapter = adapter_for(schema) if parameters is None else parameters.adapter
@@ -120,9 +129,12 @@ def _arguments(tool: CallableTool, text: str) -> tuple[tuple[Any, ...], dict[str
 
 
 def _read_leniently(tool: CallableTool, adapter: TypeAdapter[Any], text: str) -> Any:
-    """The values of arguments that do not fit as they stand; raises ArgumentsRefused where they don't at all."""
+    """Return the values of arguments that did not fit as written.
+
+    Raises ArgumentsRefused if they do not fit leniently either.
+    """
     schema = tool.parameters_schema
-    said = text.strip() not in ("", "null")  # some servers write null where there is nothing to be said
+    said = text.strip() not in ("", "null")  # some servers write null for no arguments
     try:
         strict = arguments_text(text if said or schema.get("required") else "{}")
     except (ValueError, RecursionError) as error:
@@ -148,7 +160,7 @@ def _ended(tool: CallableTool, value: Any) -> ToolOutcome:
 
 
 def _failed(tool: CallableTool, error: Exception) -> ToolOutcome:
-    """What the model is told of an error; raises it where `catch` leaves it."""
+    """Return the outcome of an error; raise it if `catch` does not cover it."""
     raised = error.error if isinstance(error, ArgumentsRefused) else error
     parts = leaves(raised)
     for part in parts:
@@ -167,7 +179,7 @@ def _failed(tool: CallableTool, error: Exception) -> ToolOutcome:
 
 
 def marks_of(fn: Any) -> Any:
-    """What the engine's `@effect` has said of a function; None where it was not asked."""
+    """Return the marks of the engine's `@effect` on a function, or None."""
     while isinstance(fn, partial) and not hasattr(fn, "__refold_marks__"):
         fn = fn.func
     return getattr(fn, "__refold_marks__", None)

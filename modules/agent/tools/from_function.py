@@ -1,4 +1,4 @@
-"""What a tool takes from the function that it is made of: a name, the names around it, and what rules it out."""
+"""A tool's name and local names from its function."""
 
 import inspect
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from .schema import ToolDefinitionError
 
 
 def is_async(fn: Any) -> bool:
-    """Whether calling `fn` gives something to await, as far as its definition says."""
+    """Return whether a call of `fn` must be awaited, by its definition."""
     if fn is None:
         return False
     behind = target_of(fn)
@@ -19,9 +19,9 @@ def is_async(fn: Any) -> bool:
 
 
 def name_of(fn: Callable[..., Any]) -> str:
-    """The name of a function, or of the class of an object that can be called.
+    """Return the name of a function, or of a callable object's class.
 
-    Raises ToolDefinitionError for what cannot be called, has no name, or gives no result that could be told.
+    Raises ToolDefinitionError for an object that is not callable, and for a lambda.
     """
     behind: Any = fn
     while isinstance(behind, partial):
@@ -35,15 +35,16 @@ def name_of(fn: Callable[..., Any]) -> str:
 
 
 def refuse_generators(fn: Callable[..., Any], name: str) -> None:
-    """Raises ToolDefinitionError for an async generator function."""
+    """Raise ToolDefinitionError for an async generator function."""
     if callable(fn) and inspect.isasyncgenfunction(target_of(fn)):
         raise ToolDefinitionError(name, "an async generator gives no result; return a list instead")
 
 
 def names_around(frame: FrameType | None) -> dict[str, Any]:
-    """The local names of a frame, which annotations may use; of a class body also those around the class.
+    """Return a frame's local names, which annotations may use.
 
-    `__name__` is the frame's module: functions of another know nothing of these names.
+    For a class body, the names around the class are included. `__name__` is the frame's module; functions of other
+    modules must not use these names.
     """
     if frame is None:
         return {}

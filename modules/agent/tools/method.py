@@ -1,4 +1,4 @@
-"""Methods as tools: the descriptor that binds them, and the decorator `tool_method`."""
+"""Methods as tools: the binding descriptor, and `tool_method`."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -13,13 +13,14 @@ from .schema import Parameters, parameters_of
 from .tool_class import Catch, P, R, Tool
 
 ALL = "all"
-"""The variant of methods that name none."""
+"""The variant of methods that name no variant."""
 
 
 class ToolMethod(property, Generic[P, R]):
-    """A method that is a tool. On an instance it is the Tool bound to it, on the class the Tool of the bare function.
+    """A method that is a tool.
 
-    It is a `property`, so that pydantic leaves it alone in the classes that it builds.
+    On an instance it is the Tool bound to the instance; on the class it is the Tool of the bare function. It derives
+    from `property` so that pydantic leaves it alone in model classes.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class ToolMethod(property, Generic[P, R]):
     @overload
     def __get__(self, instance: object, owner: type | None = None) -> Tool[P, R]: ...
     def __get__(self, instance: object | None, owner: type | None = None) -> Tool[..., R]:
-        """A tool, made anew each time."""
+        """Return a new Tool on each access."""
         function = cast(Callable[..., Any], self.fget)
         bound = function if instance is None else function.__get__(instance, owner)
         return Tool.from_parameters(
@@ -63,7 +64,7 @@ class ToolMethod(property, Generic[P, R]):
         )
 
     def overridden(self, function: Callable[..., Any]) -> "ToolMethod[..., Any]":
-        """The same tool of a subclass that has another function for it."""
+        """Return the same tool with a subclass's function."""
         own = description_of(function)
         parameters = parameters_of(function, self.name, names={}, method=True)
         told = own or self.description
@@ -105,17 +106,17 @@ def tool_method(
     catch: Catch = None,
     truncate: int | None = None,
 ) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]] | ToolMethod[P, R]:
-    """Makes a method a tool of its class: of a Toolset, or of any other.
+    """Make a method a tool of its class, a Toolset or any other.
 
     Args:
         func: the method, sync or async.
-        variants: the variants of the Toolset that it belongs to; None stands for the variant "all".
-        name: its name, if not the method's.
-        description: what the model is told of it, if not the docstring.
-        catch: which errors the model is told of: True, False, or classes. None stands for True. See Tool.
-        truncate: how many characters of a result are kept, if not all.
+        variants: the variants of the Toolset that offer the tool; None means the variant "all".
+        name: the tool's name; by default the method's.
+        description: the description for the model; by default the docstring.
+        catch: the errors that the model reads: True, False, or classes. None means True. See Tool.
+        truncate: the largest number of characters of a result; by default all are kept.
 
-    Raises ToolDefinitionError for a method that no JSON arguments could be passed to.
+    Raises ToolDefinitionError for a method that JSON arguments cannot be passed to.
     """
     names = names_around(sys._getframe(1))
 

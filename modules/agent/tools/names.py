@@ -1,18 +1,21 @@
-"""The name under which a model knows a tool: the tool's own, after the namespaces that it comes from."""
+"""Wire names: a tool's name for models, after its namespaces."""
 
 import re
 
 from ....errors import DefinitionError
 
 MAX_WIRE_NAME = 64
-"""How long a function's name may be for the APIs of models."""
+"""The longest function name that the APIs of models accept."""
 
 _SEPARATOR = "__"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 
 
 class WireNameError(DefinitionError, ValueError):
-    """A tool has no name that can be sent to a model; `tool` and `namespace` are what it was to be made from."""
+    """A tool has no valid or unique name for models.
+
+    `tool` and `namespace` are the parts of the name.
+    """
 
     def __init__(self, message: str, tool: str, namespace: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -21,12 +24,12 @@ class WireNameError(DefinitionError, ValueError):
 
 
 def wire_name(name: str, namespace: tuple[str, ...] = ()) -> str:
-    """The bare name where there is no namespace, else the namespaces and the name, joined by `__`.
+    """Return the namespaces and the name, joined by `__`.
 
-    What a namespace holds beside letters, digits and underscores becomes `_`. The name is never more than 64
-    characters: each namespace that is longer than its share of them is cut in its middle, the tool's own name never.
+    Characters of a namespace other than letters, digits and underscores become `_`. The result has at most 64
+    characters: each namespace longer than its share is cut in its middle, the tool's own name never.
 
-    Raises WireNameError where the tool's name leaves no room, or where nothing of a namespace is left.
+    Raises WireNameError if the tool's name leaves no room, or if nothing of a namespace remains.
     """
     if not namespace:
         if len(name) > MAX_WIRE_NAME:
@@ -51,7 +54,10 @@ def wire_name(name: str, namespace: tuple[str, ...] = ()) -> str:
 
 
 def _cut(segment: str, length: int) -> str:
-    """The segment in at most `length` characters: `head_tail` where there is room for both."""
+    """Return the segment in at most `length` characters.
+
+    The result is `head_tail` if there is room for both.
+    """
     if len(segment) <= length:
         return segment
     if length < 3:

@@ -1,4 +1,4 @@
-"""Puts an output that is too long for a conversation into a file, and leaves its beginning, its end and the path."""
+"""Offloading: long outputs go to a file; the conversation keeps both ends."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from .outcome import ToolOutcome
 from .truncation import cut_middle
 
 MAX_OUTPUT = 30_000
-"""How many characters of a tool's output stay in the conversation; an output of exactly so many stays whole."""
+"""The largest number of characters of a tool's output in a conversation."""
 
 _HALF = MAX_OUTPUT // 2
 _FOLDER = "tool-output"
@@ -24,25 +24,25 @@ _MAX_NAME = 100
 
 
 async def offload_tool_output(content: str, tool_call_id: str, tool_name: str) -> tuple[str, Path]:
-    """Writes an output to a file of the cache folder; gives what stands for it in the conversation, and the path.
+    """Write an output to the cache folder; return its short form and the path.
 
-    The file is `<cache>/tool-output/<YYYYMMDD-HHMMSS>-<tool_call_id>.txt`, by the run's clock; it is readable by its
-    owner alone, and no file that is there is overwritten. What stands for it: the first 15,000 characters, a line that
-    says how many line breaks are left out, of which tool, and where the whole is, and the last 15,000.
+    The file is `<cache>/tool-output/<YYYYMMDD-HHMMSS>-<tool_call_id>.txt`, by the run's clock. Only its owner can read
+    it, and no existing file is overwritten. The short form is the first 15,000 characters, a line with the number of
+    omitted line breaks, the tool and the path, and the last 15,000 characters.
 
-    Raises OSError where the file cannot be written.
+    Raises OSError if the file cannot be written.
     """
     return await anyio.to_thread.run_sync(offload_sync, content, tool_call_id, tool_name)
 
 
 def offload_sync(content: str, tool_call_id: str, tool_name: str) -> tuple[str, Path]:
-    """`offload_tool_output`, in this thread."""
+    """Do the work of `offload_tool_output` in this thread."""
     path = _written(content, tool_call_id)
     return _summary(content, f"the whole output of {tool_name} is in {path}"), path
 
 
 def is_too_long(outcome: ToolOutcome) -> bool:
-    """Whether an outcome has a text that does not belong into a conversation as a whole."""
+    """Return whether an outcome has a text too long for a conversation."""
     content = outcome.content
     if isinstance(content, str):
         return len(content) > MAX_OUTPUT
@@ -50,9 +50,10 @@ def is_too_long(outcome: ToolOutcome) -> bool:
 
 
 def offloaded(outcome: ToolOutcome, tool_call_id: str, tool_name: str) -> ToolOutcome:
-    """The outcome, its long texts in files; `output_file` is then the last file's path within the cache folder.
+    """Return the outcome with its long texts in files.
 
-    Where no file can be written the texts are cut all the same, and say why the rest is lost.
+    `output_file` is then the last file's path within the cache folder. If a file cannot be written, the text is cut all
+    the same and names the error.
     """
     metadata = dict(outcome.metadata)
 
@@ -70,12 +71,12 @@ def offloaded(outcome: ToolOutcome, tool_call_id: str, tool_name: str) -> ToolOu
 
 
 def truncated(outcome: ToolOutcome, length: int) -> ToolOutcome:
-    """The outcome, each of its texts in at most `length` characters."""
+    """Return the outcome with texts of at most `length` characters."""
     return with_texts(outcome, lambda text: cut_middle(text, length))
 
 
 def with_texts(outcome: ToolOutcome, change: Callable[[str], str]) -> ToolOutcome:
-    """The outcome with other texts."""
+    """Return the outcome with `change` applied to each text."""
     content = outcome.content
     if isinstance(content, str):
         return replace(outcome, content=change(content))

@@ -1,4 +1,7 @@
-"""What came of a tool call, as JSON: what the model is told, and whether the run goes on."""
+"""The outcome of a tool call as JSON.
+
+It holds the text for the model and tells whether the run ends.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,12 +24,12 @@ _ERROR_TOLD = 30_000
 
 @dataclass(frozen=True)
 class ToolOutcome:
-    """What came of a tool call.
+    """The outcome of a tool call.
 
-    `content` is what the model is told: a text, or parts. `stop` says whether the run ends after this step, `signal`
-    what else a tool has asked of the Agent, as JSON. `metadata` goes into the message: `error` and `error_type` where
-    the call failed, `output_file` where the whole output is, `used` what was used in it, and what the tool's own
-    message had.
+    `content` is the result for the model: a text, or parts. `stop` tells whether the run ends after this step; `signal`
+    is the tool's further request to the Agent, as JSON. `metadata` becomes the message's metadata: `error` and
+    `error_type` if the call failed, `output_file` for the file with the whole output, `used` for the call's usage, and
+    the metadata of the tool's own message.
     """
 
     content: str | list[Content] = ""
@@ -36,7 +39,7 @@ class ToolOutcome:
 
     @property
     def error(self) -> str | None:
-        """What went wrong, in at most 2,000 characters; None where nothing did."""
+        """The error in at most 2,000 characters; None if there was none."""
         return self.metadata.get("error")
 
     @property
@@ -46,30 +49,33 @@ class ToolOutcome:
 
     @property
     def output_file(self) -> str | None:
-        """Where the whole output is, in the cache folder, if it was too long."""
+        """The whole output's path in the cache folder, if it was too long."""
         return self.metadata.get("output_file")
 
     @property
     def usage(self) -> Usage | None:
-        """What was used in the call: by generations, and what it was charged; None where that was nothing."""
+        """The usage of the call: its generations and charges; None if none."""
         used = self.metadata.get(USED)
         if used is None:
             return None
         try:
             return usage_from(used) if isinstance(used, Mapping) else None
-        except ValueError:  # a tool's own metadata of that name
+        except ValueError:  # a tool's own metadata has this name
             return None
 
     @property
     def cost_usd(self) -> float | None:
-        """What the call cost, in US dollars: as a sub-agent's result says, else by its usage; None if not known."""
+        """The cost of the call in US dollars; None if unknown.
+
+        A sub-agent's result states it; otherwise it comes from the usage.
+        """
         told = self.metadata.get(SUBAGENT_COST)
         if isinstance(told, int | float) and not isinstance(told, bool):
             return float(told)
         return None if self.usage is None else self.usage.cost_usd
 
     def having_used(self, usage: Usage | None) -> "ToolOutcome":
-        """The same outcome of a call in which this was used; what the tool's own result says of that goes first."""
+        """Return the outcome with this usage, unless it already has one."""
         if usage is None or self.usage is not None:
             return self
         return replace(self, metadata={**self.metadata, USED: usage_to_dict(usage)})
@@ -80,7 +86,7 @@ class ToolOutcome:
         return self.message("").content
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, without what is as it mostly is."""
+        """Return the JSON form, without members that have default values."""
         content = self.content if isinstance(self.content, str) else [part.to_dict() for part in self.content]
         doc: dict[str, Any] = {"content": content}
         if self.stop:
@@ -93,7 +99,10 @@ class ToolOutcome:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "ToolOutcome":
-        """The outcome of a JSON form; raises RefoldError where it is none."""
+        """Return the outcome of a JSON form.
+
+        Raises RefoldError for a document of another form.
+        """
         content = doc.get("content") if isinstance(doc, Mapping) else None
         if not isinstance(content, str | list):
             raise RefoldError("what a tool is said to have given is not an outcome of a tool: it has no content")
@@ -101,23 +110,27 @@ class ToolOutcome:
         return cls(parts, doc.get("stop", False), doc.get("signal"), doc.get("metadata") or {})
 
     def message(self, tool_call_id: str) -> Message:
-        """The message that answers the call."""
+        """Return the message that answers the call."""
         text = self.content
-        if type(text) is str and text.isascii() and not self.metadata:  # as most results are
+        if type(text) is str and text.isascii() and not self.metadata:  # the usual case
             return Message.of_exact(role="tool", body=text, tool_call_id=tool_call_id or None)
         return Message("tool", self.content, tool_call_id=tool_call_id or None, metadata=self.metadata)
 
     @classmethod
     def of_error(cls, error: ErrorModel) -> "ToolOutcome":
-        """The outcome of a call that failed; of an error's text, the metadata has at most 2,000 characters."""
+        """Return the outcome of a failed call.
+
+        The metadata has at most 2,000 characters of the error's text.
+        """
         metadata = {"error": cut_middle(error.content, _ERROR_SHOWN), "error_type": error.type}
         return cls(content=error.to_xml(), metadata=metadata)
 
     @classmethod
     def of_result(cls, result: ActionResult) -> "ToolOutcome":
-        """What came of an action that called a tool through `actions_of`.
+        """Return the outcome of an action that called a tool of `actions_of`.
 
-        An error of the engine's (there is no such tool, a tool raised what it does not catch) is told like any other.
+        An error of the engine (an unknown tool, or an error that the tool does not catch) is written like any other
+        error.
         """
         if result.ok:
             return cls.from_dict(result.output)

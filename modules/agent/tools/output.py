@@ -1,4 +1,4 @@
-"""How what a tool returns becomes text for a model."""
+"""The text for a model of a tool's return value."""
 
 import base64
 import json
@@ -16,11 +16,11 @@ from .outcome import ToolOutcome
 
 
 def outcome_of(value: Any) -> ToolOutcome:
-    """The outcome of a call that returned `value`.
+    """Return the outcome of a call that returned `value`.
 
-    Texts, numbers and booleans stand as `str` writes them. A Message gives its parts and metadata, content parts stay
-    parts, an ErrorModel marks the call as failed, a ToolSignal (such as Stop) steers the run. Everything else becomes
-    compact JSON; what has no JSON form of its own stands as its `str`, also inside of what has.
+    Texts, numbers and booleans become their `str`. A Message gives its parts and metadata, content parts stay parts, an
+    ErrorModel marks the call as failed, a ToolSignal (such as Stop) steers the run. Everything else becomes compact
+    JSON, in which values without a JSON form become their `str`.
     """
     if isinstance(value, ToolOutcome):
         return value
@@ -38,12 +38,12 @@ def outcome_of(value: Any) -> ToolOutcome:
 
 
 def outcome_of_signal(signal: ToolSignal) -> ToolOutcome:
-    """The outcome of a call that asked to steer the run."""
+    """Return the outcome of a call that steers the run."""
     return ToolOutcome(content=clean(signal.text()), stop=signal.stop, signal=signal.signal())
 
 
 def text_of(value: Any) -> str:
-    """A returned value as text; see `outcome_of`."""
+    """Return a returned value as text; see `outcome_of`."""
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, str | int | float):
@@ -52,17 +52,20 @@ def text_of(value: Any) -> str:
         if not isinstance(value, Mapping | list | tuple | Set | bytes | bytearray | memoryview):
             value = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="constants")
         return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, RecursionError):  # it has no JSON form, or contains itself
+    except (ValueError, RecursionError):  # no JSON form, or a cycle
         return str(value)
 
 
 def clean(text: str) -> str:
-    """The text without lone surrogates, which no file and no request can hold."""
+    """Return the text with lone surrogates replaced.
+
+    No file and no request can hold them.
+    """
     return text.encode("utf-8", "replace").decode()
 
 
 def _parts(value: Any) -> list[Any] | None:
-    """Content parts, alone or in a list with texts between them; None for anything else."""
+    """Return content parts, alone or in a list with texts; otherwise None."""
     if isinstance(value, CONTENT_TYPES):
         return [value]
     if not isinstance(value, list | tuple) or not any(isinstance(item, CONTENT_TYPES) for item in value):
@@ -73,7 +76,10 @@ def _parts(value: Any) -> list[Any] | None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON values for a value; sets in the order of their members' JSON, so that equal sets are equal texts."""
+    """Return JSON values for a value.
+
+    Sets are sorted by their members' JSON, so equal sets become equal texts.
+    """
     if isinstance(value, BaseModel):
         return to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="constants")
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The outcome of a call of unknown fate, from the result that a person gives for it."""
+"""The outcome of an unknown effect, from the result that a person reports."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from .tool_class import Tool
 
 _NOT_JSON = (ToolOutcome, ToolSignal, ErrorModel, Message, *CONTENT_TYPES)
-"""What a tool may return to say more than a person would type; for such a tool, any text or JSON value is a result."""
+"""Rich return types that nobody would type; a tool that declares one accepts any text or JSON value."""
 
 
 def told_outcome(tool: "Tool[..., Any]", result: Any) -> ToolOutcome:
-    """The outcome of a call that returned `result`, which is in its JSON form.
+    """Return the outcome of a call that returned `result`, a JSON value.
 
-    Raises pydantic's ValidationError for a result that is not of the type that the tool's function declares.
+    Raises pydantic's ValidationError if the result does not fit the function's declared return type.
     """
     adapter = _adapter_of(tool.fn)
     value = result if adapter is None else adapter.validate_json(orjson.dumps(result))
@@ -33,7 +33,10 @@ def told_outcome(tool: "Tool[..., Any]", result: Any) -> ToolOutcome:
 
 
 def _adapter_of(fn: Any) -> TypeAdapter[Any] | None:
-    """What checks a result of the function; None where it declares none that can be checked."""
+    """Return the validator of the function's results.
+
+    None if the function declares no type that can be validated.
+    """
     while hasattr(fn, "func") and hasattr(fn, "keywords"):  # a partial
         fn = fn.func
     try:

@@ -1,4 +1,4 @@
-"""A context manager that is entered once and left once, however often it is entered while it is open."""
+"""Re-entrant context managers: nested entries share the first one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,10 @@ SYNC = ("__enter__", "__exit__")
 
 
 class Entry:
-    """How often an object is entered, and what its first entering gave. For one event loop at a time."""
+    """How often an object is entered, and the first entry's result.
+
+    For one event loop at a time.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -18,20 +21,23 @@ class Entry:
         self.lock: anyio.Lock | None = None
 
     def turn(self) -> anyio.Lock:
-        """Who holds it may enter or leave; the others wait."""
+        """Return the lock that entries and exits hold."""
         if self.lock is None:
             self.lock = anyio.Lock()
         return self.lock
 
     def entered(self, handle: Any, owner: Any) -> Any:
-        """Keeps what entering gave, or the object itself where it gave nothing."""
+        """Count an entry and return the first entry's result.
+
+        If that result was None, return the object itself.
+        """
         self.count += 1
         if self.count == 1:
             self.handle = owner if handle is None else handle
         return self.handle
 
     def left(self) -> bool:
-        """Whether this was the last to leave."""
+        """Count an exit and return whether it was the last."""
         self.count -= 1
         if self.count > 0:
             return False
@@ -40,9 +46,10 @@ class Entry:
 
 
 def make_reentrant(cls: type, entry_of: Callable[[Any], Entry]) -> None:
-    """Makes the context manager that a class defines re-entrant; a sync one serves `async with` as well.
+    """Make the context manager that a class defines re-entrant.
 
-    Raises TypeError for a class that defines one half of a pair, or both an async and a sync pair.
+    A sync one then also works in `async with`. Raises TypeError for a class that defines half of a pair, or both an
+    async and a sync pair.
     """
     defined = [name for name in (*ASYNC, *SYNC) if name in cls.__dict__]
     if not defined:
@@ -65,7 +72,7 @@ def _wrap_async(cls: type, entry_of: Callable[[Any], Entry]) -> None:
     enter, leave = cls.__aenter__, cls.__aexit__  # type: ignore[attr-defined]
 
     async def __aenter__(self: Any) -> Any:
-        if type(self).__aenter__ is not __aenter__:  # called by a subclass's own, which counts
+        if type(self).__aenter__ is not __aenter__:  # a subclass's own method calls this one, and counts
             return await enter(self)
         entry = entry_of(self)
         async with entry.turn():

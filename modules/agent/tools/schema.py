@@ -1,4 +1,4 @@
-"""The parameters of a tool: the JSON Schema that a model is shown, and how its arguments become a call."""
+"""The parameters of a tool: the JSON Schema, and arguments to a call."""
 
 import inspect
 import json
@@ -21,7 +21,10 @@ from .docstrings import parameter_texts, target_of
 
 
 class ToolDefinitionError(DefinitionError, TypeError):
-    """A function that cannot be a tool; `tool` is its name, `parameter` the parameter that it fails at, if one does."""
+    """A function cannot be a tool.
+
+    `tool` is its name, and `parameter` the parameter that is to blame, or None.
+    """
 
     def __init__(self, tool: str, why: str, parameter: str | None = None) -> None:
         where = f"tool {tool!r}" if parameter is None else f"tool {tool!r}, parameter {parameter!r}"
@@ -32,10 +35,10 @@ class ToolDefinitionError(DefinitionError, TypeError):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What is known of a tool's parameters.
+    """A tool's parameters.
 
-    `signature` has all of them, with their types resolved; those that a Context stands for are not the model's.
-    `adapter` makes values by name out of a JSON object of arguments, and `schema` is what that object must be.
+    `signature` has all of them with resolved types; the ones with a Context marker are hidden from the model. `adapter`
+    turns a JSON object of arguments into values by name, and `schema` describes that object.
     """
 
     signature: Signature
@@ -44,13 +47,13 @@ class Parameters:
 
     @cached_property
     def _by_place(self) -> tuple[str, ...] | None:
-        """The parameters' names if each may be passed by place, and none is filled in by the run."""
+        """The parameters' names, if all may be positional and none has a marker."""
         parameters = self.signature.parameters.values()
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and marker_of(p) is None for p in parameters)
         return tuple(self.signature.parameters) if plain else None
 
     def arguments(self, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The positional and keyword arguments of a call; see `call_arguments`."""
+        """Return a call's positional and keyword arguments; see `call_arguments`."""
         names = self._by_place
         if names is None or len(names) != len(values):
             return call_arguments(self.signature, values)
@@ -60,9 +63,10 @@ class Parameters:
 def parameters_of(
     fn: Callable[..., Any], name: str, *, names: Mapping[str, Any] | None = None, method: bool = False
 ) -> Parameters:
-    """Reads a function's parameters; `method` leaves out the first, `names` resolves those that are local.
+    """Return a function's parameters.
 
-    Raises ToolDefinitionError that names the parameter which no JSON can stand for.
+    `method` leaves out the first, `names` resolves local names in annotations. Raises ToolDefinitionError that names
+    the parameter for which there is no JSON.
     """
     signature = _resolved(fn, name, names or {}, method)
     texts = parameter_texts(fn)
@@ -85,7 +89,10 @@ def parameters_of(
 
 
 def call_arguments(signature: Signature, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The positional and keyword arguments of a call, from a model's values by name and what the run fills in."""
+    """Return the positional and keyword arguments of a call.
+
+    They come from the model's values by name and from Context markers.
+    """
     arguments: dict[str, Any] = {}
     others = dict(values)
     if [parameter.kind for parameter in signature.parameters.values()] == [Parameter.VAR_KEYWORD]:
@@ -105,7 +112,7 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> tuple[tup
 def with_context(
     signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A Python call's own arguments, and beside them what the run fills in where the caller did not."""
+    """Return a Python call's arguments with missing Context values filled in."""
     markers = {name: marker for name, p in signature.parameters.items() if (marker := marker_of(p)) is not None}
     if not markers:
         return args, dict(kwargs)
@@ -121,12 +128,12 @@ def with_context(
 
 
 def visible(signature: Signature) -> Signature:
-    """The signature without what the run fills in."""
+    """Return the signature without the parameters that the run fills."""
     return signature.replace(parameters=[p for p in signature.parameters.values() if marker_of(p) is None])
 
 
 def marker_of(parameter: Parameter) -> Context | None:
-    """The Context that a parameter has for a default, or in its `Annotated`."""
+    """Return the parameter's Context: its default, or in its `Annotated`."""
     if isinstance(parameter.default, Context):
         return parameter.default
     metadata = get_args(parameter.annotation)[1:] if get_origin(parameter.annotation) is Annotated else ()
@@ -134,7 +141,7 @@ def marker_of(parameter: Parameter) -> Context | None:
 
 
 def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], method: bool) -> Signature:
-    """The signature with its annotations evaluated."""
+    """Return the signature with its annotations evaluated."""
     behind = target_of(fn)
     local = dict(names) if names.get("__name__") == getattr(behind, "__module__", None) else {}
     try:
@@ -161,7 +168,7 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
 
 
 def _field(declared: Any, default: Any, text: str | None) -> Any:
-    """A parameter as a field: its type, its default, and the text that a model is told of it."""
+    """Return a parameter as a field with type, default and description."""
     metadata: list[Any] = []
     if get_origin(declared) is Annotated:
         declared, *metadata = get_args(declared)
@@ -204,7 +211,10 @@ def _adapter(fields: dict[str, Any], rest: Any) -> TypeAdapter[Any]:
 
 
 def adapter_for(schema: Mapping[str, Any]) -> TypeAdapter[Any]:
-    """What a JSON Schema alone lets be checked of arguments: which are missing, and which are not known."""
+    """Return the checks that a bare JSON Schema allows.
+
+    They are for missing and for unknown arguments.
+    """
     required = schema.get("required", ())
     names = dict.fromkeys([*schema.get("properties", {}), *required])
     return _of_names(tuple(names), frozenset(required), schema.get("additionalProperties", True) is not False)
@@ -212,15 +222,18 @@ def adapter_for(schema: Mapping[str, Any]) -> TypeAdapter[Any]:
 
 @lru_cache(maxsize=1024)
 def _of_names(names: tuple[str, ...], required: frozenset[str], is_open: bool) -> TypeAdapter[Any]:
-    """Made once for all calls of a tool: that takes longer than a call."""
+    """Return an adapter for these names.
+
+    It is cached, because making one takes longer than a call.
+    """
     fields = {name: Required[Any] if name in required else NotRequired[Any] for name in names}
     return _adapter(fields, Any if is_open else None)
 
 
 def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments: an object that always has `properties`, references replaced by theirs.
+    """Return the JSON Schema of a tool's arguments.
 
-    What refers to itself stays a reference, into `$defs`.
+    It is an object that always has `properties`, with references inlined. Recursive types stay references into `$defs`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
@@ -231,7 +244,10 @@ def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Any]:
 
 
 def inline(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose references into `$defs` are replaced by what they refer to, but for those that never end."""
+    """Return a schema with references into `$defs` inlined.
+
+    Recursive references remain.
+    """
     definitions: dict[str, Any] = schema.get("$defs", {})
     kept: set[str] = set()
 
@@ -259,9 +275,10 @@ def inline(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def arguments_text(text: str) -> str:
-    """A model's arguments as strict JSON text: one object, whose strings may hold line breaks as they are.
+    """Return a model's arguments as strict JSON text.
 
-    An object that was written as JSON inside a JSON string is taken out of it. Raises JSONDecodeError.
+    Strings may contain literal line breaks. An object written as JSON inside a JSON string is unwrapped. Raises
+    JSONDecodeError.
     """
     value = json.loads(text, strict=False)
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""A tool: a function, what a model is told of it, and what happens to its results."""
+"""A tool: a function, its description for models, and its settings."""
 
 import inspect
 import sys
@@ -29,35 +29,35 @@ ToolSource = Literal["builtin", "python", "mcp", "synthetic", "bundled", "comman
 """Where a tool comes from."""
 
 Catch = bool | Iterable[type[Exception]] | None
-"""Which errors of a tool the model is told of; None stands for the default, which is all."""
+"""The errors of a tool that the model reads; None means the default, which is all."""
 
 
 class Tool(BaseModel, Generic[P, R]):
     """A function that a model can call.
 
-    Made by the decorator `tool`, by `Tool.from_callable`, or from its parts. Calling it calls the function, with what
-    the run fills in (`Context`) added. `await tool.handle_tool_call(call)` answers a model's call.
+    Made by the decorator `tool`, by `Tool.from_callable`, or from its parts. Calling the tool calls the function and
+    fills in `Context` parameters. `await tool.handle_tool_call(call)` answers a model's call.
 
-    **In a run.** `actions_of([...])` gives the mapping that `AgentModule.tools` and `run_actions` take: each tool by
-    its wire name, as a function of JSON arguments whose result is the JSON form of a ToolOutcome. The action for a
-    call is `action_for(call)`, and `ToolOutcome.of_result` reads what came of it. The tool then runs once, as one
-    journaled call: a sync function in a worker thread of the engine, an async one on its loop; the function's
-    `@effect` marks hold. Checking arguments, `catch`, `truncate` and `offload` are part of that call. A tool itself
-    can stand in `AgentModule.tools` as well: it is then the plain function, with its own result and its own errors.
+    **In a run.** `actions_of([...])` returns the mapping that `AgentModule.tools` and `run_actions` take: each tool by
+    its wire name, as a function of JSON arguments whose result is the JSON form of a ToolOutcome. The action for a call
+    is `action_for(call)`, and `ToolOutcome.of_result` reads the outcome. The tool then runs once, as one journaled
+    call: a sync function in a worker thread of the engine, an async one on its loop; the function's `@effect` marks
+    apply. Checking arguments, `catch`, `truncate` and `offload` are part of that call. `AgentModule.tools` also accepts
+    a Tool itself: it is then the plain function, with its own result and its own errors.
 
     A tool keeps no state of a run. `source` and `namespace` may be set after it is made; its name may not.
 
     Attributes:
-        name: its own name; `wire_name` is the one that models see.
-        source: where it comes from.
-        namespace: the names of what it belongs to, from the outside in; part of the wire name.
-        description: what the model is told of it.
+        name: the tool's own name; `wire_name` is the one that models see.
+        source: the tool's origin.
+        namespace: the names of its owners, outermost first; part of the wire name.
+        description: the description for the model.
         parameters_schema: the JSON Schema of its arguments.
         fn: the function.
-        catch: which exceptions, those for bad arguments included, become an error that the model reads: all (True),
-            none (False), or those of the classes given. The others end the turn.
-        truncate: how many characters of a result are kept, if not all.
-        offload: whether a result of more than 30,000 characters is put into a file.
+        catch: the exceptions, including those for bad arguments, that become an error for the model: all (True), none
+            (False), or those of the given classes. The others end the turn.
+        truncate: the largest number of characters of a result; None keeps all.
+        offload: whether a result of more than 30,000 characters goes to a file.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_assignment=True)
@@ -94,10 +94,10 @@ class Tool(BaseModel, Generic[P, R]):
     else:
 
         def __class_getitem__(cls, parameters):
-            return cls  # what it is a tool of is for type checkers; a class of its own would not be this one
+            return cls  # the parameters are for type checkers; pydantic would make another class
 
         def __new__(cls, *args, **kwargs):
-            """A Tool whose function is async is one that is awaited."""
+            """Make an awaitable tool for an async function."""
             return super().__new__(_AsyncTool if cls is Tool and is_async(kwargs.get("fn")) else cls)
 
         def __getattr__(self, name):
@@ -106,12 +106,12 @@ class Tool(BaseModel, Generic[P, R]):
                     return visible(self.signature)
                 marks = getattr(self.__dict__.get("fn"), "__dict__", {})
                 if name != "__wrapped__" and name in marks:
-                    return marks[name]  # what decorators have said of the function
+                    return marks[name]  # marks that decorators left on the function
             return super().__getattr__(name)
 
         def __setattr__(self, name, value):
             if name.startswith("__") and name.endswith("__") and not hasattr(type(self), name):
-                setattr(self.fn, name, value)  # a decorator above @tool speaks of the function
+                setattr(self.fn, name, value)  # a decorator above @tool marks the function
             else:
                 super().__setattr__(name, value)
 
@@ -127,10 +127,10 @@ class Tool(BaseModel, Generic[P, R]):
         offload: bool = True,
         names: Mapping[str, Any] | None = None,
     ) -> "Tool[P, R]":
-        """A tool from a function, a bound method, a partial, or any object that can be called.
+        """Return a tool for a function, bound method, partial or callable object.
 
-        `names` are those that annotations written as text may use, if not those where this is called. Raises
-        ToolDefinitionError for a function that no JSON arguments could be passed to.
+        `names` are the names that annotations written as text may use; by default the caller's local names. Raises
+        ToolDefinitionError for a function that JSON arguments cannot be passed to.
         """
         name = name if name is not None else name_of(fn)
         refuse_generators(fn, name)
@@ -157,7 +157,7 @@ class Tool(BaseModel, Generic[P, R]):
         truncate: int | None = None,
         offload: bool = True,
     ) -> "Tool[P, R]":
-        """A tool from a function whose parameters have been read."""
+        """Return a tool for a function whose parameters are known."""
         made = Tool(
             name=name,
             description=description,
@@ -172,15 +172,16 @@ class Tool(BaseModel, Generic[P, R]):
 
     @property
     def wire_name(self) -> str:
-        """The name that models see, made from `namespace` and `name` each time it is read.
+        """The name that models see, made from `namespace` and `name`.
 
-        Raises WireNameError, a ValueError, where there is no such name of at most 64 characters.
+        It is made at each access. Raises WireNameError, a ValueError, if there is no such name of at most 64
+        characters.
         """
         return wire_name(self.name, self.namespace)
 
     @property
     def definition(self) -> ToolDefinition:
-        """What a request to a model says of the tool."""
+        """The tool's definition in a request to a model."""
         function = FunctionDefinition(
             name=self.wire_name, description=self.description, parameters=self.parameters_schema
         )
@@ -193,23 +194,23 @@ class Tool(BaseModel, Generic[P, R]):
 
     @property
     def signature(self) -> Signature:
-        """The function's parameters, those that the run fills in included."""
+        """The function's parameters, including the ones that the run fills."""
         if self._parameters is not None:
             return self._parameters.signature
         if self._signature is None or self._signature[0] is not self.fn:
             try:
                 self._signature = self.fn, inspect.signature(self.fn)
-            except (TypeError, ValueError):  # some functions written in C do not tell
+            except (TypeError, ValueError):  # some functions written in C have no signature
                 self._signature = self.fn, Signature([Parameter("arguments", Parameter.VAR_KEYWORD)])
         return self._signature[1]
 
     @property
     def parameters(self) -> Parameters | None:
-        """What has been read of the function's parameters; None where the schema is all that is known."""
+        """The function's parameters; None if only the schema is known."""
         return self._parameters
 
     def clone(self) -> "Tool[P, R]":
-        """The same tool once more: a change to the one is none to the other."""
+        """Return an independent copy of the tool."""
         return self.model_copy(update={"parameters_schema": deepcopy(self.parameters_schema)})
 
     def with_(
@@ -221,7 +222,7 @@ class Tool(BaseModel, Generic[P, R]):
         truncate: int | None = None,
         offload: bool | None = None,
     ) -> "Tool[P, R]":
-        """A tool like this one but for what is given; where it comes from stays, and so does its namespace."""
+        """Return a copy with other settings; source and namespace are kept."""
         changes = {"name": name, "description": description, "catch": catch, "truncate": truncate, "offload": offload}
         fields = {field: getattr(self, field) for field in Tool.model_fields}
         made: Tool[P, R] = Tool(**fields | {field: value for field, value in changes.items() if value is not None})
@@ -229,19 +230,20 @@ class Tool(BaseModel, Generic[P, R]):
         return made
 
     async def handle_tool_call(self, tool_call: ToolCall) -> tuple[Message, bool]:
-        """Answers a model's call: gives the message for the model, and whether the run is to stop.
+        """Answer a model's call; return the message and whether to stop the run.
 
-        Inside a run this is one journaled call, and an exception that `catch` leaves arrives as an EffectError.
-        Outside, it is raised as it is.
+        Inside a run, this is one journaled call, and an exception that `catch` does not cover arrives as an
+        EffectError. Outside a run, it is raised unchanged.
         """
         arguments = dict(action_for(tool_call).args)
         outcome = ToolOutcome.from_dict(await perform(self.to_action(tool_call.id), **arguments))
         return outcome.message(tool_call.id), outcome.stop
 
     def to_action(self, tool_call_id: str | None = None) -> Callable[..., Any]:
-        """The tool as the engine calls it: takes JSON arguments by name, gives the JSON form of a ToolOutcome.
+        """Return the tool as the engine calls it.
 
-        Without an id the call is known by its key in the journal.
+        The function takes JSON arguments by name and returns the JSON form of a ToolOutcome. Without an id, the call's
+        key in the journal is its id.
         """
         name = self.wire_name
 
@@ -265,7 +267,7 @@ class Tool(BaseModel, Generic[P, R]):
         return effect(**of_call, name=marks.name or name)(action)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function's own result."""
+        """Return the function's own result."""
         passed, named = with_context(self.signature, args, kwargs)
         return cast(Callable[..., R], self.fn)(*passed, **named)
 
@@ -279,10 +281,13 @@ class Tool(BaseModel, Generic[P, R]):
 
 
 class _AsyncTool(Tool[P, R]):
-    """A tool whose function is awaited: a class of its own, since the engine tells so by `__call__`."""
+    """A tool with an async function.
+
+    It is a separate class because the engine recognises async tools by `__call__`.
+    """
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # type: ignore[override]
-        """The function's own result."""
+        """Return the function's own result."""
         passed, named = with_context(self.signature, args, kwargs)
         return await cast(Callable[..., Coroutine[Any, Any, Any]], self.fn)(*passed, **named)
 

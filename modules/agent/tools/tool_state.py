@@ -1,12 +1,12 @@
-"""What tools keep from one call to the next, as a value of the run's state: how they read it, and how it is changed.
+"""State that tools keep between calls, as a value of the run's state.
 
-Whoever runs tools has a field of their state for it, such as `kept: dict[str, Any] = {}`, and
+A runner of tools has a field of its state for it, such as `kept: dict[str, Any] = {}`, and
 
-- in `act` gives it to the tools: `with tool_context(ToolContext(facts={"kept": state.kept})): ...`
-- in `reduce` folds in what they ask for: `fold_kept(state.kept, outcome)` for each outcome, in the calls' order.
+- in `act` passes it to the tools: `with tool_context(ToolContext(facts={"kept": state.kept})): ...`
+- in `reduce` applies the tools' changes: `fold_kept(state.kept, outcome)` for each outcome, in the calls' order.
 
-An Agent does both. Then it is in every commit, and survives replay, resume and fork as all state does. The calls of one
-step see what was kept when the step began.
+An Agent does both. The value is then in every commit, and survives replay, resume and fork as all state does. The calls
+of one step see the value at the start of the step.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 
 def kept() -> Mapping[str, Any] | None:
-    """What tools have kept in the state of the run; None where nobody keeps anything."""
+    """Return the tools' values in the run's state; None if nobody keeps any."""
     if current_tool_call.get() is None:
         return None
     return cast("Mapping[str, Any] | None", ContextFact(KEPT, default=None).resolve())
 
 
 def keeping(result: T, change: Mapping[str, Any]) -> T:
-    """The result of a tool that asks for a change of what is kept: a JSON merge patch (RFC 7396).
+    """Return a tool's result with a change to the kept values.
 
-    To be returned by the tool's function as it is.
+    The change is a JSON merge patch (RFC 7396). The tool's function returns the result as it is.
     """
     outcome = outcome_of(result)
     asked = ToolOutcome(outcome.content, outcome.stop, {**(outcome.signal or {}), KEPT: dict(change)}, outcome.metadata)
@@ -40,7 +40,7 @@ def keeping(result: T, change: Mapping[str, Any]) -> T:
 
 
 def fold_kept(state: MutableMapping[str, Any], outcome: ToolOutcome) -> None:
-    """Makes the change that a call has asked for in what is kept. Pure but for `state`."""
+    """Apply a call's change to the kept values in `state`."""
     change = (outcome.signal or {}).get(KEPT)
     if isinstance(change, Mapping):
         _merge(state, change)

@@ -14,22 +14,22 @@ from .tool_class import Tool
 
 
 class Toolset(BaseModel):
-    """A group of tools that share state: each method marked with `tool_method` is one.
+    """A group of tools that share state: its methods with `tool_method`.
 
-    A field may have a `Config` for its default: a setting that whoever makes the toolset may give.
+    A field may have a `Config` as its default: a setting that the caller who makes the toolset may pass.
 
-    State is held in fields, in private attributes (`PrivateAttr`), or in attributes that an `__init__` of one's own
-    sets, which need not call `super().__init__`. What is held there is not part of a run's state, and a replay does
-    not see it: what a run depends on must be in the tools' results.
+    State is in fields, in private attributes (`PrivateAttr`), or in attributes that a custom `__init__` sets; that
+    `__init__` need not call `super().__init__`. This state is not part of a run's state, and a replay does not see it:
+    anything that a run depends on must be in the tools' results.
 
-    A subclass with `__aenter__` and `__aexit__`, or with `__enter__` and `__exit__`, is entered before a run and left
-    after it; entering it again while it is open gives what the first entering gave (the toolset, where that was
-    None), and the last to leave leaves it. Raises TypeError for a class that has half a pair, or both kinds.
+    A subclass with `__aenter__` and `__aexit__`, or with `__enter__` and `__exit__`, is entered before a run and exited
+    after it. A nested entry returns the result of the first (the toolset, if that was None), and only the last exit
+    exits it. A class with half a pair, or with both kinds, raises TypeError.
 
-    A method that overrides a tool method without a mark of its own is a tool as the one before was.
+    An unmarked method that overrides a tool method is a tool with the same settings.
 
     Attributes:
-        variant: which of its tools it offers, by the `variants` of their marks; None stands for all of them.
+        variant: selects the offered tools by the `variants` of their marks; None offers all.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -38,13 +38,13 @@ class Toolset(BaseModel):
 
     _refold_entry: Entry = PrivateAttr(default_factory=Entry)
 
-    __eq__ = object.__eq__  # two toolsets with equal fields are still two, each with its own state
+    __eq__ = object.__eq__  # two toolsets with equal fields are distinct, each with its own state
     __hash__ = object.__hash__
 
     if not TYPE_CHECKING:
 
         def __new__(cls, *args, **kwargs):
-            """A toolset with its defaults, so that an `__init__` may go on from there."""
+            """Make a toolset with default values, for a custom `__init__`."""
             made = super().__new__(cls)
             fields = {
                 name: info.get_default(call_default_factory=True, validated_data={})
@@ -74,7 +74,10 @@ class Toolset(BaseModel):
             return _afresh(super().__deepcopy__(memo))
 
         def __getattr__(self, name):
-            """A private attribute with a factory, of a toolset whose own `__init__` calls no `super().__init__`."""
+            """Make a private attribute with a factory on first access.
+
+            A custom `__init__` that does not call `super().__init__` leaves such attributes unset.
+            """
             info = type(self).__private_attributes__.get(name)
             private = self.__pydantic_private__
             if info is None or info.default_factory is None or private is None or name in private:
@@ -89,7 +92,10 @@ class Toolset(BaseModel):
                 self.__dict__[name] = value
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Makes a field of each `Config` before pydantic looks: it would take the mark itself for a default."""
+        """Replace each `Config` by a field before pydantic builds the class.
+
+        Otherwise pydantic would take the mark itself as the default.
+        """
         for attribute, value in list(vars(cls).items()):
             if isinstance(value, Config):
                 setattr(cls, attribute, value.as_field())
@@ -107,10 +113,10 @@ class Toolset(BaseModel):
         return type(self).__name__
 
     def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
-        """The tools, bound to this toolset: those of the subclass first, each class's in the order they stand in.
+        """Return the tools bound to this toolset.
 
-        A variant given, or else the toolset's own, leaves those whose marks name it; methods whose marks name none
-        are of the variant "all".
+        Tools of the subclass come first, each class's in definition order. A variant, given or the toolset's own,
+        selects the tools whose marks name it; marks without variants are of the variant "all".
         """
         wanted = variant if variant is not None else self.variant
         return [
@@ -121,12 +127,15 @@ class Toolset(BaseModel):
 
 
 def discover_tools_on_obj(obj: Any) -> list[Tool[..., Any]]:
-    """The tools of any object, bound to it: its methods that are marked with `tool_method`."""
+    """Return the tools of any object: its methods with `tool_method`."""
     return [getattr(obj, name) for name in _methods(type(obj).__mro__)]
 
 
 def _methods(classes: Iterable[type]) -> dict[str, ToolMethod[..., Any]]:
-    """The tool methods of classes by their attributes' names; what one defines hides what those after it do."""
+    """Return the tool methods of classes by attribute name.
+
+    A class's attribute hides those of the classes after it.
+    """
     found: dict[str, ToolMethod[..., Any]] = {}
     seen: set[str] = set()
     for base in classes:
@@ -138,13 +147,13 @@ def _methods(classes: Iterable[type]) -> dict[str, ToolMethod[..., Any]]:
 
 
 def _afresh(toolset: Toolset) -> Toolset:
-    """A copy of a toolset is not entered because the other is."""
+    """Return the copy of a toolset as not entered."""
     toolset._refold_entry = Entry()
     return toolset
 
 
 def _keep_overridden(cls: type) -> None:
-    """Makes a tool method of each plain method that stands where a base class has one."""
+    """Turn each plain method that overrides a tool method into one."""
     inherited = _methods(cls.__mro__[1:])
     for name, member in list(vars(cls).items()):
         if isinstance(member, FunctionType) and name in inherited:

@@ -1,10 +1,13 @@
-"""Cuts a long text in its middle, so that its beginning and its end stay."""
+"""Truncation of long texts in the middle."""
 
 _GAP = "..."
 
 
 def cut_middle(text: str, length: int) -> str:
-    """The text in at most `length` characters: where it has more, its beginning, `...` and its end."""
+    """Return the text in at most `length` characters.
+
+    A longer text becomes its beginning, `...` and its end.
+    """
     if len(text) <= length:
         return text
     half = (length - len(_GAP)) // 2

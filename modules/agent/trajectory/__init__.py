@@ -1,6 +1,7 @@
-"""What an agent has done, read from its traces: events in a row, conversations, and the formats of others.
+"""An agent's work read from traces: events, conversations, other formats.
 
-`projector` makes events of records, `trajectory` holds them, `converters`, `datasets` and `tables` write them down.
+`projector` turns records into events, `trajectory` holds them, `converters`, `datasets`, `export` and `tables` write
+them in other formats.
 """
 
 from .converters import (

@@ -1,4 +1,4 @@
-"""The conversation that events tell of, in the order in which a model reads it."""
+"""The conversation in a list of events, in a model's reading order."""
 
 from collections.abc import Iterable, Sequence
 
@@ -26,28 +26,38 @@ _OF_A_TURN = (GenerationEnd, ToolStart, ToolEnd, ToolError)
 
 
 def conversation(events: Sequence[AgentEvent]) -> list[Message]:
-    """All messages: each goal where its run begins, each answer, then its results in the order of its calls.
+    """Return all messages in reading order.
 
-    Events come in another order: tools end before the step of the generation that called them is told, and hooks
-    react in between. What hooks add stands behind the results. A call that was cut off has a result that says so;
-    where a run has not ended, the calls of its last turn that have stand in an assistant's message of their own.
+    Each goal is where its run starts; each answer is followed by its results in call order. The order of events
+    differs: tools end before the step of their generation, and hooks react in between. Messages of hooks follow the
+    results. A call that was cut off gets a result that says so. If a run has not ended, finished calls of its last turn
+    are in an assistant message of their own.
     """
     return _Reading(events).read()
 
 
 def context(events: Sequence[AgentEvent]) -> list[Message]:
-    """The messages that a model is sent next: the conversation, with summaries for what was summarised."""
+    """Return the messages of the next request.
+
+    They are the conversation with its summarised parts replaced by summaries.
+    """
     return _Reading(events, shortened=True).read()
 
 
 def is_silent(message: Message) -> bool:
-    """Whether an assistant's message says nothing that a model could be sent back; some providers refuse those."""
+    """Return whether an assistant message has nothing to send to a model.
+
+    Some providers refuse such a message.
+    """
     said = message.body or message.tool_calls or any(message.metadata.get(name) for name in _THOUGHTS)
     return message.role == "assistant" and not said
 
 
 class _Reading:
-    """Reads events one after another; `results`, their `calls` and `notes` wait for the generation they belong to."""
+    """Reads events in order into `chat`.
+
+    `results`, their `calls` and `notes` wait for their generation.
+    """
 
     def __init__(self, events: Sequence[AgentEvent], *, shortened: bool = False) -> None:
         self.events = events
@@ -92,7 +102,10 @@ class _Reading:
                 pass
 
     def _goal_of(self, place: int, start: AgentStart) -> Message | None:
-        """The goal as a message: the one that the first steps have, or, if the run did not get so far, a new one."""
+        """Return the goal's message from the run's first steps.
+
+        If the run did not get that far, return a new message.
+        """
         goal = start.inputs.get("goal")
         if not isinstance(goal, str):
             return None
@@ -110,7 +123,7 @@ class _Reading:
         return Message("user", goal, metadata=metadata).meta(**told)
 
     def _without_goal(self, messages: Iterable[Message]) -> list[Message]:
-        """The messages, but for the goal, which stands where its run begins."""
+        """Return the messages without the goal, which is already in the chat."""
         found = list(messages)
         if self.goal is not None and self.goal in found:
             found.remove(self.goal)
@@ -155,7 +168,10 @@ class _Reading:
             self.results[key] = message
 
     def _flush_results(self) -> None:
-        """Tells of the results that no generation has taken: it was cut off, and their steps know the calls."""
+        """Add the results that no generation claimed.
+
+        Their generation was cut off; their steps know the calls.
+        """
         cut_off = [self.calls[id_] for id_ in self.results if id_ in self.calls]
         self.chat += [Message("assistant", "", tool_calls=cut_off)] if cut_off else []
         self.chat += self.results.values()

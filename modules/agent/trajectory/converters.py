@@ -1,4 +1,4 @@
-"""Trajectories in the forms of others: chats as OpenAI writes them, records for training, turns."""
+"""Conversions of trajectories: OpenAI chats, training records, turns."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,9 +16,9 @@ from .trajectory import Trajectory
 
 
 def trajectory_to_openai_format(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """The conversation as OpenAI-format messages, without the system's.
+    """Return the conversation as OpenAI messages, without the system message.
 
-    `content` is a text, `""` where there is none, or the list of parts where a message has images or audio.
+    `content` is a text, possibly `""`, or the list of parts if a message has images or audio.
     """
     return [_to_openai(message) for message in trajectory.messages]
 
@@ -26,12 +26,12 @@ def trajectory_to_openai_format(trajectory: Trajectory) -> list[dict[str, Any]]:
 def trajectory_from_openai_format(
     messages: Sequence[Mapping[str, Any]], message_class: type[Message] | None = None
 ) -> Trajectory:
-    """A trajectory from OpenAI-format messages, with a step up to each assistant's message.
+    """Return a trajectory from OpenAI messages.
 
-    A step whose assistant message has a dict `usage` is a GenerationStep with that usage. A system's message stays a
-    message. `message_class` is a subclass of Message to make them of.
+    Each step ends with an assistant message. If that message has a dict `usage`, the step is a GenerationStep with that
+    usage. A system message stays a message. `message_class` is a subclass of Message for the messages.
 
-    Raises ValueError for a document that is no message.
+    Raises ValueError for a document that is not a message, and TypeError for another `message_class`.
     """
     make = Message if message_class is None else message_class
     if not (isinstance(make, type) and issubclass(make, Message)):
@@ -56,9 +56,10 @@ def trajectory_to_jsonl_record(
     tools: list[dict[str, Any]] | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A record for training: `messages`, and `tools` and `metadata` where they are given.
+    """Return a training record: `messages`, and `tools` and `metadata` if given.
 
-    The messages begin with the system's, if they have one; else with `system_prompt`, or the trajectory's own.
+    The messages start with their own system message, if there is one; otherwise with `system_prompt`, or the
+    trajectory's own.
     """
     messages = trajectory_to_openai_format(trajectory)
     prompt = system_prompt if system_prompt is not None else trajectory.system_prompt
@@ -73,14 +74,14 @@ def trajectory_to_jsonl_record(
 
 
 def trajectory_to_rows(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """A row for each message that a step brings, each once, with the step, its usage and what failed."""
+    """Return a row for each message of a step; see `Trajectory.trajectory_to_rows`."""
     return trajectory.trajectory_to_rows()
 
 
 def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
-    """The records of a file with a record a line; blank lines are left out.
+    """Return the records of a JSON Lines file; blank lines are skipped.
 
-    Raises EventFormatError, a ValueError, with its number for a line that is no JSON object.
+    Raises EventFormatError, a ValueError, with the line number for a line that is not a JSON object.
     """
     records = []
     with Path(path).open("rb") as file:
@@ -99,9 +100,10 @@ def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
 
 
 def trajectory_to_turns(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """A dict for each answer of the model: what was said to it last, and what it said and used.
+    """Return a dict for each answer of the model.
 
-    `user` is what a user has said since the answer before; None where only results of tools came in between.
+    It has the last user message, the answer and its usage. `user` is the last user message since the previous answer;
+    None if only results of tools came in between.
     """
     turns: list[dict[str, Any]] = []
     said: list[Message] = []

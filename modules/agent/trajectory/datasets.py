@@ -1,4 +1,7 @@
-"""Records of trajectories as a dataset of the `datasets` package, which is loaded on its first use."""
+"""Trajectories as a dataset of the `datasets` package.
+
+The package is imported on first use.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -20,17 +23,19 @@ class DatasetsMissingError(ExternalError, ImportError):
 
 
 def trajectories_to_hf_dataset(trajectories: Sequence[Mapping[str, Any] | Trajectory], format: str = "messages") -> Any:
-    """A `datasets.Dataset` of records as `trajectory_to_jsonl_record` gives them; a Trajectory is made one.
+    """Return a `datasets.Dataset` of records or trajectories.
 
-    - `messages`: the columns `messages` and `tools`, and one for each key that the metadata of any record has
-    - `chat`: `conversation` (role and content alone), `agent_name`, `task_type`, `success`
-    - `turns`: a row for each assistant's message: `system`, `history`, `response`, `tool_calls`, `agent_name`,
+    Records are as `trajectory_to_jsonl_record` returns them; a Trajectory is converted to one.
+
+    - `messages`: the columns `messages` and `tools`, and one for each key in the metadata of any record
+    - `chat`: `conversation` (role and content only), `agent_name`, `task_type`, `success`
+    - `turns`: a row for each assistant message: `system`, `history`, `response`, `tool_calls`, `agent_name`,
       `task_type`
 
-    All rows have all columns, None where a record has nothing to say. Messages, tools and values of several types are
-    kept as the JSON that they are: no row gets keys of another one, and nothing has to have one type in all rows.
+    All rows have all columns, with None for missing values. Messages, tools and values of mixed types stay JSON: no row
+    gets keys of another row, and values need not have one type in all rows.
 
-    Raises ValueError for another format, DatasetsMissingError where the package is not there.
+    Raises ValueError for an unknown format, and DatasetsMissingError if the package is missing.
     """
     if format not in FORMATS:
         raise ValueError(f"format is one of {', '.join(FORMATS)}; got {format!r}")
@@ -48,7 +53,7 @@ def trajectories_to_hf_dataset(trajectories: Sequence[Mapping[str, Any] | Trajec
 
 
 _Table = tuple[dict[str, Any], list[dict[str, Any]]]
-"""Columns, with their type where it is known beforehand, and rows."""
+"""Columns with their type, or None if the values decide it, and rows."""
 
 
 def _messages(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
@@ -73,7 +78,10 @@ def _chats(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
 
 
 def chat_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's conversation with roles and contents alone, and what its metadata says of it."""
+    """Return a record's conversation, roles and contents only, with labels.
+
+    The labels come from the record's metadata.
+    """
     metadata = record.get("metadata") or {}
     said = [_said(message) for message in record.get("messages") or ()]
     return {"conversation": said, **_labels(metadata), "success": metadata.get("success")}
@@ -109,7 +117,7 @@ def _said(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said_kind(library: Any, rows: Sequence[Mapping[str, Any]], column: str) -> Any:
-    """Role and content as texts, or, where some content has parts, as JSON."""
+    """Return the type of role and content: texts, or JSON if some have parts."""
     if all(isinstance(message["content"], str) for row in rows for message in row[column]):
         return library.List({"role": library.Value("string"), "content": library.Value("string")})
     return library.List(library.Json())
@@ -124,7 +132,7 @@ def _label_kinds(library: Any) -> dict[str, Any]:
 
 
 def _kind(library: Any, values: Sequence[Any]) -> Any:
-    """The type of a column: that of its values, where they have one that holds them all, else JSON."""
+    """Return the column type that fits all values, otherwise JSON."""
     types = {type(value) for value in values if value is not None}
     if types <= {str}:
         return library.Value("string")

@@ -1,4 +1,4 @@
-"""Agents' runs as files of messages, by the converters."""
+"""Export of Agents' runs as files of messages."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, Literal
@@ -16,11 +16,11 @@ Form = Literal["chat", "openai", "jsonl"]
 def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
     """Write Agents' runs as messages.
 
-    - `openai`: a JSON array of one run's messages, as `trajectory_to_openai_format` gives them
-    - `jsonl`: a line for each run, with `messages`, `tools` and `metadata`, as `trajectory_to_jsonl_record` gives them
-    - `chat`: a line for each run, with `conversation` (role and content alone), `agent_name`, `task_type`, `success`
+    - `openai`: a JSON array of one run's messages, from `trajectory_to_openai_format`
+    - `jsonl`: a line for each run, with `messages`, `tools` and `metadata`, from `trajectory_to_jsonl_record`
+    - `chat`: a line for each run, with `conversation` (role and content only), `agent_name`, `task_type`, `success`
 
-    Raises ExportError for a run that is not an Agent's.
+    `openai` writes the first run only. Raises ExportError for a run that is not an Agent's.
     """
     for trace in traces:
         trajectory = _trajectory(trace)

@@ -1,4 +1,14 @@
-"""Events out of records: the one place that knows which records of a run tell of which events."""
+"""Projection of a run's records to events.
+
+This is the only place that knows which records stand for which events. Roughly:
+
+    snapshot (first)    AgentStart
+    intent              GenerationStart, or ToolStart for all calls of the answer
+    decide              GenerationContent or GenerationError
+    outcome             ToolEnd or ToolError, and ToolStep, in call order
+    commit              GenerationEnd, GenerationStep, then ReactStep for each winning reaction
+    wait, end           UserInputRequired, AgentEnd
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -48,10 +58,10 @@ from ..tools import ToolOutcome
 
 E = TypeVar("E", bound=AgentEvent)
 KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent, UserInputRequired)
-"""The events that a trajectory keeps; the others say what these say as well, for those who watch."""
+"""The events that a trajectory keeps; the others repeat their contents early, for live viewers."""
 
 _PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)
-"""The events of every step whose values need no checking."""
+"""The frequent events whose values need no validation."""
 
 _DEFAULTS: dict[type[AgentEvent], list[tuple[str, Any, Any]]] = {}
 _NAMESPACE = UUID("0f3f7c0e-3a43-5f0b-9d38-6a2f6f0d4c11")
@@ -59,12 +69,12 @@ Resolve = Callable[[Any], Any]
 
 
 class Projector:
-    """Feed it a run's records in their order; it gives the events that each tells of.
+    """Turns a run's records, fed in order, into events.
 
-    The results of calls come in the order of the calls: one that overtook another is held back. `generator` is put
-    into events where it is known, else the model's name is. `value` gives what a reference to a large value stands
-    for; without it, such results come with the commit. With `kept` only events that a trajectory keeps are made. With
-    `history`, the conversation that the run began with is told as a step before its start.
+    The results of calls come in call order: a result that overtook an earlier call is held back. Events get `generator`
+    if it is given, otherwise the model's name. `value` resolves a reference to a large value; without it, such results
+    come with the commit. With `kept`, only events that a trajectory keeps are made. With `history`, a step before the
+    run's start holds the earlier conversation.
     """
 
     def __init__(
@@ -79,26 +89,26 @@ class Projector:
         self._system: Message | None = None
         self._chat: list[Message] = []
         self._goal: list[Message] = []
-        """The goal, until a step has taken it along."""
+        """The goal, until a step contains it."""
         self._tools: list[ToolDefinition] = []
         self._mode: Any = "api"
         self._error: Exception | str | None = None
         self._incomplete: str | None = None
-        """Why the last answer is not a whole one."""
+        """Why the last answer is incomplete, or None."""
         self._began = False
         self._reset()
 
     def _reset(self) -> None:
-        """Forgets the step that was committed."""
+        """Forget the committed step."""
         self._turn: Turn | None = None
         self._asked = False
         self._started = False
         self._calls: dict[int, str] = {}
-        """The calls under way: the action's id by the number of the intent."""
+        """The running calls: the action's id by the intent's number."""
         self._results: dict[str, ActionResult | None] = {}
         self._outcomes: dict[int, ActionResult | None] = {}
         self._shown = 0
-        """How many results have been told."""
+        """The number of calls whose events have been made."""
         self._ended_as: list[ToolOutcome] = []
         self._answers: list[Message] = []
         self._tellings: dict[int, tuple[str, str | None]] = {}
@@ -106,7 +116,7 @@ class Projector:
         self._made: dict[tuple[str, str | None], AgentEvent] = {}
 
     def doing(self) -> str:
-        """What is going on, for those who wait."""
+        """Return what the run is doing, for display."""
         if self._calls and self._turn is not None:
             running = {*self._calls.values()}
             names = dict.fromkeys(call.name for call in self._turn.calls if call.id in running)
@@ -115,11 +125,11 @@ class Projector:
 
     @property
     def context(self) -> list[Message]:
-        """The conversation as the model would be sent it next, without the system's message."""
+        """The conversation of the next request, without the system message."""
         return [*self._chat]
 
     def feed(self, record: Record) -> list[AgentEvent]:
-        """The events that a record tells of, given those before it."""
+        """Return the events of a record, given the records before it."""
         self._time = record.at
         handle = getattr(self, f"_on_{record.kind}", None)
         return [] if handle is None else [event for event in handle(record) if event is not None]
@@ -155,7 +165,7 @@ class Projector:
         inputs, before = {"goal": state["task"], **state["inputs"]}, self._chat[:-1]
         if state["current_step"] == 0:
             self._goal = [m.meta(agent=agent.name, model=agent.model) for m in self._chat[-1:]]
-        else:  # a fork: what it goes on from was said in another run
+        else:  # a fork: its first messages belong to another run
             before, inputs = self._chat, state["inputs"]
             parent = self._header["parent"] or {}
             params["forked_from"] = {"run": parent.get("run"), "step": parent.get("step")}
@@ -190,7 +200,10 @@ class Projector:
         yield self._make(AgentEnd, stop_reason=stop, error=error, incomplete=self._incomplete)
 
     def _cut_off(self) -> AgentEvent | None:
-        """The generation of a turn that is not whole where the run ends; a commit tells it again."""
+        """Return the generation of an uncommitted turn at the end of a run.
+
+        If the run is resumed, the commit makes the event again.
+        """
         turn = self._turn
         if turn is None or turn.message is None:
             return None
@@ -256,7 +269,7 @@ class Projector:
             yield self._make(GenerationContent, step=self._step, content=content, tool_calls=calls, extra=turn.extra)
 
     def _on_piece(self, record: Record) -> Iterator[AgentEvent | None]:
-        """A piece of an answer, which a stream brings between its records; those of child runs are theirs."""
+        """Yield the event of a piece; pieces of child runs are skipped."""
         assert self._header is not None
         if record["run_id"] == self._header["run_id"]:
             yield self._make(GenerationDelta, step=self._step, **record["piece"])
@@ -264,7 +277,7 @@ class Projector:
     # calling tools
 
     def _start_tools(self) -> Iterator[AgentEvent | None]:
-        """All calls of an answer are told as soon as one of them starts."""
+        """Yield ToolStart for all calls of an answer when the first one starts."""
         if self._started or self._turn is None:
             return
         self._started = True
@@ -284,7 +297,10 @@ class Projector:
             yield from self._end_tools()
 
     def _result(self, action: str, record: Record) -> ActionResult | None:
-        """What came of a call; None where it is too large for its record, and cannot be looked up."""
+        """Return the outcome of a call.
+
+        None if it is too large for its record and cannot be resolved.
+        """
         error = record.get("error")
         if error is not None:
             return ActionResult(action, "", None, error["message"] or error["type"], error["type"])
@@ -296,7 +312,7 @@ class Projector:
         return ActionResult(action, "", result)
 
     def _end_tools(self) -> Iterator[AgentEvent | None]:
-        """Tells of the results that no call before them is still waited for."""
+        """Yield the events of the results whose earlier calls have all ended."""
         assert self._turn is not None
         while self._shown < len(self._turn.calls):
             call = self._turn.calls[self._shown]
@@ -348,7 +364,10 @@ class Projector:
         self._step += 1
 
     def _observed(self, turn: Turn, place: int, doc: Any, record: Record) -> ActionResult:
-        """A result as the commit has it: by the number of its outcome, or itself."""
+        """Return a result of the commit's observation.
+
+        The commit has the number of the outcome's record, or the result itself.
+        """
         call = turn.calls[place]
         if not isinstance(doc, int):
             error = doc.get("error")
@@ -382,7 +401,7 @@ class Projector:
             facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": beside, "error": error}
             yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)
             beside = error = None
-        if beside is not None:  # nobody reacted: the run ends, and what was used in vain counts all the same
+        if beside is not None:  # no reaction: the run ends, and the usage of the failed request counts
             facts = {"generator": self._generator, "step": self._step, "usage": beside, "error": error}
             yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
 
@@ -400,7 +419,7 @@ class Projector:
     # making events
 
     def _make(self, cls: type[E], call: str | None = None, /, **values: Any) -> E | None:
-        """An event of this time and agent, with what hooks have attached to it."""
+        """Return an event of this time and agent, with the hooks' additions."""
         if self._kept and not issubclass(cls, KEPT):
             return None
         if callable(values.get("messages")):
@@ -414,7 +433,7 @@ class Projector:
         return event
 
     def _heard(self, key: tuple[str, str | None], told: Mapping[str, Any]) -> Iterator[AgentEvent | None]:
-        """Attaches what hooks have said of an event, and tells of those that failed."""
+        """Attach the hooks' answers to their event, and yield the hooks' failures."""
         for answer in told.get("hooks", ()):
             if "error" in answer:
                 yield self._hook_failed(answer["hook"], answer["error"])
@@ -425,7 +444,10 @@ class Projector:
 
 
 def made(cls: type[E], values: dict[str, Any]) -> E:
-    """An event of values that are known to be good; checking them takes as long as all the rest of a step's events."""
+    """Return an event of valid values without validating them.
+
+    Validation takes as long as all other work on a step's events.
+    """
     defaults = _DEFAULTS.get(cls)
     if defaults is None:
         fields = cls.model_fields.items()
@@ -444,9 +466,10 @@ def made(cls: type[E], values: dict[str, Any]) -> E:
 
 
 def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> list[AgentEvent]:
-    """The events that a trajectory keeps of a run's trace; of a run that was resumed, only its last end.
+    """Return the events that a trajectory keeps of a run's trace.
 
-    With `history`, the conversation that the run began with is a step before them.
+    Of a resumed run, only the last end is kept. With `history`, a step before them holds the conversation with which
+    the run started.
     """
     kept = Kept(generator, value=trace.value, history=history)
     for record in trace.records:
@@ -455,11 +478,11 @@ def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> l
 
 
 _UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, StopIteration, TypeError, ValueError)
-"""What reading members of another form than an Agent writes raises; a time beyond the clock's years among them."""
+"""The errors of reading records that no Agent wrote, including times out of the clock's range."""
 
 
 class Kept:
-    """The events that a trajectory keeps of a run, collected record by record; see `events_of`."""
+    """Collects the events that a trajectory keeps; see `events_of`."""
 
     def __init__(self, generator: Any = None, *, value: Resolve | None = None, history: bool = True) -> None:
         self.events: list[AgentEvent] = []
@@ -467,12 +490,12 @@ class Kept:
         self._ending: list[AgentEvent] = []
 
     def feed(self, record: Record) -> None:
-        """Takes the next record."""
+        """Take the next record."""
         if record.kind == "resume":
             self.events = [event for event in self.events if not any(event is last for last in self._ending)]
         try:
             found = self._projector.feed(record)
-        except _UNFIT as error:  # the trace may be a stranger's, and say anything in the members that are the module's
+        except _UNFIT as error:  # another module's trace may hold anything in the members that belong to the module
             reason = f"the {record.kind} record tells of nothing that an Agent does: {type(error).__name__}: {error}"
             raise TraceCorruptError(reason[:300], record.seq + 1, path=record.path) from error
         self._ending = found if record.kind == "end" else self._ending

@@ -11,9 +11,9 @@ from ..loop.errors import error_text
 
 
 def summary_of(events: Sequence[AgentEvent], usage: Usage, session_id: str) -> dict[str, Any]:
-    """What a trajectory came to, as JSON; how it ended is told of its last run.
+    """Return a trajectory's summary as JSON; the ending is the last run's.
 
-    `tools` says of each tool how often it was called, and how often that failed.
+    `tools` has the number of calls and of errors for each tool.
     """
     ends = [event for event in events if isinstance(event, AgentEnd)]
     steps = [event for event in events if isinstance(event, AgentStep) and not isinstance(event, GenerationEnd)]
@@ -40,9 +40,10 @@ def summary_of(events: Sequence[AgentEvent], usage: Usage, session_id: str) -> d
 
 
 def rows_of(events: Sequence[AgentEvent], session_id: str) -> list[dict[str, Any]]:
-    """A row for each message that a step brings, each once, in the order of the steps; a step without one has one too.
+    """Return a row for each message of a step, each message once.
 
-    The usage stands in the last row of its step.
+    The rows are in the order of the steps. A step without messages has one row. The usage is in the last row of its
+    step.
     """
     rows: list[dict[str, Any]] = []
     for event in events:
@@ -72,7 +73,7 @@ def rows_of(events: Sequence[AgentEvent], session_id: str) -> list[dict[str, Any
 
 
 def failed_call(step: ToolStep) -> bool:
-    """Whether a tool's call came to an error, which its message then says."""
+    """Return whether a tool's call failed, by its step or its message."""
     return step.error is not None or any(message.metadata.get("error") is not None for message in step.messages)
 
 

@@ -1,4 +1,4 @@
-"""The Trajectory: what one agent has done, as the events of its runs in a row."""
+"""The Trajectory: an agent's work as the events of its runs."""
 
 from collections.abc import Generator, Mapping
 from contextlib import suppress
@@ -68,24 +68,25 @@ def _short(text: str) -> str:
 
 
 class Trajectory(BaseModel):
-    """The steps of an agent in their order, with the start and the end of each run; several turns follow one another.
+    """The steps of an agent in order, with the start and end of each run.
 
-    What else a stream tells (that a tool has started, that a model has answered) says nothing that the steps do not
-    say; it is left out, so that a trajectory does not weigh twice what the conversation does.
+    Several turns of a conversation follow one another. Other events of a stream (a tool has started, a model has
+    answered) repeat contents of the steps; a trajectory leaves them out, so that it is not twice the size of the
+    conversation.
 
-    A trajectory is a projection of the traces of its runs, and its own record once it is saved:
-    `from_dict(t.to_dict())` equals `t` and can be continued. `trace` leads to the trace of the last run, where there
-    is one. How the last run went is told by `status`, `stop_reason`, `answer`, `waiting` and `error`.
+    A trajectory is a projection of the traces of its runs, and stands alone once it is saved: `from_dict(t.to_dict())`
+    equals `t` and can be continued. `trace` is the trace of the last run, if there is one. `status`, `stop_reason`,
+    `answer`, `waiting` and `error` describe the last run.
 
-    The events of a run that `Agent.run` has brought are made when somebody first looks at them; most users never do.
-    They are made of the trace as it was when the run ended, wherever its file is by then.
+    The events of a run of `Agent.run` are made on first access; most users never access them. They come from the trace
+    as it was when the run ended, even if its file has moved since.
 
     Attributes:
-        session_id: its own id.
-        agent_id: the agent's.
-        system_prompt: the instructions that the model was given.
-        events: what happened.
-        last_run: how the last run stands, where its trace said so; `status`, `waiting` and `error` read it.
+        session_id: the trajectory's id.
+        agent_id: the agent's id.
+        system_prompt: the instructions for the model.
+        events: the events.
+        last_run: the standing of the last run according to its trace; `status`, `waiting` and `error` read it.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -107,14 +108,14 @@ class Trajectory(BaseModel):
 
     _trace: Trace | None = PrivateAttr(default=None)
     _taken: UnreadRun | None = PrivateAttr(default=None)
-    """The run that was taken over last, whose events are the last ones if they are not made yet."""
+    """The run added last; its events follow `_known` until they are made."""
     _known: list[AgentEvent] = PrivateAttr(default_factory=list)
-    """The events before those of the unread run."""
+    """The events before the unread run's events."""
 
     if not TYPE_CHECKING:  # for type checkers, every attribute would be known
 
         def __getattr__(self, name: str) -> Any:
-            """Make the events, which the instance does not hold while a run is unread."""
+            """Make the events, which are missing while a run is unread."""
             if name == "events" and (unread := self._unread) is not None:
                 self._known += unread.events()
                 self.events, self._taken = self._known, None
@@ -123,7 +124,7 @@ class Trajectory(BaseModel):
 
     @model_serializer(mode="wrap")
     def _serialized(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        self.events  # noqa: B018 - pydantic writes the members that are there
+        self.events  # noqa: B018 - makes the events: pydantic writes only existing members
         document: dict[str, Any] = serialize(self)
         return document
 
@@ -140,18 +141,18 @@ class Trajectory(BaseModel):
         return None if "events" in self.__dict__ else self._taken
 
     def take(self, run: UnreadRun) -> None:
-        """Take over a run that has just ended or waits, behind what is there."""
+        """Append a run that has just ended or waits."""
         self.follow(run.trace)
         self._known, self._taken = self.events, run
         del self.__dict__["events"]
-        if _BLOB in run.trace.data:  # what lies beside a trace may be gone when somebody looks
+        if _BLOB in run.trace.data:  # blobs beside a trace may be gone later
             self.events  # noqa: B018
 
     @property
     def trace(self) -> Trace:
         """The trace of the last run.
 
-        Raises EngineUsageError where there is none: the trajectory was made by hand or loaded, or nothing has run yet.
+        Raises EngineUsageError if there is none: the trajectory was made by hand or loaded, or nothing has run yet.
         """
         if self._trace is None:
             raise EngineUsageError(
@@ -166,20 +167,21 @@ class Trajectory(BaseModel):
 
     @property
     def trace_or_none(self) -> Trace | None:
-        """The trace of the last run; None where the trajectory was made by hand, or loaded."""
+        """The trace of the last run; None if made by hand or loaded."""
         return self._trace
 
     @property
     def status(self) -> RunStatus | None:
-        """How the last run stands: completed, stopped, waiting, failed, cancelled or interrupted; None while it runs.
+        """The last run's status; None while it runs.
 
-        Of a trajectory without a trace, such as one made by hand, its AgentEnd tells; None where it has none.
+        It is completed, stopped, waiting, failed, cancelled or interrupted. Without a trace, as in a trajectory made by
+        hand, the AgentEnd determines it; None if there is no AgentEnd.
         """
         return self.last_run.status if self.last_run is not None else told_status(self.events)
 
     @property
     def stop_reason(self) -> AgentStopReason | None:
-        """Why the last run ended, as its AgentEnd says; None where it has not ended."""
+        """The stop reason in the last run's AgentEnd; None if there is none."""
         if (unread := self._unread) is not None:
             return unread.stop_reason
         end = end_of(self.events)
@@ -187,15 +189,18 @@ class Trajectory(BaseModel):
 
     @property
     def waiting(self) -> list[WaitRequest]:
-        """The requests that the last run waits for: `agent.resume(trajectory.trace, value)` answers them."""
+        """The open requests of the last run.
+
+        `agent.resume(trajectory.trace, value)` answers them.
+        """
         return [] if self.last_run is None else list(self.last_run.waiting)
 
     @property
     def answer(self) -> str | None:
-        """The text that the model ended the last run with.
+        """The model's text that ended the last run.
 
-        None where there is none: the run waits, failed or was cancelled, or its last message is a goal, a hook's or a
-        tool's result. An answer that is not whole is told by `incomplete`.
+        None if there is none: the run waits, failed or was cancelled, or its last message is a goal, a hook's message
+        or a tool's result. `incomplete` tells whether the answer is incomplete.
         """
         status = self.status
         if (unread := self._unread) is not None and may_have_answered(status):
@@ -205,7 +210,7 @@ class Trajectory(BaseModel):
 
     @property
     def error(self) -> RunFailure | None:
-        """What the last run failed for; None where it did not fail."""
+        """The error of the last run; None if it did not fail."""
         if self.status is not RunStatus.failed:
             return None
         raised = self.last_run.error if self.last_run is not None else None
@@ -213,23 +218,23 @@ class Trajectory(BaseModel):
 
     @property
     def reaction(self) -> Reaction | None:
-        """The reaction of a hook that the last step is; None where that is another step."""
+        """The hook's reaction, if that is the last step; otherwise None."""
         last = self.steps[-1] if self.steps else None
         return last.reaction if isinstance(last, ReactStep) else None
 
     def raise_for_status(self) -> Self:
-        """Return the trajectory, whose last run has completed.
+        """Return the trajectory if its last run has completed.
 
         Raises:
-            RunNotCompletedError: the last run failed, stopped, waits or was cancelled, or there is none; the message
-                says why, and `result` is the trajectory.
+            RunNotCompletedError: the last run failed, stopped, waits or was cancelled, or there is none. The message
+                has the reason, and `result` is the trajectory.
         """
         if self.status is not RunStatus.completed:
             raise RunNotCompletedError(self._told(), self)
         return self
 
     def _told(self) -> str:
-        """How the last run stands, in a line."""
+        """Return the last run's standing in a line."""
         trace = self._trace
         run = f"run {trace.run_id}" if trace is not None else f"the last run of trajectory {self.session_id}"
         if self.status is None:
@@ -241,24 +246,36 @@ class Trajectory(BaseModel):
         return f"{run} {self.status}{f': {why}' if why else ''}{where}"
 
     def follow(self, trace: Trace | None) -> None:
-        """Takes over how the run of a trace stands; None where a run begins, whose trace is not there yet."""
+        """Take the standing from a run's trace.
+
+        None marks the start of a run without a trace yet.
+        """
         self.last_run = None if trace is None else RunStanding.of(trace)
         self._trace = self._trace if trace is None else trace
 
     @property
     def steps(self) -> list[AgentStep]:
-        """The events that are steps, each generation once: as a GenerationStep, and not as its GenerationEnd too."""
+        """The events that are steps, each generation once.
+
+        A generation is its GenerationStep; its GenerationEnd is left out.
+        """
         return steps_among(self.events)
 
     @property
     def incomplete(self) -> str | None:
-        """Why the last answer is not a whole one, though nothing failed: "length", "refusal", ...; see `Incomplete`."""
+        """Why the last answer is incomplete although nothing failed, or None.
+
+        Examples are "length" and "refusal"; see `Incomplete`.
+        """
         last = next((event for event in reversed(self.events) if isinstance(event, GenerationStep)), None)
         return None if last is None else last.incomplete
 
     @property
     def messages(self) -> list[Message]:
-        """The conversation without the system's message, as a valid chat: each call is followed by its result."""
+        """The conversation as a valid chat, without the system message.
+
+        Each call is followed by its result.
+        """
         if (unread := self._unread) is not None and not self._known:
             with suppress(EventsNeeded):
                 return unread.messages()
@@ -266,12 +283,12 @@ class Trajectory(BaseModel):
 
     @property
     def context(self) -> list[Message]:
-        """What a model is sent of it next: as `messages`, but with a summary for what was summarised."""
+        """The messages of the next request: `messages` with summaries."""
         return context(self.events)
 
     @property
     def usage(self) -> Usage:
-        """What all steps have used together; its cost is None where a price is not known."""
+        """The total usage of all steps; its cost is None if a price is unknown."""
         return Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
 
     @property
@@ -284,25 +301,28 @@ class Trajectory(BaseModel):
         return found
 
     def add_event(self, event: AgentEvent) -> None:
-        """Adds an event or step; the start or end of a run says anew how the last run stands."""
+        """Append an event or step.
+
+        The start or end of a run resets the standing of the last run.
+        """
         self.events.append(event)
         if isinstance(event, AgentStart | AgentEnd):
             self.last_run = None
 
     def get_events_by_type(self, event_type: type[E]) -> list[E]:
-        """The events of this class, and of those that derive from it."""
+        """Return the events of this class and its subclasses."""
         return [event for event in self.events if isinstance(event, event_type)]
 
     def get_summary(self) -> dict[str, Any]:
-        """What it came to, as JSON: how it ended, how many steps, generations and calls it took, what it used."""
+        """Return a summary as JSON: ending, numbers of steps and calls, usage."""
         return summary_of(self.events, self.usage, str(self.session_id))
 
     def trajectory_to_rows(self) -> list[dict[str, Any]]:
-        """A row for each message, with the step that brought it, as for a table."""
+        """Return a table with a row for each message and its step."""
         return rows_of(self.events, str(self.session_id))
 
     def to_dict(self) -> dict[str, Any]:
-        """The trajectory as JSON; `from_dict` gives an equal one back."""
+        """Return the trajectory as JSON; `from_dict` is the inverse."""
         document = {
             "session_id": str(self.session_id),
             "agent_id": None if self.agent_id is None else str(self.agent_id),
@@ -313,9 +333,10 @@ class Trajectory(BaseModel):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Trajectory":
-        """The trajectory that `to_dict` gave; what a document lacks is as in a new one.
+        """Return the trajectory written by `to_dict`.
 
-        Raises EventFormatError for an event that does not fit its class, and for what is no trajectory at all.
+        Missing members have their default values. Raises EventFormatError for an event that does not fit its class, and
+        for a document that is not a trajectory.
         """
         if not isinstance(data, Mapping):
             raise EventFormatError("trajectory", f"it is an object, got {type(data).__name__}")
@@ -327,7 +348,7 @@ class Trajectory(BaseModel):
 
     @classmethod
     def of(cls, trace: Trace | str | Path) -> "Trajectory":
-        """The trajectory that a run's trace tells of, whether it has ended or not."""
+        """Return the trajectory of a run's trace, ended or not."""
         trace = trace if isinstance(trace, Trace) else Trace.load(trace)
         events = events_of(trace)
         state = trace.first_state or {}
@@ -352,17 +373,20 @@ class Trajectory(BaseModel):
     __hash__ = None  # type: ignore[assignment]
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Trajectory":
-        """A trajectory of its own, which leads to the same trace; generators stand as the names of their models."""
+        """Return an independent copy with the same trace.
+
+        Generators become the names of their models.
+        """
         copy = self.from_dict(self.to_dict())
         copy.trace = self.trace_or_none
         return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it is saved: without the trace."""
+        """Pickle the saved form, without the trace."""
         return type(self).from_dict, (self.to_dict(),)
 
     def _repr_html_(self) -> str:
-        """The trajectory as a notebook shows it: how it stands, and its last messages."""
+        """Return the notebook view: status and last messages."""
         messages = self.messages
         status = str(self.status or "none")
         facts = [("messages", f"{len(messages):,}"), ("tokens", f"{self.usage.total_tokens:,}")]

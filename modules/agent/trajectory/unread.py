@@ -1,4 +1,7 @@
-"""A run whose events nobody has looked at yet: what is asked most of it is read off its trace and its last state."""
+"""A run whose events have not been made yet.
+
+Its stop reason, answer and messages come straight from its trace and last state.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,19 +20,22 @@ from .projector import events_of
 
 _DECIDE, _COMMIT = b'\n{"kind":"decide",', b'\n{"kind":"commit",'
 _OTHERWISE = (b'"reactions":', b'"compaction":', b'"problems":')
-"""Members that only turns have in which hooks or the loop change the conversation; as text, JSON would escape them."""
+"""Members of turns in which hooks or the loop change the conversation.
+
+A text with these characters cannot match, because JSON escapes its quotes.
+"""
 
 
 class EventsNeeded(Exception):
-    """What was asked for is told by the run's events alone."""
+    """Only the run's events have the requested value."""
 
 
 @dataclass(frozen=True)
 class UnreadRun:
-    """A run from its first step on, that has ended or waits; `generator` is put into its events.
+    """A whole run that has ended or waits; its events get `generator`.
 
-    `answer` and `messages` are exactly what the events would tell, in a tenth of the time: they answer for runs
-    without reactions, compactions and unreadable calls, and raise EventsNeeded for others.
+    `answer` and `messages` equal the values from the events, in a tenth of the time. They work for runs without
+    reactions, compactions and unreadable calls, and raise EventsNeeded for others.
     """
 
     trace: Trace
@@ -37,12 +43,12 @@ class UnreadRun:
     state: AgentState | None
 
     def events(self) -> list[AgentEvent]:
-        """The events that a trajectory keeps of the run."""
+        """Return the events that a trajectory keeps of the run."""
         return events_of(self.trace, self.generator, history=False)
 
     @property
     def stop_reason(self) -> AgentStopReason | None:
-        """Why the run ended; None if it waits."""
+        """The stop reason of the run; None if it waits."""
         end = self.trace.end
         if end["status"] in ("waiting", "interrupted"):
             return None
@@ -54,7 +60,7 @@ class UnreadRun:
         return not any(member in data for member in _OTHERWISE)
 
     def answer(self) -> str | None:
-        """The text that the model ended the run with, if it ended it."""
+        """Return the model's text that ended the run, or None."""
         last = self.trace.data.rfind(_DECIDE)
         if not self._is_plain or last < 0:
             raise EventsNeeded
@@ -86,7 +92,10 @@ class UnreadRun:
         return tuple(found)
 
     def _committed(self) -> Iterator[dict[str, Any]]:
-        """The decisions of the run's steps; raises EventsNeeded if the last one was not committed."""
+        """Yield the decisions of the run's steps.
+
+        Raises EventsNeeded if the last one was not committed.
+        """
         data = self.trace.data
         if data.count(_DECIDE) != data.count(_COMMIT):
             raise EventsNeeded
@@ -96,5 +105,5 @@ class UnreadRun:
             at = data.find(_DECIDE, at + 1)
 
     def messages(self) -> list[Message]:
-        """The conversation, goal first."""
+        """Return the conversation, goal first."""
         return list(self._messages)
