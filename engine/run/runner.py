@@ -48,10 +48,10 @@ from ..module import Module
 from ..purity import NOWHERE, reset_frame, set_frame
 from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
-from .deadlines import Beat, TimeLimit
 from .finish import Outcome
 from .live_run import LiveRun
 from .plan import Limit
+from .time_limit import Beat, TimeLimit
 
 _ALWAYS = FinalResultCriteria()
 _BREATH_SECONDS = 0.005

@@ -11,7 +11,7 @@ from ...errors import TraceNotFoundError
 from ...traces import Record, Trace
 from ...traces.file.children import ChildStart, children_of
 from ..effects.usage import RunUsage, Usage, is_unpriced
-from .deadlines import BEAT_SECONDS
+from .time_limit import BEAT_SECONDS
 
 
 def used_so_far(trace: Trace) -> RunUsage:

@@ -19,7 +19,7 @@ from refold import (
     StopReason,
     effect,
 )
-from refold.engine.run import deadlines, runner
+from refold.engine.run import runner, time_limit
 from refold.errors import TraceWriteError
 
 
@@ -81,7 +81,7 @@ def test_the_time_of_killed_attempts_counts(killed_after: float, tmp_path: Path)
             break
     else:
         raise AssertionError("a call that kills its process each time never meets the wall")
-    counted = min(killed_after, deadlines.BEAT_SECONDS)
+    counted = min(killed_after, time_limit.BEAT_SECONDS)
     assert result.usage.seconds == pytest.approx(attempt * counted + killed_after, abs=0.1)
 
 
