@@ -121,7 +121,7 @@ def test_waiting_in_a_killed_attempt_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_run_that_writes_nothing_else_says_that_it_is_at_work(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(time_limit, "BEAT_SECONDS", 0.01)
     beats = [0]
 
     async def work() -> None:
@@ -144,7 +144,7 @@ def test_a_run_that_writes_nothing_else_says_that_it_is_at_work(backend: str, mo
 
 
 def test_a_run_that_waits_does_not_beat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "BEAT_SECONDS", 0.001)
+    monkeypatch.setattr(time_limit, "BEAT_SECONDS", 0.001)
     records: list[str] = []
 
     class Asks(Works):
@@ -162,7 +162,7 @@ def test_a_run_that_waits_does_not_beat(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_beat_that_cannot_be_written_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(time_limit, "BEAT_SECONDS", 0.02)
 
     async def work() -> None:
         next(tmp_path.glob("*.trace.jsonl")).unlink()
@@ -174,13 +174,13 @@ def test_a_beat_that_cannot_be_written_ends_the_run(tmp_path: Path, monkeypatch:
 
 def test_a_deadline_takes_off_what_earlier_attempts_have_used(monkeypatch: pytest.MonkeyPatch) -> None:
     set_to: list[float] = []
-    later = vars(deadlines)["later"]
+    later = vars(time_limit)["later"]
 
     def noted(seconds: float, call: Any) -> Any:
         set_to.append(seconds)
         return later(seconds, call)
 
-    monkeypatch.setattr(deadlines, "later", noted)
+    monkeypatch.setattr(time_limit, "later", noted)
     clock = HandClock()
 
     def work() -> None:
