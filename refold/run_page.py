@@ -2,7 +2,6 @@
 
 `Trace.view` stands in a room that knows nobody above it, and the page is made far above, in `refold.view`. So the
 facade, which may know both, registers the maker of the page here; nothing is imported until somebody asks for a page.
-Until a maker is registered, and where it makes none, a trace shows the cards of its steps.
 """
 
 import base64
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 PageMaker = Callable[[Any], str | None]
-"""A function that returns a trace's page as one HTML document, or None if it can make none."""
+"""A function that returns a trace's page as one HTML document; None for a trace without a whole record."""
 _makers: list[PageMaker] = []
 
 
@@ -20,8 +19,8 @@ def register_page_maker(maker: PageMaker) -> None:
 
 
 def page_of(trace: Any) -> str | None:
-    """Return the page of a trace; None if nobody makes one."""
-    return _makers[-1](trace) if _makers else None
+    """Return the page of a trace; None if it has no whole record."""
+    return _makers[-1](trace)
 
 
 class RunView:

@@ -83,18 +83,6 @@ def trace_card(
     return Card("Trace", run_id, status, tuple(facts), tuple(rows), more, tuple(blocks))
 
 
-def document(cards: Sequence[str], left: int) -> str:
-    """Return a page of cards, in both themes; `left` steps are not in it."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    rule = '<hr style="border:0;border-top:1px solid rgba(128,128,128,.35)">'
-    more = f"<p>… and {count(left, 'more step')}</p>" if left > 0 else ""
-    return (
-        f'<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<title>a run</title><body style="color-scheme:light dark;background:Canvas;color:CanvasText">'
-        f"{rule.join(cards)}{more}"
-    )
-
-
 def damaged_card(name: str, error: Exception) -> Card:
     """Return the card of a trace that cannot be read."""
     return Card("Trace", name, "corrupt", (("problem", str(error)),))

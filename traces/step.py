@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..card import Card
 from ..errors import TraceCorruptError
 from .cards import step_card
 from .file.record import BEAT, Record
@@ -205,12 +204,8 @@ class Step:
 
     def _repr_html_(self) -> str:
         """Return the step as a notebook shows it."""
-        return self.card().html()
-
-    def card(self) -> Card:
-        """Return the step's card: the decision, what failed, what changed."""
         seconds = self.records[-1].at - self.records[0].at if self.records else None
-        return step_card(self.index, self.committed, self.decision, self.errors, self.changes, seconds)
+        return step_card(self.index, self.committed, self.decision, self.errors, self.changes, seconds).html()
 
     def __repr__(self) -> str:
         return f"<Step {self.index}: {(self.decision or {}).get('mode')}, {len(self.patch)} changes>"

@@ -16,7 +16,7 @@ from ..run_page import RunView, page_of
 from .analysis.blame import Blame, blame
 from .analysis.locate import find_relative
 from .analysis.run_diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
-from .cards import damaged_card, document, trace_card
+from .cards import damaged_card, trace_card
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
 from .file.children import ChildStart, children_in
@@ -34,8 +34,6 @@ from .step import Step
 from .views import Records, Steps
 
 State = TypeVar("State", covariant=True)
-_VIEWED = 200
-"""How many steps `view` shows where nobody makes a page."""
 _RESUME = b'\n{"kind":"resume",'
 
 
@@ -463,11 +461,7 @@ class Trace:
 
         `height` is that of the frame, in pixels.
         """
-        page = page_of(self)
-        if page is None:
-            shown = [step.card().html() for step in self.steps[:_VIEWED]]
-            page = document([self._repr_html_(), *shown], len(self.steps) - len(shown))
-        return RunView(self.run_id, page, height)
+        return RunView(self.run_id, page_of(self) or self._repr_html_(), height)
 
     def _repr_html_(self) -> str:
         """Return the run as a notebook shows it."""

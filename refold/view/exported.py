@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from ..traces import Trace
+from ..traces.file.blob import FolderBlobs
 from ..traces.file.store import SUFFIX
 from . import bundle
 from .packed import pack
@@ -73,6 +74,9 @@ def page_of(trace: Trace) -> str | None:
         with TemporaryDirectory(prefix="refold-") as folder:
             path = Path(folder) / f"{trace.run_id}{SUFFIX}"
             path.write_bytes(trace.data)
+            blobs = FolderBlobs(path)
+            for blob in trace.memory().blobs.values():
+                blobs.put(blob)
             write_page([path], page)
     return page.getvalue().decode()
 

@@ -96,6 +96,9 @@ def look_at(shown: str) -> list[str]:
         page.set_content(f"<!doctype html><body>{shown}</body>", wait_until="load")
         page.get_by_text("Trajectory").wait_for()
         page.frame_locator("iframe").get_by_text("completed").first.wait_for()
+        page.frame_locator("iframe").locator("body").click()
+        page.keyboard.press("j")
+        page.frames[1].wait_for_function("location.hash.includes('k=')")
         assert page.locator("script").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the layout holds"
         browser.close()

@@ -1,0 +1,39 @@
+"""`trace.view()` of a run in memory has its large values, too; a trace that hardly began has a page."""
+
+import base64
+import gzip
+import re
+from typing import Any
+
+from refold import Action, AgentModule, Decision, StateSchema
+from refold.traces import Trace
+
+
+def large() -> str:
+    return "NEEDLE" + "y" * 300_000
+
+
+class Large(AgentModule[StateSchema]):
+    tools = {"large": large}
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    def decide(self, state: StateSchema) -> Decision:
+        return Decision.final("x") if state.current_step else Decision.act(Action("large"))
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Any) -> None: ...
+
+
+def test_large_values_of_a_run_in_memory_are_in_the_page() -> None:
+    trace = Large().run("go").trace
+    assert trace.path is None
+    page = trace.view().page
+    (packed,) = re.findall(r'id="refold-runs">([A-Za-z0-9+/=]+)<', page)
+    assert b"NEEDLE" in gzip.decompress(base64.b64decode(packed))
+
+
+def test_a_trace_without_a_whole_record_shows_what_is_wrong() -> None:
+    shown = Trace(b"").view()
+    assert "holds no whole record" in shown.page
+    assert "<iframe sandbox" in shown._repr_html_()
