@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 # Processes that run tests: a few more than a small machine's cores, as many tests wait for processes of their own.
 WORKERS ?= 3
 
-.PHONY: help demo test test-fast test-pythons check bench docs clean
+.PHONY: help demo test test-fast test-pythons check bench docs screenshots clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -59,6 +59,9 @@ bench: $(VENV)/refold-dev  ## measure the ratios that the project promises
 
 docs: $(VENV)/refold-dev  ## render the docstrings of all public names to build/docs
 	$(BIN)/python -m pdoc -o build/docs refold refold.testing $(patsubst %,refold.modules.%,agent tools mcp skills policies capabilities)
+
+screenshots: $(VENV)/refold-dev  ## make the pictures in the docs, in Chromium
+	$(BIN)/python docs/screenshots.py
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) build dist *.egg-info

@@ -25,6 +25,8 @@ SLOW = (
     "modules/tools/commands/test_tool_commands.py",
     "modules/agent/models/test_agent_litellm.py",
     "modules/examples/*",
+    # Chromium
+    "view/browser/views/*",
     # SIGKILL at many moments
     "*_kills.py",
     "engine/kills/*",

@@ -85,7 +85,8 @@ function Drawing({ source, root, run, narrow, picked, pick }) {
     if (!box || !canvas.current) return
     const x = canvas.current.offsetLeft + one.x
     const y = canvas.current.offsetTop + one.y
-    if (x < box.scrollLeft + 24 || x + width(one, narrow) > box.scrollLeft + box.clientWidth - 24) box.scrollLeft = x - box.clientWidth / 2 + width(one, narrow) / 2
+    if (x < box.scrollLeft + 24) box.scrollLeft = x - 24
+    else if (x + width(one, narrow) > box.scrollLeft + box.clientWidth - 8) box.scrollLeft = x + width(one, narrow) - box.clientWidth + 24
     if (!narrow && (y < box.scrollTop + 24 || y + BOX > box.scrollTop + box.clientHeight - 24)) box.scrollTop = y - box.clientHeight / 2
     look()
   }
