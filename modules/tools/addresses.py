@@ -1,4 +1,7 @@
-"""Hosts and addresses of the web, each in one form, however it was written; and those that no page of the web has."""
+"""Hosts and addresses of the web in canonical form, and internal ones.
+
+A host can be written in many ways; policies and checks compare one form.
+"""
 
 import re
 import socket
@@ -20,15 +23,18 @@ _METADATA = [
         "fd20:ce::254/128", "fd00:42::42/128",
     )
 ]  # fmt: skip
-"""Link-local addresses, and others at which clouds give their machines' credentials away (AWS, Alibaba, Oracle, Azure,
-Google, Scaleway)."""
+"""Link-local addresses, and addresses at which clouds serve credentials to their machines.
+
+The clouds are AWS, Alibaba, Oracle, Azure, Google and Scaleway.
+"""
 _METADATA_NAMES = ("metadata", "metadata.google.internal", "metadata.goog", "instance-data", "metadata.azure.internal")
 
 
 def clean_url(url: str) -> tuple[str, str]:
-    """A URL with its host in one form, without a fragment and whoever may log in; and that host.
+    """Return a URL with a canonical host, and that host.
 
-    Raises ValueError for what is no URL of the web, or one that programs read in different ways.
+    The URL has no fragment and no login. Raises ValueError for a text that is not a URL of the web, or that programs
+    read in different ways.
     """
     if re.search(r"[\s\\\x00-\x20\x7f]", url):
         raise ValueError(
@@ -48,15 +54,16 @@ def clean_url(url: str) -> tuple[str, str]:
 
 
 def clean_host(host: str) -> str:
-    """A host in one form: an address as is common, a name in small ASCII letters without a dot at its end.
+    """Return a host in canonical form.
 
-    Raises ValueError for what is neither.
+    An address is written in the usual way, a name in lower-case ASCII letters without a final dot. Raises ValueError
+    for a text that is neither.
     """
     if "%" in host or not host:
         raise ValueError(f"{host!r} is not a host")
     if ":" in host:
         address = IPv6Address(host)
-        # RFC 5952, section 5. Python writes it so since 3.13; a form that depends on Python's version is not one form.
+        # RFC 5952, section 5. Python writes this form since 3.13; a canonical form must not depend on Python's version.
         return str(address) if address.ipv4_mapped is None else f"::ffff:{address.ipv4_mapped}"
     try:
         name = host.encode("idna").decode("ascii").casefold().rstrip(".")
@@ -65,13 +72,13 @@ def clean_host(host: str) -> str:
     if not name or not re.fullmatch(r"[a-z0-9_.-]+", name) or ".." in name:
         raise ValueError(f"{host!r} is not a host")
     if _NUMERIC.fullmatch(name):
-        with suppress(OSError):  # as the system reads it: decimal, octal, hexadecimal, with parts left out
+        with suppress(OSError):  # the system also reads decimal, octal, hexadecimal and shortened forms
             return str(IPv4Address(socket.inet_aton(name)))
     return name
 
 
 def address_of(host: str) -> Address | None:
-    """The address that a clean host is; None for a name."""
+    """Return the address in a clean host; None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -79,7 +86,10 @@ def address_of(host: str) -> Address | None:
 
 
 def meant_by(address: Address) -> set[Address]:
-    """All addresses that one leads to: itself, and the IPv4 address in an IPv6 one."""
+    """Return all addresses to which one leads.
+
+    These are the address itself and the IPv4 address inside an IPv6 one.
+    """
     found: set[Address] = {address}
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -98,19 +108,20 @@ def meant_by(address: Address) -> set[Address]:
 
 
 def is_metadata(address: Address) -> bool:
-    """Whether it is link-local, or one at which clouds give credentials away."""
+    """Return whether an address is link-local or serves a cloud's credentials."""
     return any(each in network for each in meant_by(address) for network in _METADATA)
 
 
 def is_metadata_name(host: str) -> bool:
-    """Whether a clean host is a name of such an address."""
+    """Return whether a clean host is a name of such an address."""
     return host in _METADATA_NAMES
 
 
 def is_below(host: str, domain: str, *, surely: bool) -> bool:
-    """Whether a clean host is a domain or below it, or an address in a network (`10.0.0.0/8`).
+    """Return whether a clean host is in a domain or a network (`10.0.0.0/8`).
 
-    If it need not be sure, an address counts that leads to one of the network, and for `localhost` all that lead here.
+    With `surely`, only the address itself counts. Otherwise an address that leads into the network counts as well, and
+    for `localhost` each address that leads to this machine.
     """
     address = address_of(host)
     low = domain.strip().casefold().removeprefix("*.").strip("[]")

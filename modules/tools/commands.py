@@ -10,8 +10,10 @@ from ..agent.tools import current_tool_call, tool
 from .sandbox import Sandbox, current_sandbox
 
 OUTPUT_EVENT = "tool_output"
-"""The event that carries output while a command runs: `tool`, `call` and `text`. What a cancelled command had written
-is found there."""
+"""The event with output of a running command: `tool`, `call` and `text`.
+
+It also has the output of a command that was cancelled later.
+"""
 
 
 @tool
@@ -69,14 +71,18 @@ async def run_command(
     env: Mapping[str, str] | None,
     stdin: str | None,
 ) -> str:
-    """Runs a command and gives its output; one that fails, or takes too long, is an error with its output."""
+    """Run a command and return its output.
+
+    Raises RuntimeError for a command that fails, and TimeoutError for one that takes too long, each with the output so
+    far.
+    """
     if timeout <= 0:
         raise ValueError(f"timeout is a number of seconds above 0, got {timeout}")
     call = current_tool_call.get()
     told: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
 
     def on_output(text: str) -> None:
-        with suppress(RunClosedError, CallClosedError):  # the run was cancelled meanwhile
+        with suppress(RunClosedError, CallClosedError):  # the run was cancelled in the meantime
             emit(OUTPUT_EVENT, **told, text=text)
 
     done = await sandbox.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)

@@ -1,4 +1,7 @@
-"""A GET request over connections whose every step ends by one deadline, to addresses that were checked."""
+"""A GET request with one deadline for all its steps.
+
+It connects only to addresses that a check has accepted.
+"""
 
 import io
 import socket
@@ -16,13 +19,13 @@ from .addresses import Address, address_of, clean_host
 
 
 class Deadline:
-    """A moment by which all has to be done; `left` raises TimeoutError past it."""
+    """A time limit; `left` raises TimeoutError once it has passed."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
 
     def left(self) -> float:
-        """How many seconds are left."""
+        """Return the seconds left."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -30,7 +33,7 @@ class Deadline:
 
 
 class _Timed(io.RawIOBase):
-    """What comes from a socket, each read with the time that is left."""
+    """The incoming bytes of a socket; each read gets the time left."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock, self._deadline = sock, deadline
@@ -44,7 +47,7 @@ class _Timed(io.RawIOBase):
 
 
 class _Socket:
-    """As much of a socket as http.client uses."""
+    """The part of a socket's interface that http.client uses."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock, self._deadline = sock, deadline
@@ -57,11 +60,11 @@ class _Socket:
         return io.BufferedReader(_Timed(self._sock, self._deadline), 65536)
 
     def close(self) -> None:
-        """Nothing: the answer is still read from it; `request` says what closes it."""
+        """Do nothing, because the answer is still read; see `request`."""
 
 
 def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
-    """The addresses of a host; raises OSError, TimeoutError."""
+    """Return the addresses of a host; raise OSError or TimeoutError."""
     found: list[Any] = []
 
     def ask() -> None:
@@ -70,7 +73,7 @@ def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
         except (OSError, UnicodeError) as error:
             found.append(error)
 
-    thread = threading.Thread(target=ask, daemon=True)  # it cannot be given a time, nor be ended
+    thread = threading.Thread(target=ask, daemon=True)  # getaddrinfo takes no timeout and cannot be stopped
     thread.start()
     thread.join(deadline.left())
     deadline.left()
@@ -83,11 +86,11 @@ def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
 def request(
     url: str, headers: dict[str, str], deadline: Deadline, check: Callable[[Sequence[Address]], None]
 ) -> tuple[HTTPResponse, Callable[[], None]]:
-    """Sends a GET request; gives the answer, whose body is to be read, and what closes it.
+    """Send a GET request; return the answer and a function that closes it.
 
-    `check` is shown the addresses of the host before anything is sent, and raises to refuse them; a connection is made
-    to one of these alone. Behind a proxy it is the proxy that looks the host up: what is checked then is what the host
-    is from here, if it is anything. Raises OSError, HTTPException.
+    The caller reads the answer's body. `check` gets the host's addresses before anything is sent, and raises to refuse
+    them; a connection is made only to one of these. A proxy resolves the host itself: `check` then gets the addresses
+    seen from here, if there are any. Raises OSError or HTTPException.
     """
     split = urlsplit(url)
     host, secure = split.hostname or "", split.scheme == "https"
@@ -133,7 +136,7 @@ def _connected(addresses: Sequence[Address], port: int, deadline: Deadline) -> s
 
 
 def _through(proxy: str, host: str, port: int, deadline: Deadline, *, tunnel: bool) -> socket.socket:
-    """A connection to a proxy, or through it."""
+    """Return a connection to a proxy, or a tunnel through it."""
     split = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     if split.scheme != "http" or not split.hostname:
         raise HTTPException(f"the proxy {split.scheme}://{split.hostname} is not spoken with; http:// ones are")

@@ -1,4 +1,4 @@
-"""`default_tools`: all standard tools by their names."""
+"""`default_tools`: all standard tools by name."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -24,9 +24,9 @@ _ITEMS: tuple[Tool[..., Any], ...] = (report_item, update_item, link_items)
 def default_tools(
     *, additional_toolsets: Iterable[Toolset] | None = None, include_items: bool = False
 ) -> dict[str, Tool[..., Any] | Toolset]:
-    """All standard tools, by name; a Memory of its own for each call of this, and the toolsets given, by theirs.
+    """Return all standard tools, a new Memory and the given toolsets, by name.
 
-    `include_items` adds those that report things one by one. Raises ValueError for two of one name.
+    `include_items` adds the tools that report single items. Raises ValueError if two have the same name.
     """
     tools = (*_TOOLS, *(_ITEMS if include_items else ()))
     found: dict[str, Tool[..., Any] | Toolset] = {each.name: each for each in tools}

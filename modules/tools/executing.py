@@ -10,7 +10,7 @@ from .files.workspace import Workspace
 from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall, current_sandbox
 
 HIDDEN = "***"
-"""What stands for a secret."""
+"""The replacement of a secret."""
 
 
 @tool
@@ -47,7 +47,10 @@ async def execute(
 
 
 def _takes_text(error: Exception) -> bool:
-    """Whether an error of its class can be made from a text alone: of this module's, those of `run_command`."""
+    """Return whether an error of this class can be made from a text.
+
+    The classes are those that `run_command` raises.
+    """
     return type(error) in (RuntimeError, TimeoutError, ValueError)
 
 
@@ -58,9 +61,11 @@ def _without(text: str, hidden: Sequence[str]) -> str:
 
 
 def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
-    """The sandbox in force; where it has no walls, one for `cwd` if code asks for a folder outside of the workspace.
+    """Return the sandbox for `cwd`.
 
-    A model's own call stays in the workspace. A tool's code could start the program without asking.
+    It is the current sandbox, except for code that asks for a folder outside the workspace while the sandbox has no
+    walls. A model's own call stays in the workspace. A tool's code gains nothing, because it could start the program
+    itself.
     """
     call = current_tool_call.get()
     asked_by_model = call is not None and call.name.rpartition("__")[2] == "execute"
@@ -72,7 +77,10 @@ def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
 
 
 class _Hiding:
-    """A sandbox whose commands' output has no secrets in it, however it is cut into pieces."""
+    """A sandbox that removes secrets from its commands' output.
+
+    It finds a secret even if the output arrives in pieces that cut it.
+    """
 
     def __init__(self, inner: Sandbox, hidden: Sequence[str]) -> None:
         self._inner = inner
@@ -109,7 +117,7 @@ class _Hiding:
         held = ""
 
         def passed(text: str) -> None:
-            """Tells all but an end in which a secret may have begun."""
+            """Pass on all but an end that may be the start of a secret."""
             nonlocal held
             assert on_output is not None
             held = _without(held + text, self._hidden)
@@ -140,10 +148,13 @@ class _Hiding:
 
 
 def _begun(text: str, secret: str) -> int:
-    """How many characters at the end of a text are the beginning of a secret."""
+    """Return the length of the longest end of a text that starts a secret."""
     return next((n for n in range(min(len(secret) - 1, len(text)), 0, -1) if text.endswith(secret[:n])), 0)
 
 
 def _partly(text: str) -> str:
-    """What is told of an end that a secret has begun in, and that nothing more came after."""
+    """Return the replacement of a final end that starts a secret.
+
+    Short ends, of fewer than 4 characters, are too common to hide.
+    """
     return text if len(text) < 4 else HIDDEN

@@ -1,4 +1,4 @@
-"""The tool `web_extract`: the text of several pages at once."""
+"""The tool `web_extract`: the text of several pages."""
 
 from typing import Annotated
 

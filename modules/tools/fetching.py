@@ -1,4 +1,4 @@
-"""The tool `fetch`: gets a page by HTTP, as Markdown, text or HTML."""
+"""The tool `fetch`: a page by HTTP, as Markdown, text or HTML."""
 
 import codecs
 import re
@@ -21,22 +21,22 @@ from .addresses import Address, clean_url, is_metadata, is_metadata_name
 from .connection import Deadline, request
 
 MOST_BYTES = 5_000_000
-"""How many bytes of a page are taken."""
+"""The largest number of bytes read of a page."""
 MOST_SHOWN = 50_000
-"""How many characters of it are given."""
+"""The largest number of characters returned of a page."""
 MOST_SECONDS = 120
 MOST_REDIRECTS = 10
 _READING_SECONDS = 20
-"""How long an HTML page may take to be read."""
+"""The largest number of seconds to convert an HTML page."""
 _MOST_OF_ERROR = 2_000
 _NOT_DECODED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
-"""Encodings of Python's that no page of the web has; some take a time that grows with the square of a page's size."""
+"""Python encodings that no web page uses; some take quadratic time."""
 _AGENT = "refold-fetch/1 (an agent's tool)"
 _CHARSET = re.compile(r"charset=[\"']?([-\w.:]+)", re.IGNORECASE)
 
 
 class FetchError(ExternalError, RuntimeError):
-    """A page that could not be had."""
+    """A page could not be fetched."""
 
 
 @tool
@@ -54,7 +54,10 @@ def fetch(
 
 
 def page(url: str, format: Literal["markdown", "text", "html"], timeout: int, most: int) -> str:
-    """The text of a page, at most so many characters of it; raises FetchError, and ValueError for no URL."""
+    """Return the text of a page, at most `most` characters.
+
+    Raises FetchError, and ValueError for a text that is not a URL.
+    """
     clean_url(url)
     if timeout <= 0:
         raise ValueError(f"timeout is a number of seconds above 0, got {timeout}")
@@ -79,13 +82,13 @@ def _converted(html: str, options: dict[str, str]) -> str:
 
 
 class FetchGuard(Protocol):
-    """Says what is not fetched on the way to a page that was asked for."""
+    """Decides which redirects and addresses are refused on the way to a page."""
 
     def why_not(self, url: str) -> str | None:
-        """Why a redirect to this URL is not followed; None if it may be."""
+        """Return why a redirect to this URL is refused; None if it is allowed."""
 
     def why_not_at(self, url: str, address: Address) -> str | None:
-        """Why this URL is not fetched from an address that its host has; None if it may be."""
+        """Return why fetching from this address is refused; None if allowed."""
 
 
 _guard: ContextVar[FetchGuard | None] = ContextVar("refold_fetch_guard", default=None)
@@ -94,10 +97,10 @@ _metadata: ContextVar[bool] = ContextVar("refold_fetch_metadata", default=False)
 
 @contextmanager
 def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) -> Iterator[None]:
-    """Sets, for what is fetched inside: who guards redirects and addresses, and whether metadata may be fetched.
+    """Set the guard, and access to metadata, for fetches inside the block.
 
-    What is not given stays. Policies set the guard that their rules make. Metadata are what link-local addresses give,
-    and those of clouds, which tell whoever asks from this machine its credentials: they are refused by default.
+    Settings not given are kept. Policies set a guard made from their rules. Metadata are pages at link-local addresses
+    and at those where clouds serve credentials to any program on the machine; they are refused by default.
     """
     tokens = (_guard.set(guard or _guard.get()), _metadata.set(_metadata.get() if metadata is None else metadata))
     try:
@@ -108,7 +111,10 @@ def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) 
 
 
 def got(url: str, seconds: int) -> tuple[bytes, str, str]:
-    """The bytes of a page, its content type, and the URL that it was found at in the end; raises FetchError."""
+    """Return a page's bytes, its content type and its final URL.
+
+    Raises FetchError.
+    """
     deadline, at = Deadline(seconds), url
     try:
         for _ in range(MOST_REDIRECTS + 1):
@@ -130,7 +136,7 @@ class _Page:
 
 
 def _once(url: str, deadline: Deadline) -> "_Page | str":
-    """What one request gives: the page, or where it leads."""
+    """Make one request; return the page, or the target of a redirect."""
     accept = "text/markdown, text/html;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1"
     headers = {"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "gzip"}
     answer, close = request(url, headers, deadline, lambda addresses: _check(url, addresses))
@@ -151,7 +157,7 @@ def _once(url: str, deadline: Deadline) -> "_Page | str":
 
 
 def _next(url: str, where: str) -> str:
-    """The URL that a redirect leads to, if it may be fetched; raises FetchError."""
+    """Return the URL of a redirect if it may be fetched; raise FetchError."""
     led = urljoin(url, where)
     try:
         clean, _ = clean_url(led)
@@ -165,7 +171,7 @@ def _next(url: str, where: str) -> str:
 
 
 def _check(url: str, addresses: Sequence[Address]) -> None:
-    """Raises FetchError for a host that has an address at which nothing is fetched."""
+    """Raise FetchError for a host with a refused address."""
     host = urlsplit(url).hostname or ""
     if not _metadata.get() and (is_metadata_name(host) or any(is_metadata(each) for each in addresses)):
         raise FetchError(
@@ -180,7 +186,7 @@ def _check(url: str, addresses: Sequence[Address]) -> None:
 
 
 class _Body:
-    """The body of an answer, unpacked where it is packed, and never more of it than is taken."""
+    """The body of an answer, decompressed up to the largest size."""
 
     def __init__(self, encoding: str) -> None:
         self.data = b""

@@ -1,7 +1,7 @@
-"""HTML as Markdown, as far as a model needs it: headings, lists, links, emphasis, code, tables; the rest as text.
+"""HTML as Markdown, as far as models need it.
 
-Pages are read by a child process (`apart`): for some of them `html.parser` takes a time that grows with the square of
-their size.
+Headings, lists, links, emphasis, code and tables are converted; the rest becomes text. A child process (`apart`) reads
+the pages, because `html.parser` takes quadratic time for some.
 """
 
 import re
@@ -17,7 +17,7 @@ _MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", "code": "`", "del": "~
 
 
 def to_markdown(html: str, base: str = "") -> str:
-    """The document as Markdown; links are made whole with `base`, its URL."""
+    """Return the document as Markdown, with links resolved against `base`."""
     writer = _Writer(base, plain=False)
     writer.feed(html)
     writer.close()
@@ -25,7 +25,7 @@ def to_markdown(html: str, base: str = "") -> str:
 
 
 def to_text(html: str) -> str:
-    """The document's text alone."""
+    """Return only the document's text."""
     writer = _Writer("", plain=True)
     writer.feed(html)
     writer.close()
@@ -33,7 +33,10 @@ def to_text(html: str) -> str:
 
 
 def answer(request: dict[str, str]) -> str:
-    """The `html` of a page, as Markdown with links made whole with `base`, or as text if `base` is not given."""
+    """Return the page in `html` as Markdown or as text.
+
+    With `base`, it is Markdown whose links are resolved against `base`; otherwise it is text.
+    """
     return to_markdown(request["html"], request["base"]) if "base" in request else to_text(request["html"])
 
 
@@ -51,7 +54,7 @@ class _Writer(HTMLParser):
         self._rows = 0
 
     def result(self) -> str:
-        """What was written, with at most one empty line in a row."""
+        """Return the written text, with at most one empty line in a row."""
         lines, is_code = "".join(self._out).split("\n"), False
         for number, line in enumerate(lines):
             is_code ^= line == "```"

@@ -1,4 +1,4 @@
-"""The toolset `Memory`: texts by name, which a model saves and finds again many steps later."""
+"""The toolset `Memory`: named texts that a model saves and looks up later."""
 
 import json
 from typing import Annotated
@@ -16,12 +16,12 @@ _NAME = "memory"
 class Memory(Toolset):
     """A store of texts by key.
 
-    Its content is a value of the run's state, where whoever runs the tools keeps one (see `agent.tools.kept`): each
-    call reads it there, and a call that changes it says so in its journaled outcome, which `reduce` folds in. So it is
-    the same after a replay, on resume in another process, and in a fork from any step; one Memory serves many runs. The
-    calls of one answer of the model all see what was there before that answer.
+    If the runner of the tools keeps state for them (see `agent.tools.kept`), the content is a value of the run's state:
+    each call reads it there, and a call that changes it puts the change into its journaled outcome, which `reduce`
+    applies. The content is therefore the same after a replay, on resume in another process, and in a fork from any
+    step, and one Memory serves many runs. All calls of one answer see the content from before that answer.
 
-    Elsewhere the content is in this object, apart for each run, and is gone with it.
+    Otherwise the content is in this object, separate for each run, and is lost with it.
     """
 
     _own: dict[str | None, dict[str, str]] = PrivateAttr(default_factory=dict)
@@ -72,7 +72,7 @@ class Memory(Toolset):
         return told
 
     def dump(self) -> str:
-        """The content as JSON."""
+        """Return the content as JSON."""
         return json.dumps(self._items(), ensure_ascii=False)
 
     def _items(self) -> dict[str, str]:
@@ -80,7 +80,7 @@ class Memory(Toolset):
         return dict(held.get(_NAME) or {}) if held is not None else self._local()
 
     def _local(self) -> dict[str, str]:
-        """The content that is in this object, for the run that asks."""
+        """Return the content in this object for the current run."""
         try:
             run = call_info().run_id
         except NoRunError:

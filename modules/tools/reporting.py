@@ -1,4 +1,7 @@
-"""The tools that hand results over: `report` a text, and items that are reported, updated and linked one by one."""
+"""The tools that hand over results: a report, and single items.
+
+Items can be reported, updated and linked.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -8,11 +11,11 @@ from ..agent.tools import tool
 from ..agent.tools.tool_state import keeping, kept
 
 REPORT_EVENT = "report"
-"""The event of the run that carries a report: `title` and `content`."""
+"""The event with a report: `title` and `content`."""
 ITEM_EVENT = "item"
-"""The event that carries an item as it is from then on."""
+"""The event with an item's new value."""
 REPORTS, ITEMS = "reports", "items"
-"""Where they are kept in the state of whoever runs tools: reports by title, items by id."""
+"""The keys of kept values in the run's state: reports by title, items by id."""
 
 Severity = Literal["info", "low", "medium", "high", "critical"]
 

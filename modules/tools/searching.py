@@ -1,4 +1,7 @@
-"""The tool `web_search`: asks the search engine that was chosen, or a SearXNG that the environment names."""
+"""The tool `web_search`, and the choice of its search engine.
+
+The engine is the chosen one, or a SearXNG named by the environment.
+"""
 
 import json
 import os
@@ -16,23 +19,23 @@ from .fetching import FetchError, got
 from .markdown import to_text
 
 VARIABLE = "REFOLD_SEARCH_URL"
-"""The environment variable with the URL of a SearXNG, or of what answers as one, such as http://localhost:8888."""
+"""The environment variable with the URL of a SearXNG or compatible server, such as http://localhost:8888."""
 MOST_RESULTS = 10
 _SECONDS = 30
 _MOST_TOLD = 500
 
 
 class SearchError(ExternalError, RuntimeError):
-    """A search that could not be made."""
+    """A search failed."""
 
 
 class NoSearchError(SearchError):
-    """There is no search engine to ask."""
+    """No search engine is configured."""
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """One page that was found: its title, its URL, and a few words of it."""
+    """One result: title, URL and a few words of the page."""
 
     title: str
     url: str
@@ -40,14 +43,17 @@ class SearchResult:
 
 
 SearchBackend = Callable[[str, int], Sequence[SearchResult]]
-"""Gives at most so many results of a query, the best first; called in a worker thread, and may raise."""
+"""Returns at most so many results of a query, best first; called in a worker thread, and may raise."""
 
 _chosen: ContextVar[SearchBackend | None] = ContextVar("refold_search", default=None)
 
 
 @contextmanager
 def use_search(backend: SearchBackend | str) -> Iterator[None]:
-    """Makes a search engine the one that `web_search` asks inside: a function, or the URL of a SearXNG."""
+    """Set the search engine of `web_search` inside the block.
+
+    It is a function, or the URL of a SearXNG.
+    """
     token = _chosen.set(searxng(backend) if isinstance(backend, str) else backend)
     try:
         yield
@@ -56,9 +62,9 @@ def use_search(backend: SearchBackend | str) -> Iterator[None]:
 
 
 def searxng(url: str) -> SearchBackend:
-    """The backend that asks a SearXNG at a URL for JSON, which its settings must allow (`search: formats: [json]`).
+    """Return the backend that asks a SearXNG for JSON.
 
-    Raises ValueError for what is no URL.
+    The server's settings must allow JSON (`search: formats: [json]`). Raises ValueError for a text that is not a URL.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
         raise ValueError(f"{url!r} is not a URL of a search engine; it begins with http:// or https://")

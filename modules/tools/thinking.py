@@ -1,4 +1,4 @@
-"""The tools for the model's own use: `think` writes down a thought, `todo` the list of what is to be done."""
+"""The tools for the model's own use: `think` and `todo`."""
 
 from collections import Counter
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The tools that read, find and change files, all of them inside a workspace."""
+"""The tools that read, find and change files inside a workspace."""
 
 from .editing import EditError, edit_file, multiedit
 from .guarded import GuardedError

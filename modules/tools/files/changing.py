@@ -1,7 +1,7 @@
-"""Changes files so that each is either the old one or the new one, and several are changed together or not at all.
+"""Atomic changes of files: each file is old or new, several change together.
 
-New bytes are written to a file beside the old one, which is then renamed over it (rename(2) is atomic). What was there
-before is kept under another name until all changes are made, and put back if one fails.
+New bytes are written to a file beside the old one, which is then renamed over it (rename(2) is atomic). Old files are
+kept under another name until all changes are made, and restored if one fails.
 """
 
 import os
@@ -16,7 +16,7 @@ from .paths import Spot
 from .workspace import Seen, Workspace, check_regular
 
 _changing = threading.RLock()
-"""Held while files are read, edited and written, so that calls at the same time don't undo each other."""
+"""Held from reading to writing a file, so that concurrent calls do not undo each other's edits."""
 
 
 def one_at_a_time() -> threading.RLock:
@@ -26,10 +26,10 @@ def one_at_a_time() -> threading.RLock:
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of one path: its new bytes, or None to delete it.
+    """A change of one path: its new bytes, or None to delete the file.
 
-    `seen` is the file as it was read: if it has changed since, or is gone, the change is refused. `new` refuses to
-    overwrite.
+    `seen` is the file as it was read: if the file has changed since or is gone, the change is refused. `new` refuses to
+    overwrite an existing file.
     """
 
     path: str
@@ -37,19 +37,19 @@ class Change:
     seen: Seen | None = None
     new: bool = False
     mode: int | None = None
-    """The permission bits of a file that is new; those of the process's umask if not given."""
+    """The permission bits of a new file; by default those of the process's umask."""
 
 
 def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | None = None) -> None:
-    """Makes all changes, or none: an error leaves every file as it was. The modes of files stay as they are.
+    """Make all changes or none; after an error every file is as before.
 
-    Raises OSError, and OutsideWorkspaceError for a path that leads out of the workspace.
+    Files keep their modes. Raises OSError, and OutsideWorkspaceError for a path that leads out of the workspace.
     """
     with _changing, ExitStack() as spots:
         steps: list[_Step] = []
         try:
             for change in changes:
-                make = change.data is not None and change.seen is None  # the folder of a file that was seen is there
+                make = change.data is not None and change.seen is None  # the folder of a file that was read exists
                 spot = spots.enter_context(workspace.spot(change.path, cwd, make=make))
                 _check_guard(workspace, spot, change.path)
                 step = _Step(workspace, change, spot)
@@ -66,7 +66,7 @@ def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | Non
 
 
 def _check_guard(workspace: Workspace, spot: Spot, path: str) -> None:
-    """Raises GuardedError for what others run as code."""
+    """Raise GuardedError for a file that others run as code."""
     why = why_guarded(workspace.root, spot.path) if workspace.guard else None
     if why is not None:
         for folder, name in reversed(spot.made):
@@ -76,7 +76,7 @@ def _check_guard(workspace: Workspace, spot: Spot, path: str) -> None:
 
 
 class _Step:
-    """One change on its way."""
+    """One change in progress."""
 
     def __init__(self, workspace: Workspace, change: Change, spot: Spot) -> None:
         self._workspace = workspace
@@ -90,7 +90,7 @@ class _Step:
         self._applied = False
 
     def prepare(self) -> None:
-        """Checks what is there, and writes the new bytes beside it."""
+        """Check the existing file, and write the new bytes beside it."""
         path, name = self._change.path, self._name
         if name is None or path.endswith("/"):
             raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
@@ -107,7 +107,7 @@ class _Step:
             file.write(self._change.data)
             file.flush()
             if self._before is not None:
-                with suppress(OSError):  # not ours to give away
+                with suppress(OSError):  # the user may not give the file away
                     os.fchown(fd, self._before.st_uid, self._before.st_gid)
             if mode is not None:
                 os.fchmod(fd, mode)
@@ -129,7 +129,7 @@ class _Step:
             raise OSError(f"{path} was changed by somebody else meanwhile; read it again")
 
     def apply(self, *, keep: bool) -> None:
-        """Makes the change; `keep` keeps what was there, to be put back."""
+        """Make the change; `keep` keeps the old file for `undo`."""
         assert self._name is not None
         if self._before is not None and (keep or self._fresh is None):
             self._backup = f".refold-{secrets.token_hex(8)}"
@@ -140,7 +140,7 @@ class _Step:
             self._fresh = None
 
     def undo(self) -> None:
-        """Puts back what was there."""
+        """Restore the old file."""
         if self._fresh is not None:
             with suppress(OSError):
                 os.unlink(self._fresh, dir_fd=self._folder)
@@ -154,7 +154,7 @@ class _Step:
                 os.rmdir(name, dir_fd=folder)
 
     def finish(self) -> None:
-        """Removes what was kept."""
+        """Remove the kept old file."""
         if self._backup is not None:
             with suppress(OSError):
                 os.unlink(self._backup, dir_fd=self._folder)

@@ -1,4 +1,7 @@
-"""The way down through folders of any depth, always from open folders, one at a time, and never through links."""
+"""A walk down through folders of any depth, which never follows links.
+
+It goes through open folders only, one at a time.
+"""
 
 import os
 import stat
@@ -10,7 +13,10 @@ from .paths import FILE_FLAGS, FOLDER_FLAGS, MAX_BYTES
 
 @dataclass(frozen=True)
 class Entry:
-    """A regular file below a folder: its path from that folder on, and its folder, open while it is looked at."""
+    """A regular file below a folder.
+
+    `path` starts at that folder. `folder` is the descriptor of the file's own folder, open until the walk moves on.
+    """
 
     path: str
     name: str
@@ -18,7 +24,10 @@ class Entry:
     stat: os.stat_result
 
     def open(self) -> int | None:
-        """A descriptor to read it from; None where it is no longer a regular file."""
+        """Return a descriptor to read from, or None.
+
+        None means that the file is no longer the same regular file.
+        """
         try:
             fd = os.open(self.name, FILE_FLAGS, dir_fd=self.folder)
         except OSError:
@@ -31,20 +40,22 @@ class Entry:
 
 
 class Descent:
-    """A walk through all folders below an open one, but for those that are passed over by their names.
+    """A walk through all folders below an open one, without excluded names.
 
-    It holds one folder open, and goes back up by `..`, to the folder that it has come from and no other.
+    It holds one folder open and goes back up by `..`, but only to the folder from which it came.
     """
 
     def __init__(self, top: int, passed_over: Collection[str] = ()) -> None:
         self._passed_over = passed_over
         self._fd = os.dup(top)
-        self._above: list[tuple[tuple[int, int], list[str], str]] = []  # who a folder is, what is left in it, its path
+        self._above: list[
+            tuple[tuple[int, int], list[str], str]
+        ] = []  # a folder's identity, its remaining subfolders, its path
         self._names: list[str] = []
         self._path = ""
 
     def entries(self) -> Iterator[Entry]:
-        """The regular files below, in the order of their paths, those of a folder before its folders."""
+        """Yield the regular files below in path order, files before subfolders."""
         try:
             yield from self._files()
             while True:
@@ -57,7 +68,10 @@ class Descent:
             os.close(self._fd)
 
     def _files(self) -> Iterator[Entry]:
-        """The files of the folder that is open; what folders are in it is left in `_names`, the first one last."""
+        """Yield the files of the open folder; leave its subfolders in `_names`.
+
+        `_names` is in reverse order, because `entries` pops from its end.
+        """
         folders: list[str] = []
         for name in sorted(self._listed()):
             path = f"{self._path}/{name}" if self._path else name
@@ -66,7 +80,7 @@ class Descent:
             except OSError:
                 continue
             if stat.S_ISDIR(found.st_mode) and name not in self._passed_over:
-                if len(os.fsencode(path)) < MAX_BYTES:  # a longer path cannot be named
+                if len(os.fsencode(path)) < MAX_BYTES:  # the system takes no longer path
                     folders.append(name)
             elif stat.S_ISREG(found.st_mode):
                 yield Entry(path, name, self._fd, found)
@@ -91,7 +105,10 @@ class Descent:
         return True
 
     def _leave(self) -> bool:
-        """Goes back to the folder above; whether it is there still, and not another in its place."""
+        """Go back to the folder above; return whether it is the same folder.
+
+        False if there is no folder above, or another one has taken its place.
+        """
         if not self._above:
             return False
         who, self._names, self._path = self._above.pop()

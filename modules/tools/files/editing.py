@@ -14,7 +14,7 @@ _SHOWN = 5
 
 
 class EditError(UsageError, ValueError):
-    """An edit that cannot be made: what it would replace is not there, or in several places."""
+    """An edit is impossible: its old text is missing or ambiguous."""
 
 
 @tool
@@ -58,7 +58,7 @@ def multiedit(
 
 
 def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[str, list[str]]:
-    """Makes edits in a file; gives its path and what each edit did."""
+    """Make edits in a file; return its path and the effect of each edit."""
     workspace = current_workspace()
     with one_at_a_time():
         seen = workspace.read_whole(path, cwd)
@@ -78,7 +78,7 @@ def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[st
 
 
 def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> tuple[TextFile, str]:
-    """The file with an edit made, and what it did; raises EditError."""
+    """Return the file after an edit, and the edit's effect; raise EditError."""
     old, new = plain(old), plain(new)
     if not old:
         raise EditError("old_string is empty; to write a new file use write, to add lines use insert_lines")
@@ -103,7 +103,7 @@ def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> 
 
 
 def _checked(edit: Any) -> tuple[str, str, bool]:
-    """An edit's parts; raises EditError that says what it must have."""
+    """Return the parts of an edit; raise EditError if they do not fit."""
     known = {"old_string", "new_string", "replace_all"}
     if not isinstance(edit, Mapping) or not edit.keys() <= known or not edit.keys() >= known - {"replace_all"}:
         raise EditError("an edit is an object with old_string, new_string and, if need be, replace_all")
@@ -124,7 +124,7 @@ def _lines(text: str, places: Sequence[Place]) -> str:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Where the first line of what was looked for stands, if it does."""
+    """Return a hint at the line that equals the first line of `old`, or ""."""
     first = next((line.strip() for line in old.split("\n") if line.strip()), "")
     at = [number for number, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
     return f" (its first line stands at line {at[0]}, but what follows differs)" if at else ""

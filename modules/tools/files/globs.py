@@ -1,7 +1,7 @@
-"""Globs for paths, held against them name by name, in time that grows with both lengths: nothing is tried again.
+"""Globs for paths, matched in linear time, without backtracking.
 
-Within a name, the standard library's `fnmatch` takes the first place for what stands between two stars and never
-another one, which is enough; among names it is done here in the same way.
+Within a name, the standard library's `fnmatch` takes the first match of the text between two stars and never tries
+another one, which suffices; this file does the same for the names between two `**`.
 """
 
 import re
@@ -14,13 +14,13 @@ _MOST = 256
 _LONGEST = 4096
 
 _Part = re.Pattern[str] | None
-"""What one name has to match; None for `**`, any number of folders."""
+"""The pattern for one name; None for `**`, any number of folders."""
 
 
 class Glob:
-    """A glob for whole paths: `*` and `?` stay within a name, `**` goes through folders, `{a,b}` is either.
+    """A glob for whole paths.
 
-    Raises ValueError for one that makes no sense.
+    `*` and `?` stay within a name, `**` crosses folders, `{a,b}` is either. Raises ValueError for an invalid glob.
     """
 
     def __init__(self, glob: str) -> None:
@@ -32,28 +32,31 @@ class Glob:
         self._alternatives = [[_part(part) for part in each.split("/")] for each in dict.fromkeys(whole)]
 
     def fullmatch(self, path: str) -> bool:
-        """Whether the whole path fits."""
+        """Return whether the whole path matches."""
         names = path.split("/")
         return any(_fits(parts, names) for parts in self._alternatives)
 
 
 @lru_cache(maxsize=256)
 def pattern_of(glob: str) -> Glob:
-    """The glob of a text; raises ValueError for what is none."""
+    """Return the glob of a text, cached; raise ValueError if it is invalid."""
     return Glob(glob)
 
 
 def _fits(parts: Sequence[_Part], names: Sequence[str]) -> bool:
-    """Whether the names fit: what stands between two `**` is looked for once, at its first place."""
+    """Return whether the names match.
+
+    The parts between two `**` are matched once, at their first position.
+    """
     at = place = 0
-    last: tuple[int, int] | None = None  # the last `**`, and where it was held to end
+    last: tuple[int, int] | None = None  # the last `**`, and its assumed end
     while place < len(names):
         part = parts[at] if at < len(parts) else _NEVER
         if part is None:
             last = (at, place)
             at += 1
             if at == len(parts):
-                return True  # at its end it is any file below
+                return True  # a final `**` matches any file below
         elif part.match(names[place]):
             at, place = at + 1, place + 1
         elif last is not None:
@@ -72,7 +75,10 @@ def _part(text: str) -> _Part:
 
 
 def _unfolded(glob: str, whole: str) -> list[str]:
-    """A glob whose `**` stand alone: `a**b` goes through folders too, and so is `a*b` or `a*/**/*b`."""
+    """Return the globs for a glob whose names contain `**`.
+
+    `a**b` crosses folders too, so it becomes `a*b` and `a*/**/*b`.
+    """
     found = [""]
     for number, part in enumerate(glob.split("/")):
         ways = [part]
@@ -92,7 +98,7 @@ def _unfolded(glob: str, whole: str) -> list[str]:
 
 
 def _alternatives(glob: str) -> list[str]:
-    """The globs that braces stand for, at most 256 of them."""
+    """Return the globs for a glob with braces, at most 256."""
     done: list[str] = []
     todo = [glob]
     while todo:

@@ -1,8 +1,8 @@
-"""What of a workspace others run as code, outside of any sandbox: repositories, capabilities, this Python's folder.
+"""Parts of a workspace that others run as code, outside any sandbox.
 
-Git runs the programs that `.git/config` and `.git/hooks` name at somebody's next `git status`; refold imports what is
-in `.refold/capabilities`, Python what is in its environment. So all of it is read-only to tools, unless the workspace
-says otherwise (`Workspace(root, guard=False)`).
+Git runs the programs named in `.git/config` and `.git/hooks` at the next `git status`; refold imports
+`.refold/capabilities`, and Python imports its environment. Tools may therefore only read all these, unless the
+workspace allows more (`Workspace(root, guard=False)`).
 """
 
 import os
@@ -17,13 +17,16 @@ from pathlib import Path
 from ....errors import TaskError
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""What git takes for a repository, if a folder has it (setup.c: is_git_directory)."""
+"""A folder with these is a repository to git (setup.c: is_git_directory)."""
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__", "site-packages"})
-"""Folders that are large and hold no work of anybody's."""
+"""Large folders without anyone's own work."""
 
 
 class GuardedError(TaskError, PermissionError):
-    """A file that is not written as others run it as code; `path` is the one that was asked for."""
+    """A file is not written because others run it as code.
+
+    `path` is the path as the caller gave it.
+    """
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path} {why}; Workspace(root, guard=False) lets tools change it")
@@ -31,13 +34,16 @@ class GuardedError(TaskError, PermissionError):
 
 
 def python_folders() -> list[Path]:
-    """The folders of the Python that runs refold, with links resolved."""
+    """Return the folders of the Python that runs refold, links resolved."""
     given = (sys.prefix, sys.base_prefix, sys.exec_prefix)
     return list(dict.fromkeys(Path(os.path.realpath(each)) for each in given))
 
 
 def why_guarded(root: Path, path: str) -> str | None:
-    """Why the file of this path (from the root on, with links resolved) is not to be written; None if it may be."""
+    """Return why a file must not be written; None if it may be.
+
+    `path` starts at the root and has its links resolved.
+    """
     parts = path.split("/")
     plain = [_plain(part) for part in parts]
     if ".git" in plain:
@@ -55,7 +61,10 @@ def why_guarded(root: Path, path: str) -> str | None:
 
 
 def guarded_folders(root: Path) -> set[Path]:
-    """What is guarded in a workspace and is there: folders, and files that name a repository elsewhere."""
+    """Return the existing guarded paths of a workspace.
+
+    They are folders, and files that point to a repository elsewhere.
+    """
     found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
     for folder, names in _folders(root):
         for name in names:
@@ -71,9 +80,9 @@ def guarded_folders(root: Path) -> set[Path]:
 
 
 def set_aside(made: Collection[Path]) -> list[Path]:
-    """Takes from what a command has made that others would run it: a repository's HEAD, and the name of capabilities.
+    """Rename parts of new guarded paths so that nobody runs them as code.
 
-    Gives what was renamed.
+    For a repository it is HEAD, for capabilities the folder itself. Returns the paths whose parts were renamed.
     """
     renamed: list[Path] = []
     for path in made:
@@ -85,12 +94,18 @@ def set_aside(made: Collection[Path]) -> list[Path]:
 
 
 def _plain(name: str) -> str:
-    """A name as file systems see it that know neither case nor characters without width."""
+    """Return a name without zero-width characters and case.
+
+    Some file systems ignore both.
+    """
     return "".join(each for each in name if unicodedata.category(each) != "Cf").casefold()
 
 
 def _is_repository(folder: Path, written: str) -> bool:
-    """Whether a folder is a git repository, or becomes one when a path that begins with `written` is made in it."""
+    """Return whether a folder is or becomes a git repository.
+
+    It becomes one if a path that starts with `written` completes it.
+    """
     if written not in _REPOSITORY and not (folder / "HEAD").exists():
         return False
     there = {name for name in (*_REPOSITORY, "commondir") if name == written or (folder / name).exists()}
@@ -98,7 +113,7 @@ def _is_repository(folder: Path, written: str) -> bool:
 
 
 def _folders(root: Path) -> Iterator[tuple[Path, Set[str]]]:
-    """The folders of a workspace with the names in them, but for the insides of what is guarded."""
+    """Yield a workspace's folders with their names, without guarded insides."""
     todo = [str(root)]
     while todo:
         folder = todo.pop()
@@ -114,7 +129,10 @@ def _folders(root: Path) -> Iterator[tuple[Path, Set[str]]]:
 
 
 def _led_to(path: Path) -> Sequence[Path]:
-    """The folders that a `.git` which is a file, or a link, stands for: of worktrees and submodules."""
+    """Return the folders to which a `.git` file or link points.
+
+    Worktrees and submodules have these.
+    """
     found = [path.resolve()] if path.is_symlink() else []
     try:
         text = path.read_text("utf-8", "surrogateescape") if path.is_file() and path.stat().st_size < 10_000 else ""

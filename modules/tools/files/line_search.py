@@ -1,4 +1,7 @@
-"""Which lines of texts a regular expression matches; run by a child process, as the pattern is the model's."""
+"""Searches lines with a regular expression, in a child process.
+
+The pattern is the model's and may take forever, so the process must be killable.
+"""
 
 import re
 from typing import Any
@@ -7,9 +10,10 @@ _compiled: list[re.Pattern[str]] = []
 
 
 def answer(request: dict[str, Any]) -> Any:
-    """Compiles a `pattern`, once: what is wrong with it, or None. Then searches `texts`.
+    """Compile a `pattern` once, or search `texts`.
 
-    Of each text it gives the number of lines that match, and the first `most` of them, counted from 0.
+    For a pattern, the answer is its error or None. For texts, it is a pair for each text: the number of matching lines,
+    and the first `most` of them, counted from 0.
     """
     if "pattern" in request:
         try:
@@ -27,6 +31,6 @@ def _hits(text: str, most: int) -> tuple[int, list[int]]:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text; the end of the last one begins no other."""
+    """Return the lines of a text; a final line end starts no new line."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines

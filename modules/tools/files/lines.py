@@ -34,7 +34,7 @@ def insert_lines(
             file = file.spliced((starts[at - 1], starts[at - 1], fresh + "\n"))
         elif not text or text.endswith("\n"):
             file = file.spliced((len(text), len(text), fresh + "\n"))
-        else:  # the last line has no end; nor will the new last one
+        else:  # the last line has no line end; the new last line gets none either
             file = file.spliced((len(text), len(text), "\n" + fresh))
         change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
     return f"Inserted {fresh.count(chr(10)) + 1} line(s) at line {at} of {seen.path}"
@@ -66,14 +66,14 @@ def delete_lines(
         start = starts[start_line - 1]
         end = starts[last] if last < len(starts) else len(text)
         if last == len(starts) and start > 0 and not text.endswith("\n"):
-            start -= 1  # the file had no end to its last line, and keeps none
+            start -= 1  # the last line had no line end, and the new last line gets none
         file = file.spliced((start, end, ""))
         change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
     return f"Deleted {last - start_line + 1} line(s), {start_line} to {last}, from {seen.path}"
 
 
 def _starts(text: str) -> list[int]:
-    """Where each line begins; an end of the last line begins no other."""
+    """Return the start of each line; a final line end starts no new line."""
     starts = [0] if text else []
     at = text.find("\n")
     while 0 <= at < len(text) - 1:

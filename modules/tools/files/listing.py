@@ -8,7 +8,7 @@ from .walking import IGNORED, Entry, pattern_of, walk
 from .workspace import Workspace, current_workspace
 
 MOST_LISTED = 100
-"""How many files are listed."""
+"""The largest number of listed files."""
 
 
 @tool
@@ -48,7 +48,10 @@ def glob(
 
 
 def tree(workspace: Workspace, path: str, ignore: list[str] | None = None) -> str:
-    """The files below a folder as an indented tree, folders first named with a slash."""
+    """Return the files below a folder as an indented tree.
+
+    The names of folders end with a slash.
+    """
     patterns = [pattern_of(each) for each in ignore or []]
 
     def left_out(entry: Entry) -> bool:

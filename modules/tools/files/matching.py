@@ -1,4 +1,4 @@
-"""Finds the place in a text that an edit means: exactly, else by a ladder of looser matches, each in its turn.
+"""Finds an edit's place in a text, exactly or by ever looser matches.
 
 | rung | matches | the new text |
 |---|---|---|
@@ -10,9 +10,8 @@
 | escapes | the same characters once `\\n`, `\\t`, `\\"` and the like are undone | undone likewise |
 | anchors | as many lines, of which the first and the last are equal and those between nearly so | shifted likewise |
 
-The first rung that matches anywhere decides. Where it matches in two places the edit is refused: no looser rung is
-tried, and none of the places is guessed. On the rungs that compare lines, a line that the edit leaves as it is stays as
-the file has it.
+The first rung that matches anywhere decides. If it matches in two places, the edit is refused: no looser rung is tried,
+and no place is guessed. On the rungs that compare lines, lines that the edit does not change stay as the file has them.
 """
 
 import re
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 NEARLY = 0.85
-"""How much the lines between two anchors must be alike, by difflib's ratio."""
+"""The least similarity of the lines between two anchors, by difflib's ratio."""
 
 _LEAST_ANCHORED = 4
 _PLAIN = str.maketrans(
@@ -38,7 +37,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\":
 
 @dataclass(frozen=True)
 class Place:
-    """Where an edit goes: `text[start:end]` becomes `new`."""
+    """The place of an edit: `text[start:end]` becomes `new`."""
 
     start: int
     end: int
@@ -47,14 +46,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """What a rung has found: its name, and every place, those that overlap another too."""
+    """The result of a rung: its name, and all places, overlapping ones too."""
 
     rung: str
     places: tuple[Place, ...]
 
     @property
     def apart(self) -> tuple[Place, ...]:
-        """The places, from the first on, that overlap none before them."""
+        """The places in order, without any that overlap an earlier one."""
         kept: list[Place] = []
         for place in self.places:
             if not kept or place.start >= kept[-1].end:
@@ -63,7 +62,10 @@ class Found:
 
 
 def find(text: str, old: str, new: str) -> Found | None:
-    """The places of `old` in `text`, on the first rung that has any; all texts with plain line ends."""
+    """Return the places of `old` in `text` on the first rung with a match.
+
+    All texts have plain line ends.
+    """
     places = tuple(_exact(text, old, new))
     if places:
         return Found("exact", places)
@@ -84,7 +86,7 @@ def find(text: str, old: str, new: str) -> Found | None:
 
 
 def windows(lines: Sequence[str], wanted: Sequence[str], key: Callable[[str], str]) -> Iterator[int]:
-    """Where `wanted` stands in `lines`, as `key` compares them."""
+    """Yield the positions of `wanted` in `lines`, compared by `key`."""
     keys = [key(line) for line in wanted]
     own = [key(line) for line in lines]
     for at in range(len(own) - len(keys) + 1):
@@ -100,7 +102,7 @@ def _exact(text: str, old: str, new: str) -> Iterator[Place]:
 
 
 class _Lines:
-    """A text by its lines, without their ends, and where each begins."""
+    """A text as lines without their ends, and the start of each line."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -115,12 +117,12 @@ def _same(line: str) -> str:
 
 
 def squeezed(line: str) -> str:
-    """The line without blanks around it, and with one for each run of them inside."""
+    """Return the line stripped, with each inner run of blanks as one."""
     return " ".join(line.split())
 
 
 def look_alike(line: str) -> str:
-    """The line, squeezed, with plain quotes, dashes and blanks for typographic ones."""
+    """Return the squeezed line with plain quotes, dashes and blanks."""
     return squeezed(line.translate(_PLAIN))
 
 
@@ -133,9 +135,12 @@ _RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (
 
 
 def _by_lines(lines: _Lines, old: str, new: str, key: Callable[[str], str], shifts: bool) -> Iterator[Place]:
-    """The places whose lines equal those of `old`; where `shifts`, only those indented in a way that can be told."""
+    """Yield the places whose lines equal those of `old`.
+
+    With `shifts`, places with an unclear indentation are left out.
+    """
     wanted = old.split("\n")
-    whole = len(wanted) > 1 and wanted[-1] == ""  # it ends with its last line's end
+    whole = len(wanted) > 1 and wanted[-1] == ""  # the text ends with a line end
     body = wanted[:-1] if whole else wanted
     for at in windows(lines.lines, body, key):
         place = _place(lines, at, body, new, whole, key, shifts)
@@ -171,7 +176,10 @@ def _merged(
     key: Callable[[str], str],
     shift: Callable[[str], str | None] | None,
 ) -> list[str] | None:
-    """The new lines: those that `old` has too are taken from the file, the others shifted; None if they can't be."""
+    """Return the new lines, or None if one cannot be shifted.
+
+    Lines that `old` also has are taken from the file; the others are shifted.
+    """
     if shift is None:
         return None
     merged: list[str] = []
@@ -194,7 +202,10 @@ def _merged(
 
 
 def _shift(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | None] | None:
-    """How a line indented as in `old` is indented in the file; None where that differs from line to line."""
+    """Return the function that indents a line of `old` as in the file.
+
+    None if the indentation differs from line to line.
+    """
     known: dict[str, str] = {}
     for wanted, line in zip(old, found, strict=True):
         if not wanted.strip():
@@ -209,7 +220,7 @@ def _shift(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | No
         near = max((each for each in known if own.startswith(each)), key=len, default=None)
         if near is not None:
             return known[near] + _like(own[len(near) :], known) + line[len(own) :]
-        less = min(known, key=len)  # it is indented less than every line of old
+        less = min(known, key=len)  # the line is indented less than every line of `old`
         cut = less[len(own) :]
         if less.startswith(own) and known[less].endswith(cut):
             return known[less][: len(known[less]) - len(cut)] + line[len(own) :]
@@ -219,7 +230,10 @@ def _shift(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | No
 
 
 def _like(more: str, known: dict[str, str]) -> str:
-    """What is indented beyond the lines that are known, in tabs where the file has tabs for a model's spaces."""
+    """Return further indentation in the file's style.
+
+    A model's spaces become tabs if the file has tabs for them.
+    """
     for mine, theirs in known.items():
         if mine and theirs and not mine.strip(" ") and not theirs.strip("\t") and len(mine) % len(theirs) == 0:
             width = len(mine) // len(theirs)

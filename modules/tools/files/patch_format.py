@@ -25,12 +25,12 @@ _END_OF_FILE = "*** End of File"
 
 
 class PatchFormatError(UsageError, ValueError):
-    """A patch that cannot be read, or does not fit the files."""
+    """A patch cannot be read, or does not fit the files."""
 
 
 @dataclass
 class Hunk:
-    """Lines that stand in a file, and those that take their place; `anchors` are lines above them."""
+    """Lines of a file and their replacement; `anchors` are lines above."""
 
     anchors: list[str] = field(default_factory=list)
     lines: list[tuple[Literal[" ", "-", "+"], str]] = field(default_factory=list)
@@ -38,18 +38,18 @@ class Hunk:
 
     @property
     def old(self) -> list[str]:
-        """The lines as they stand there."""
+        """The lines in the file."""
         return [text for sign, text in self.lines if sign != "+"]
 
     @property
     def new(self) -> list[str]:
-        """The lines as they shall stand there."""
+        """The lines after the change."""
         return [text for sign, text in self.lines if sign != "-"]
 
 
 @dataclass
 class FilePatch:
-    """What becomes of one file; `lines` are those of a new one."""
+    """The change of one file; `lines` is the text of a new file."""
 
     kind: Literal["add", "delete", "update"]
     path: str
@@ -59,7 +59,10 @@ class FilePatch:
 
 
 def read_patch(text: str) -> list[FilePatch]:
-    """The parts of a patch, in their order; raises PatchFormatError that names the line."""
+    """Return the parts of a patch in order.
+
+    Raises PatchFormatError that names the line.
+    """
     lines = text.replace("\r\n", "\n").strip("\n").split("\n")
     while lines and not lines[0].strip():
         del lines[0]
@@ -94,7 +97,7 @@ def _opened(line: str, number: int) -> FilePatch:
 
 
 def _take(patch: FilePatch, line: str, number: int) -> None:
-    """Takes a line as part of a file's patch."""
+    """Add a line to a file's patch."""
     if patch.kind == "delete":
         if line.strip():
             raise PatchFormatError(f"line {number}: nothing follows on a deletion, got {line!r:.80}")
@@ -121,7 +124,7 @@ def _take(patch: FilePatch, line: str, number: int) -> None:
     hunk = patch.hunks[-1]
     if line.strip() == _END_OF_FILE:
         hunk.at_end = True
-    elif line == "":  # an empty line of context, whose blank was lost
+    elif line == "":  # an empty context line that lost its blank
         hunk.lines.append((" ", ""))
     elif line[0] == " ":
         hunk.lines.append((" ", line[1:]))

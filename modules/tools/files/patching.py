@@ -1,4 +1,4 @@
-"""The tool `apply_patch`: changes several files by one patch, all of them or none."""
+"""The tool `apply_patch`: several files change by one patch, or none does."""
 
 import posixpath
 import re
@@ -54,7 +54,7 @@ def apply_patch(
 
 
 class _Plan:
-    """The changes that a patch comes to, worked out before any is made."""
+    """The changes of a patch, computed before any is made."""
 
     def __init__(self, workspace: Workspace, cwd: str | None) -> None:
         self.changes: list[Change] = []
@@ -64,7 +64,7 @@ class _Plan:
         self._named: set[str] = set()
 
     def take(self, part: FilePatch) -> None:
-        """Works out one file's changes; raises PatchFormatError where they don't fit."""
+        """Add one file's changes; raise PatchFormatError if they do not fit."""
         path = self._once(part.path)
         if part.kind == "add":
             text = "".join(f"{line}\n" for line in part.lines)
@@ -89,11 +89,14 @@ class _Plan:
         self.told.append(f"R {path} -> {moved}")
 
     def _once(self, path: str) -> str:
-        """The path from the workspace on; raises PatchFormatError for one that the patch names twice."""
+        """Return the path from the workspace on.
+
+        Raises PatchFormatError for a path that the patch names twice.
+        """
         try:
             with self._workspace.spot(path, self._cwd) as spot:
                 where = spot.path
-        except FileNotFoundError:  # in a folder that is not there yet
+        except FileNotFoundError:  # its folder does not exist yet
             where = posixpath.normpath(path)
         if where in self._named:
             raise PatchFormatError(f"the patch names {where} twice; put all its hunks under one heading")
@@ -102,7 +105,7 @@ class _Plan:
 
 
 def _patched(file: TextFile, part: FilePatch) -> TextFile:
-    """The file with the hunks made, one below the other."""
+    """Return the file with all hunks applied from top to bottom."""
     text = file.text
     lines = text.split("\n")
     ended = lines[-1] == ""
@@ -122,7 +125,7 @@ def _patched(file: TextFile, part: FilePatch) -> TextFile:
         after = at + len(old)
         if ended or after < len(lines):
             places.append((starts[at], starts[after], "".join(f"{line}\n" for line in new)))
-        elif old:  # it reaches the end of a file whose last line has no end, and which keeps none
+        elif old:  # at the end of a file without a final line end, which gets none
             start = starts[at] if new or at == 0 else starts[at] - 1
             places.append((start, len(text), "\n".join(new)))
         else:
@@ -131,7 +134,7 @@ def _patched(file: TextFile, part: FilePatch) -> TextFile:
 
 
 def _merged(hunk: Hunk, found: Sequence[str]) -> list[str]:
-    """The new lines, those that stay as the file has them."""
+    """Return the new lines; kept lines are taken from the file."""
     merged: list[str] = []
     at = 0
     for sign, text in hunk.lines:
@@ -145,7 +148,10 @@ def _merged(hunk: Hunk, found: Sequence[str]) -> list[str]:
 
 
 def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> int:
-    """The line that a hunk begins at; raises PatchFormatError where there is none, or more than one."""
+    """Return the first line of a hunk.
+
+    Raises PatchFormatError if there is no such place, or more than one.
+    """
     for anchor in hunk.anchors:
         if not _UNIFIED.match(anchor.strip()):
             after = _anchored(lines, anchor, after, where) + 1

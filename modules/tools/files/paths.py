@@ -1,9 +1,9 @@
-"""Finds the entry that a path stands for without ever leaving a folder, whoever moves things about meanwhile.
+"""Resolves a path without ever leaving a folder, even under concurrent moves.
 
-A path is walked a component at a time. Each folder is opened relative to the one before it and never through a link
+A path is walked one component at a time. Each folder is opened relative to the previous one and never through a link
 (openat(2) with O_NOFOLLOW); links are read and their targets walked in the same way, and `..` goes back to the folder
-that was come from. So nothing is looked up twice by name, and between check and use there is nothing to exchange: it is
-what RESOLVE_BENEATH of openat2(2) does, with links and absolute paths that lead inside allowed.
+from which the walk came. No name is looked up twice, so nobody can exchange a file between check and use. This is what
+RESOLVE_BENEATH of openat2(2) does, but links and absolute paths that lead inside are allowed.
 """
 
 import errno
@@ -17,13 +17,13 @@ from pathlib import Path
 from ....errors import OutsideWorkspaceError
 
 MAX_LINKS = 40
-"""How many links one path may lead through, as Linux has it."""
+"""The largest number of links in a path, as in Linux."""
 
 MAX_DEPTH = 200
-"""How many folders deep a path may lead; each is open while it is walked."""
+"""The largest depth of a path; each folder on the way is open during the walk."""
 
 MAX_BYTES = 4096
-"""How long a path may be (PATH_MAX)."""
+"""The largest length of a path in bytes (PATH_MAX)."""
 
 FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -38,9 +38,10 @@ FILE_FLAGS = (
 
 @dataclass(frozen=True)
 class Spot:
-    """An entry, there or not: `name` in the open folder `folder`; the root itself has no name.
+    """A place for an entry, existing or not: `name` in the open folder `folder`.
 
-    `path` is where that is, from the root on. `made` are the folders that were made on the way, outermost first.
+    The root itself has no name. `path` is the place's path from the root. `made` are the folders made on the way,
+    outermost first.
     """
 
     folder: int
@@ -50,9 +51,10 @@ class Spot:
 
 
 def parts_of(path: str, root: Path, given: Path) -> list[str]:
-    """The components of a path from the root on; raises OutsideWorkspaceError for an absolute path elsewhere.
+    """Return the components of a path from the root on.
 
-    `given` is the root as it was named, before its links were resolved.
+    `given` is the root as the user named it, before its links were resolved. Raises OutsideWorkspaceError for an
+    absolute path elsewhere, and OSError for a path that is too long.
     """
     if "\0" in path:
         raise OutsideWorkspaceError(path, root, "has a NUL character")
@@ -78,11 +80,13 @@ def _split(path: str) -> list[str]:
 
 @contextmanager
 def spot_of(parts: Sequence[str], shown: str, root: Path, given: Path, *, make: bool = False) -> Iterator[Spot]:
-    """The spot that components lead to, open until the block ends; `make` makes the folders that are missing.
+    """Yield the spot of a path's components, open until the block ends.
+
+    `make` makes missing folders.
 
     Raises:
-        OutsideWorkspaceError: the path leads out, or its links go round.
-        OSError: a folder on the way is not there, or is none.
+        OutsideWorkspaceError: the path leads out, or its links form a loop.
+        OSError: a folder on the way is missing, or is not a folder.
     """
     with ExitStack() as open_folders:
         walk = _Walk(shown, root, given, open_folders, make)
@@ -95,7 +99,7 @@ def spot_of(parts: Sequence[str], shown: str, root: Path, given: Path, *, make: 
 
 
 class _Walk:
-    """The folders that are open on the way to a spot."""
+    """The open folders on the way to a spot."""
 
     def __init__(self, shown: str, root: Path, given: Path, stack: ExitStack, make: bool) -> None:
         self._shown, self._root, self._given, self._make = shown, root, given, make
@@ -105,7 +109,7 @@ class _Walk:
         self._made: list[tuple[int, str]] = []
 
     def unmake(self) -> None:
-        """Removes the folders that were made, as they lead nowhere."""
+        """Remove the folders that were made, after a failed walk."""
         for folder, name in reversed(self._made):
             with suppress(OSError):
                 os.rmdir(name, dir_fd=folder)
@@ -119,7 +123,7 @@ class _Walk:
         last: str | None = None
         while todo:
             part = todo.popleft()
-            if last is not None:  # what was taken for the end is a folder on the way
+            if last is not None:  # the supposed last component is a folder on the way
                 self._into(last)
                 last = None
             if part == "..":
@@ -143,7 +147,7 @@ class _Walk:
         return Spot(self._fds[-1], last, path or ".", self._made)
 
     def _target(self, part: str) -> str | None:
-        """Where a link leads; None for what is no link, or not there."""
+        """Return a link's target; None if it is not a link or is missing."""
         try:
             return os.readlink(part, dir_fd=self._fds[-1])
         except OSError as error:
@@ -180,5 +184,5 @@ class _Walk:
 
 
 def _named(error: OSError, shown: str) -> OSError:
-    """The error with the path as it was asked for."""
+    """Return the error with the path as the caller gave it."""
     return type(error)(error.errno, error.strerror, shown)

@@ -13,11 +13,11 @@ from .text import TextFile, plain
 from .workspace import Workspace, current_workspace, workspace_to_read
 
 LINE_LIMIT = 2_000
-"""How many characters of a line are shown."""
+"""The largest number of characters shown of a line."""
 SHOWN_BYTES = 50_000
-"""How many bytes of text are shown at once."""
+"""The largest number of bytes shown in one call."""
 READ_BYTES = 50_000_000
-"""How many bytes of a file are looked at."""
+"""The largest number of bytes read of a file."""
 _PICTURE_BYTES = 10_000_000
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -70,7 +70,7 @@ def write(
 
 
 def _before(workspace: Workspace, path: str) -> TextFile | None:
-    """The text that is there, if there is one."""
+    """Return the existing text, if there is one."""
     try:
         return TextFile.of(workspace.read(path, limit=READ_BYTES).data)
     except (FileNotFoundError, ValueError):
@@ -78,7 +78,7 @@ def _before(workspace: Workspace, path: str) -> TextFile | None:
 
 
 def _like(before: TextFile, content: str) -> bytes:
-    """A text as the file that it takes the place of was written."""
+    """Return a text in the encoding and line ends of the file it replaces."""
     if before.line_end == "\r\n" and "\r\n" not in content:
         content = content.replace("\n", "\r\n")
     try:

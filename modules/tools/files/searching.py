@@ -1,4 +1,4 @@
-"""The tool `grep`: searches the text of files by a regular expression."""
+"""The tool `grep`: searches files with a regular expression."""
 
 import re
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from .workspace import workspace_to_read
 MOST_CONTEXT = 20
 MOST_MATCHES = 1_000
 SEARCHED_BYTES = 10_000_000
-"""Files with more bytes are passed over."""
+"""Larger files are skipped."""
 SECONDS = 10
-"""How long a search may take; patterns of the model's may need for ever."""
+"""The time limit of a search; a model's pattern may take forever."""
 _LINE = 500
 _BATCH = 1_000_000
-"""How many characters are searched at once, about."""
+"""The approximate number of characters in a batch."""
 
 
 @tool
@@ -71,7 +71,7 @@ def grep(
 def _searched(
     apart: Apart, texts: Iterator[tuple[str, str]], pattern: str, literal: bool, ignore_case: bool
 ) -> Iterator[tuple[str, str, int, list[int]]]:
-    """Those of the texts that match: each with its name, how many lines match, and the first of them."""
+    """Yield the matching texts: name, text, number of matching lines, first ones."""
     batch: list[tuple[str, str]] = []
     try:
         wanted = re.escape(pattern) if literal else pattern
@@ -92,7 +92,7 @@ def _searched(
 
 
 def _batches(texts: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Texts that are searched at once: few at first, as one of them may be enough."""
+    """Yield batches of texts, small ones first: one text may be enough."""
     batch: list[tuple[str, str]] = []
     most = 4
     for each in texts:
@@ -105,7 +105,10 @@ def _batches(texts: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]
 
 
 def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[str, str]]:
-    """The files to search, each by its name and its text; `notes` are added to of what is not searched."""
+    """Yield the files to search as name and text.
+
+    A file that is searched only in part adds a line to `notes`.
+    """
     workspace = workspace_to_read(path)
     if workspace.kind(path) == "file":
         seen = workspace.read(path, limit=SEARCHED_BYTES)
@@ -137,7 +140,10 @@ def _data_of(entry: Entry) -> bytes | None:
 
 
 def _shown(name: str, lines: list[str], hits: list[int], context: int) -> list[str]:
-    """Matching lines as `name:number:text`, those around them with dashes, as grep writes them."""
+    """Return matching lines as `name:number:text`, context lines with dashes.
+
+    This is the format of grep.
+    """
     shown: list[str] = []
     after = -1
     marked = set(hits)

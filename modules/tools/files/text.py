@@ -1,4 +1,7 @@
-"""A file as text that can be edited, and written again so that all that was not edited stays byte for byte the same."""
+"""A file as text that can be edited and written back.
+
+Parts that are not edited stay the same byte for byte.
+"""
 
 import codecs
 import re
@@ -20,16 +23,16 @@ _DECLARED_WITHIN = 512
 
 
 class NotTextError(UsageError, ValueError):
-    """A file that holds no text."""
+    """A file holds no text."""
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """The text of a file as it stands there, line ends included; `bom` are the bytes before it.
+    """The text of a file, with its line ends; `bom` are the bytes before it.
 
-    The encoding is told by a byte order mark; else it is UTF-8, where the bytes are that; else what the file declares
-    of itself in its first lines; else Windows-1252 or Latin-1, in which every byte is a character. Whatever it is taken
-    for, the same bytes come out again.
+    A byte order mark determines the encoding. Without one it is UTF-8 if the bytes are valid UTF-8; otherwise the
+    encoding declared in the first lines; otherwise Windows-1252 or Latin-1, in which every byte is a character. In any
+    case, writing returns the same bytes.
     """
 
     raw: str
@@ -38,7 +41,10 @@ class TextFile:
 
     @classmethod
     def of(cls, data: bytes, path: str = "the file") -> Self:
-        """Reads bytes as text; raises NotTextError for bytes that are none (they hold NULs)."""
+        """Return bytes as text.
+
+        Raises NotTextError for bytes with NULs, or that do not fit their byte order mark.
+        """
         for bom, encoding in _BOMS:
             if data.startswith(bom):
                 body = data[len(bom) :]
@@ -57,7 +63,10 @@ class TextFile:
         return cls(data.decode("latin-1"), "latin-1")
 
     def to_bytes(self) -> bytes:
-        """The bytes; raises ValueError for a character that the file's encoding does not have."""
+        """Return the bytes.
+
+        Raises ValueError for a character that the file's encoding lacks.
+        """
         try:
             return self.bom + self.raw.encode(self.encoding)
         except UnicodeEncodeError as error:
@@ -74,11 +83,14 @@ class TextFile:
 
     @property
     def line_end(self) -> str:
-        """What most lines end with; `\\n` where there are none."""
+        """The most frequent line end; `\\n` if there is none."""
         return _line_end(self.raw, "\n")
 
     def spliced(self, *places: tuple[int, int, str]) -> "TextFile":
-        """The file with each `text[start:end]` replaced, in their order; new lines end as those there did."""
+        """Return the file with each `text[start:end]` replaced.
+
+        The places are in order. New lines get the line ends of the lines they replace.
+        """
         breaks, whole = _windows_breaks(self.raw), self.line_end
         pieces: list[str] = []
         at = 0
@@ -90,7 +102,7 @@ class TextFile:
 
 
 def plain(text: str) -> str:
-    """A text with every line end as `\\n`."""
+    """Return the text with every line end as `\\n`."""
     return text.replace("\r\n", "\n")
 
 
@@ -103,12 +115,12 @@ def _line_end(raw: str, default: str) -> str:
 
 
 def _windows_breaks(raw: str) -> list[int]:
-    """Where, in the text with plain line ends, those stand that are `\\r\\n`."""
+    """Return the positions of `\\r\\n`, counted in text with plain line ends."""
     return [match.start() - number for number, match in enumerate(re.finditer("\r\n", raw))]
 
 
 def _decoded(data: bytes, encoding: str) -> str | None:
-    """The text in an encoding from which the same bytes come out again; None where there is none."""
+    """Return the text in an encoding that restores the same bytes, or None."""
     try:
         text = data.decode(encoding)
         return text if text.encode(encoding) == data else None

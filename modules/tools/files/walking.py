@@ -1,4 +1,4 @@
-"""Walks the files below a folder of the workspace."""
+"""A walk through the files below a folder of the workspace."""
 
 from collections.abc import Iterator
 
@@ -14,10 +14,13 @@ IGNORED = frozenset(
         ".ruff_cache", ".tox", ".idea", ".vscode", "dist", "build", "target", "coverage", ".hypothesis",
     }
 )  # fmt: skip
-"""Folders that are passed over, unless they are asked for by name."""
+"""Folders that are skipped unless a pattern names one."""
 
 
 def walk(workspace: Workspace, path: str, cwd: str | None = None, *, everything: bool = False) -> Iterator[Entry]:
-    """The regular files below a folder, in the order of their paths; `everything` enters ignored folders too."""
+    """Yield the regular files below a folder in path order.
+
+    `everything` enters ignored folders too.
+    """
     with workspace.folder(path, cwd) as top:
         yield from Descent(top, () if everything else IGNORED).entries()

@@ -1,4 +1,4 @@
-"""The workspace of the file tools: a folder, and everything that is done with files inside of it."""
+"""The workspace of the file tools: a folder and all access inside it."""
 
 import os
 import stat
@@ -17,32 +17,32 @@ from .descent import Descent
 from .paths import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of
 
 HardLinks = Literal["inside", "any"]
-"""Which files with several names are touched: those whose names all are in the workspace, or any."""
+"""Accepted files with several names: only those with all names in the workspace, or any."""
 
 CHANGED_BYTES = 50_000_000
-"""The most bytes of a file that is read to be changed."""
+"""The largest number of bytes of a file that tools change."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A file's bytes and what tells whether it is still the same: `stat` when it was read."""
+    """A file's bytes, and its `stat` at that time to detect later changes."""
 
     path: str
     data: bytes
     stat: os.stat_result
     more: bool = False
-    """It has more bytes than were read."""
+    """Whether the file has more bytes than were read."""
 
 
 class Workspace:
-    """A folder that the file tools stay inside of; see `paths` for how.
+    """A folder that the file tools never leave; see `paths`.
 
-    Paths are relative to it, or absolute and inside of it. Only regular files are read and written. A file with
-    several names (hard links) is refused unless all of them are found in the workspace, since it may be a file from
-    elsewhere; `hard_links="any"` trusts them all. What others run as code (`.git`, `.refold/capabilities`, the Python
-    that runs refold; see `guarded`) is read-only to file tools and sandboxes; `guard=False` opens it.
+    Paths are relative to the folder, or absolute and inside it. Only regular files are read and written. A file with
+    several names (hard links) is refused unless all its names are in the workspace, because it may belong elsewhere;
+    `hard_links="any"` accepts all. Parts that others run as code (`.git`, `.refold/capabilities`, the Python that runs
+    refold; see `guarded`) are read-only to file tools and sandboxes; `guard=False` makes them writable.
 
-    Raises NotADirectoryError where there is no such folder.
+    Raises NotADirectoryError if there is no such folder.
     """
 
     def __init__(self, root: str | Path, *, hard_links: HardLinks = "inside", guard: bool = True) -> None:
@@ -60,7 +60,10 @@ class Workspace:
 
     @contextmanager
     def spot(self, path: str, cwd: str | None = None, *, make: bool = False) -> Iterator[Spot]:
-        """The place of a path; `cwd`, itself in the workspace, is where relative ones start."""
+        """Yield the place of a path; relative paths start at `cwd`.
+
+        `cwd` is itself in the workspace.
+        """
         parts = parts_of(path, self.root, self.given)
         if cwd is not None and not path.startswith("/"):
             parts = [*parts_of(cwd, self.root, self.given), *parts]
@@ -68,9 +71,9 @@ class Workspace:
             yield spot
 
     def read(self, path: str, cwd: str | None = None, *, limit: int | None = None) -> Seen:
-        """The bytes of a file, at most `limit` of them.
+        """Return the bytes of a file, at most `limit`.
 
-        Raises OSError for what is no regular file, with near names where there is none of this name.
+        Raises OSError for anything but a regular file; for a missing file, the message suggests similar names.
         """
         with self.spot(path, cwd) as spot:
             fd = self.open(spot, path)
@@ -81,7 +84,10 @@ class Workspace:
         return Seen(spot.path, data[:limit] if more else data, found, more)
 
     def read_whole(self, path: str, cwd: str | None = None) -> Seen:
-        """The bytes of a file that is to be changed; raises OSError also for one of more than CHANGED_BYTES."""
+        """Return the bytes of a file to change.
+
+        Raises OSError, also for a file of more than CHANGED_BYTES.
+        """
         seen = self.read(path, cwd, limit=CHANGED_BYTES)
         if seen.more:
             raise OSError(
@@ -91,7 +97,10 @@ class Workspace:
         return seen
 
     def open(self, spot: Spot, path: str) -> int:
-        """A descriptor to read a regular file from; raises OSError, OutsideWorkspaceError."""
+        """Return a descriptor to read a regular file.
+
+        Raises OSError or OutsideWorkspaceError.
+        """
         if spot.name is None:
             raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
         try:
@@ -111,7 +120,7 @@ class Workspace:
         return fd
 
     def check_links(self, found: os.stat_result, path: str) -> None:
-        """Raises OutsideWorkspaceError for a file that has a name outside of the workspace."""
+        """Raise OutsideWorkspaceError for a file with a name outside."""
         if found.st_nlink > 1 and self.hard_links == "inside" and self._names(found) < found.st_nlink:
             why = "has another name (a hard link) outside of the workspace"
             raise OutsideWorkspaceError(path, self.root, why)
@@ -123,7 +132,10 @@ class Workspace:
 
     @contextmanager
     def folder(self, path: str, cwd: str | None = None) -> Iterator[int]:
-        """A descriptor of a folder; raises NotADirectoryError, FileNotFoundError."""
+        """Yield a folder's descriptor.
+
+        Raises NotADirectoryError or FileNotFoundError.
+        """
         with self.spot(path, cwd) as spot:
             try:
                 fd = os.open(spot.name if spot.name is not None else ".", FOLDER_FLAGS, dir_fd=spot.folder)
@@ -137,7 +149,7 @@ class Workspace:
                 os.close(fd)
 
     def kind(self, path: str, cwd: str | None = None) -> Literal["file", "folder", "other"] | None:
-        """What stands at a path, links followed; None for nothing."""
+        """Return the kind of entry at a path, links followed; None if missing."""
         with self.spot(path, cwd) as spot:
             if spot.name is None:
                 return "folder"
@@ -149,7 +161,7 @@ class Workspace:
 
 
 def check_regular(found: os.stat_result, path: str) -> None:
-    """Raises OSError for what is no regular file."""
+    """Raise OSError for anything but a regular file."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
     if stat.S_ISLNK(found.st_mode):
@@ -172,7 +184,10 @@ _chosen: ContextVar[Workspace | None] = ContextVar("refold_workspace", default=N
 
 @contextmanager
 def use_workspace(workspace: Workspace | str | Path) -> Iterator[Workspace]:
-    """Makes a folder the workspace of the tools that are called inside, unless their run has an environment."""
+    """Make a folder the workspace of the tools called inside the block.
+
+    The environment of a tool's run takes precedence.
+    """
     chosen = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
     token = _chosen.set(chosen)
     try:
@@ -182,7 +197,10 @@ def use_workspace(workspace: Workspace | str | Path) -> Iterator[Workspace]:
 
 
 def current_workspace() -> Workspace:
-    """Where the file tools work: the run's environment, else what `use_workspace` says, else the current folder."""
+    """Return the workspace of the file tools.
+
+    It is the run's environment; otherwise the workspace of `use_workspace`, otherwise the current folder.
+    """
     chosen = _chosen.get()
     try:
         root = current_environment().root
@@ -192,7 +210,10 @@ def current_workspace() -> Workspace:
 
 
 def workspace_to_read(path: str) -> Workspace:
-    """The workspace that a path is read in: the current one, or the folder that long tool outputs are put into."""
+    """Return the workspace in which to read a path.
+
+    It is the folder of offloaded tool outputs for a path in there, otherwise the current workspace.
+    """
     outputs = cache_folder() / "tool-output"
     if path.startswith(f"{outputs}/") and outputs.is_dir():
         return Workspace(outputs)

@@ -1,4 +1,4 @@
-"""Asking people: the tools, the prompts as data, and who answers them."""
+"""Questions to people: the tools, the prompts as data, and the handlers."""
 
 from .asking import approve_call, ask_user, confirm
 from .handlers import (

@@ -1,7 +1,8 @@
-"""A prompt as the engine's `ask` puts it: its text, the schema of its answer, and the answer there and back.
+"""Conversion between prompts and the engine's `ask`.
 
-The answer to one question is a text, one of the labels, or a list of labels; to a bundle an object of these by number.
-null is a person who cancels.
+A prompt becomes a text and the schema of its answer; a handler's response becomes JSON, and JSON a response. The answer
+to one question is a text, one of the labels, or a list of labels; the answer to a bundle is an object of these by
+number. null means that the person cancelled.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from .prompts import APPROVALS, HumanInputResponse, HumanPrompt, HumanQuestion, 
 
 
 def text_of(prompt: HumanPrompt) -> str:
-    """The prompt as a person reads it."""
+    """Return the prompt as a person reads it."""
     many = len(prompt.questions) > 1
     lines = [f"[{prompt.severity}]"] if prompt.severity else []
     for number, question in enumerate(prompt.questions, 1):
@@ -26,7 +27,7 @@ def text_of(prompt: HumanPrompt) -> str:
 
 
 def schema_of(prompt: HumanPrompt) -> dict[str, Any]:
-    """The JSON Schema of an answer."""
+    """Return the JSON Schema of an answer."""
     if len(prompt.questions) == 1:
         suggested = prompt.default_option if not prompt.questions[0].multiple else None
         schema = {"anyOf": [_schema(prompt.questions[0]), {"type": "null"}]}
@@ -44,7 +45,7 @@ def _schema(question: HumanQuestion) -> dict[str, Any]:
 
 
 def answer_of(prompt: HumanPrompt, response: HumanInputResponse) -> Any:
-    """The JSON of a handler's response; raises ValueError for one that does not fit."""
+    """Return a handler's response as JSON; raise ValueError if it does not fit."""
     if response.action == "cancel":
         return None
     if response.action in APPROVALS:
@@ -68,7 +69,10 @@ def _value(question: HumanQuestion, answer: QuestionAnswer) -> Any:
 
 
 def understood(question: HumanQuestion, text: str) -> str:
-    """What a typed text chooses: the option of that label or number; else it is the text itself."""
+    """Return the option that a typed text selects by label or number.
+
+    Any other text is returned itself.
+    """
     said = text.strip()
     labels = question.labels
     for label in labels:
@@ -80,7 +84,7 @@ def understood(question: HumanQuestion, text: str) -> str:
 
 
 def response_of(prompt: HumanPrompt, answer: Any) -> HumanInputResponse:
-    """The response of an answer in JSON."""
+    """Return the response for an answer in JSON."""
     if answer is None:
         return HumanInputResponse(request_id=prompt.request_id, action="cancel")
     values = list(answer.values()) if isinstance(answer, Mapping) else [answer]

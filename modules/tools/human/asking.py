@@ -1,4 +1,4 @@
-"""The tools that ask a person: `ask_user` and `confirm`; and the approval of a call."""
+"""The tools `ask_user` and `confirm`, and the approval of calls."""
 
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
@@ -97,10 +97,10 @@ async def confirm(
 
 
 async def approve_call(call: ToolCall, why: str | None = None) -> Literal["approve", "deny", "allow_session"]:
-    """Asks a person to approve a call before it is made; who cancels denies.
+    """Ask a person to approve a call before it runs; cancelling denies it.
 
-    The name and the exact arguments are part of the question: an answer is good for these alone, and a call that
-    differs in anything is another question.
+    The name and the exact arguments are part of the question. An approval is valid for these alone: a call that differs
+    in anything is another question.
     """
     arguments = dict(action_for(call).args)
     prompt = HumanPrompt(
@@ -116,7 +116,10 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
 
 
 def request_id_of(call: ToolCall | None) -> str:
-    """An id for a request, the same whenever the call that asks is entered again, and in every fork of its run."""
+    """Return an id for a request.
+
+    It is the same whenever the asking call runs again, and in every fork of its run.
+    """
     try:
         info = call_info()
     except NoRunError:
@@ -130,7 +133,7 @@ def _labelled(options: list[str] | list[HumanPromptOption] | None) -> list[Any]:
 
 
 def _told(prompt: HumanPrompt, response: HumanInputResponse) -> str:
-    """The answer as a text: of several questions a line each."""
+    """Return the answer as text, with a line for each of several questions."""
     if len(prompt.questions) == 1:
         return response.action if response.action != "submit" else response.answers[0].text
     pairs = zip(prompt.questions, response.answers, strict=True)

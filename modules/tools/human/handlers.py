@@ -1,4 +1,7 @@
-"""Who answers a prompt: a handler, a callback, the terminal; in a run the engine's own, or whoever resumes it later."""
+"""Handlers that answer prompts: a function, a callback, the terminal.
+
+In a run, the engine's `on_wait` or the caller of `resume` can answer as well.
+"""
 
 import inspect
 import sys
@@ -24,51 +27,52 @@ _terminal = threading.Lock()
 
 
 class UserCancelledError(ExternalError):
-    """The person who was asked did not want to answer."""
+    """The person declined to answer."""
 
 
 UserCancelled = UserCancelledError
-"""The name of the error in dreadnode."""
+"""The error's name in dreadnode."""
 
 
 class NobodyToAskError(UsageError):
-    """Outside of a run, without a handler and without a terminal, nobody can answer."""
+    """Outside a run, there is neither a handler nor a terminal."""
 
 
 def set_human_prompt_handler(handler: HumanPromptHandler | None) -> Token[HumanPromptHandler | None]:
-    """Sets who answers prompts in this context: a function, sync or async, of a HumanPrompt.
+    """Set the handler of prompts in this context and return a token.
 
-    `reset_human_prompt_handler` takes the token that is given. In a run the answer is journaled; one that does not
-    fit, and a handler that raises, leave the question open, to be answered by the engine's `on_wait`, or on resume.
+    The handler is a function, sync or async, of a HumanPrompt; `reset_human_prompt_handler` takes the token. In a run,
+    the answer is journaled. If the answer does not fit or the handler raises, the request stays open for the engine's
+    `on_wait` or for resume.
     """
     return _handler.set(handler)
 
 
 def reset_human_prompt_handler(token: Token[HumanPromptHandler | None]) -> None:
-    """Sets back who answers prompts."""
+    """Restore the previous handler."""
     _handler.reset(token)
 
 
 def set_user_input_callback(callback: UserInputCallback | None) -> Token[UserInputCallback | None]:
-    """Sets a simpler handler: a function of the question's text and its options' labels, which gives a text.
+    """Set a simpler handler: a function of a question's text and labels.
 
-    It is asked where there is no handler. Bundles of questions it is asked one by one.
+    The function returns a text. It is used if there is no handler, and gets the questions of a bundle one by one.
     """
     return _callback.set(callback)
 
 
 async def put(prompt: HumanPrompt, understand: Callable[[str], str] | None = None) -> HumanInputResponse:
-    """Puts a prompt to a person and waits for the response.
+    """Put a prompt to a person and return the response.
 
-    In a run it is a wait of the engine's, which is answered once and journaled. `understand` turns a text that was
-    typed into one of the labels.
+    In a run, this is an `ask` of the engine, answered once and journaled. `understand` turns typed text into one of the
+    labels.
 
-    Raises NobodyToAskError where there is neither a run, nor a handler, nor a terminal.
+    Raises NobodyToAskError if there is neither a run, nor a handler, nor a terminal.
     """
     answerer = _answerer(understand)
 
     async def on_wait(request: WaitRequest) -> Any:
-        shown = HumanPrompt.model_validate(request.details["details"])  # without secrets, as it is in the trace
+        shown = HumanPrompt.model_validate(request.details["details"])  # redacted, as in the trace
         return UNANSWERED if answerer is None else answer_of(shown, await answerer(shown))
 
     document = prompt.model_dump(mode="json", exclude_defaults=True)
@@ -130,7 +134,10 @@ async def _called(function: Callable[..., Any], *args: Any) -> Any:
 
 
 async def terminal_handler(prompt: HumanPrompt) -> HumanInputResponse:
-    """A handler that asks at the terminal, one prompt after another; an empty line takes the suggestion, or cancels."""
+    """Ask at the terminal, one prompt after another.
+
+    An empty line takes the suggestion; without a suggestion it cancels.
+    """
     return await anyio.to_thread.run_sync(_at_terminal, prompt, abandon_on_cancel=True)
 
 

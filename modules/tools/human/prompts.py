@@ -1,4 +1,4 @@
-"""What a person is asked, and what they answer, as data."""
+"""Questions to a person and their answers, as data."""
 
 from typing import Any, Literal, Self
 
@@ -37,7 +37,10 @@ class HumanQuestion(_Part):
     @model_validator(mode="before")
     @classmethod
     def _with_kind(cls, values: Any) -> Any:
-        """A question with options is a choice, unless it says otherwise; an option may be its label."""
+        """Fill in the kind, and turn labels into options.
+
+        A question with options is a choice unless its kind is given.
+        """
         if not isinstance(values, dict):
             return values
         options = values.get("options") or []
@@ -58,14 +61,14 @@ class HumanQuestion(_Part):
 
     @property
     def labels(self) -> list[str]:
-        """What can be chosen."""
+        """The labels to choose from."""
         if self.kind == "approval" and not self.options:
             return list(APPROVALS)
         return [option.label for option in self.options]
 
 
 class HumanPrompt(_Part):
-    """What a handler is given: one question, or a bundle of them, and what they are about."""
+    """A handler's argument: one or several questions and their context."""
 
     request_id: str
     questions: list[HumanQuestion] = Field(min_length=1)
@@ -74,7 +77,7 @@ class HumanPrompt(_Part):
     source_tool_name: str | None = None
     source_tool_call_id: str | None = None
     arguments: dict[str, Any] | None = None
-    """Of a call that is to be approved, the exact arguments."""
+    """The exact arguments of a call to approve."""
 
     @property
     def kind(self) -> PromptKind:
@@ -93,7 +96,7 @@ class HumanPrompt(_Part):
 
     @property
     def allow_free_text(self) -> bool:
-        """Whether the first question may be answered with a text that is none of the options."""
+        """Whether the first question accepts a text other than its options."""
         return self.questions[0].kind == "input" or self.questions[0].custom
 
     @property
@@ -103,26 +106,26 @@ class HumanPrompt(_Part):
 
 
 class QuestionAnswer(_Part):
-    """The answer to one question: labels that were chosen, or a text."""
+    """The answer to one question: selected labels, or a text."""
 
     selected_labels: list[str] = []
     custom_text: str | None = None
 
     @property
     def text(self) -> str:
-        """What was answered, in one text."""
+        """The answer as one text."""
         return ", ".join([*self.selected_labels, *([self.custom_text] if self.custom_text else [])])
 
     @property
     def was_custom(self) -> bool:
-        """Whether it is a text that was none of the options."""
+        """Whether the answer has a text other than the options."""
         return self.custom_text is not None
 
 
 class HumanInputResponse(_Part):
-    """What a handler gives: what the person did, and an answer for each question.
+    """A handler's result: the person's action, and an answer for each question.
 
-    `text` or `selected_option` stand for the answer to a single question.
+    `text` or `selected_option` may stand for the answer to a single question.
     """
 
     request_id: str = ""

@@ -1,4 +1,4 @@
-"""Sandboxes: where the commands of a model run, what they can reach, and what they may take."""
+"""Sandboxes: where a model's commands run, what they reach, and their limits."""
 
 from .bubblewrap import BubblewrapSandbox
 from .checking import check_sandbox

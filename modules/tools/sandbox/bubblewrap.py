@@ -1,4 +1,7 @@
-"""The sandbox made of Linux namespaces by bubblewrap: no network, a read-only root, its own /tmp and processes."""
+"""A sandbox of Linux namespaces, made by bubblewrap.
+
+It has no network, a read-only root, and its own /tmp and processes.
+"""
 
 import json
 import os
@@ -22,16 +25,16 @@ from .unavailable import SandboxUnavailableError
 
 
 class BubblewrapSandbox(LocalSandbox):
-    """Runs commands behind walls: nothing but the workspace and /tmp can be written, /tmp and home are empty.
+    """Runs commands with only the workspace and /tmp writable.
 
-    Needs Debian's package `bubblewrap`, and user namespaces or root. Raises SandboxUnavailableError for the workspace
-    `/`, as it would leave no walls around files.
+    /tmp and home are empty. Needs Debian's package `bubblewrap`, and user namespaces or root. Raises
+    SandboxUnavailableError for the workspace `/`, because it would leave all files writable.
 
     Args:
-        workspace: The folder that commands work in. What others run as code in it (`.git`, this Python's environment)
-            is read-only, unless the workspace is not guarded: `Workspace(root, guard=False)`.
-        limits: What each command may take.
-        show: Paths that are hidden else, and are to be seen: a socket, or a folder of home. They are read-only.
+        workspace: The commands' folder. Its parts that others run as code (`.git`, this Python's environment) are
+            read-only, unless the workspace is not guarded: `Workspace(root, guard=False)`.
+        limits: The limits of each command.
+        show: Hidden paths to make visible, read-only: a socket, or a folder of home.
     """
 
     name = "bubblewrap"
@@ -50,7 +53,7 @@ class BubblewrapSandbox(LocalSandbox):
 
     @staticmethod
     def unavailable() -> str | None:
-        """Why bubblewrap does not work here; None where it does. It is tried once."""
+        """Return why bubblewrap does not work here, or None; tested once."""
         return _tried()
 
     @contextmanager
@@ -61,7 +64,7 @@ class BubblewrapSandbox(LocalSandbox):
             options = [*_ISOLATED, *self._mounts(guards.mounts), "--chdir", str(folder), "--clearenv", *sets]
             file.write(b"".join(os.fsencode(each) + b"\0" for each in options))
             file.seek(0)
-            # not on the command line, which others can read
+            # options go through a file: other users can read the command line
             wrapper = ["bwrap", "--args", str(file.fileno()), "--info-fd", str(info.fileno()), "--"]
             yield Start(
                 [*wrapper, *argv],
@@ -73,10 +76,10 @@ class BubblewrapSandbox(LocalSandbox):
             )
 
     def _mounts(self, guards: Iterable[Guard]) -> list[str]:
-        """The root read-only, with holes; the workspace over it, with holes of its own."""
+        """Return the mounts: a read-only root and the workspace, each with holes."""
         root = str(self.workspace.root)
         hidden = hidden_paths(os.environ, self.workspace.root) - set(self.show) - {root}
-        inside = {each for each in hidden if each.startswith(f"{root}/")}  # the workspace is bound over them
+        inside = {each for each in hidden if each.startswith(f"{root}/")}  # the workspace is mounted over these
         outside = _outermost(hidden - inside)
         shown = [part for each in self.show for part in ("--ro-bind", each, each)]
         binds = [*_ROOT, *_hidden(outside), *_OWN, *_python(outside), "--bind", root, root]
@@ -86,31 +89,37 @@ class BubblewrapSandbox(LocalSandbox):
         return binds
 
 
-# No --die-with-parent: the supervisor ends all of it, and tells the model how many processes the command left behind.
+# No --die-with-parent: the supervisor kills all processes and tells the model how many the command left behind.
 _ISOLATED = ("--unshare-all", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
 _ROOT = ("--ro-bind", "/", "/")
 _OWN = ("--dev", "/dev", "--proc", "/proc")
 
 
 def _memory(name: str) -> BufferedRandom:
-    """A file without a name, which a child may have the descriptor of."""
+    """Return a nameless file whose descriptor a child may inherit."""
     return open(os.memfd_create(f"refold-{name}"), "w+b")
 
 
 def _init(info: BufferedRandom) -> list[int]:
-    """The process that is number 1 behind the walls: it may end a little later than bubblewrap and the command."""
+    """Return the process that is number 1 inside the sandbox.
+
+    It may end slightly later than bubblewrap and the command.
+    """
     info.seek(0)
     told = info.read()
     return [json.loads(told)["child-pid"]] if told else []
 
 
 def _outermost(paths: set[str]) -> list[str]:
-    """The paths without those that are below another."""
+    """Return the paths that are not below another one."""
     return sorted(each for each in paths if not any(str(above) in paths for above in Path(each).parents))
 
 
 def _hidden(paths: Iterable[str]) -> list[str]:
-    """Folders are seen empty; a file cannot be opened, and a socket not be connected to."""
+    """Return mounts that hide paths.
+
+    Folders are empty; files cannot be opened, nor sockets connected to.
+    """
     found: list[str] = []
     for each in paths:
         found += ["--tmpfs", each] if os.path.isdir(each) else ["--ro-bind", "/dev/null", each]
@@ -118,7 +127,7 @@ def _hidden(paths: Iterable[str]) -> list[str]:
 
 
 def _python(hidden: Iterable[str]) -> list[str]:
-    """This Python's folders, where they are in one that is hidden."""
+    """Return mounts for this Python's folders inside hidden ones."""
     folders = dict.fromkeys(os.path.realpath(each) for each in (sys.prefix, sys.base_prefix, sys.exec_prefix))
     folders |= dict.fromkeys(os.path.abspath(each) for each in (sys.prefix, sys.base_prefix))
     seen = [folder for folder in folders if folder.startswith(tuple(f"{each}/" for each in hidden))]

@@ -1,4 +1,4 @@
-"""The self-check of sandboxes: what every provider has to keep, tried on a real one."""
+"""The self-check of sandboxes: each provider's promises, tested on a real one."""
 
 import os
 import secrets
@@ -15,15 +15,15 @@ Check = Callable[[Sandbox], Awaitable[str | None]]
 
 
 async def check_sandbox(sandbox: Sandbox) -> list[str]:
-    """What a sandbox does not keep of what it promises, a line each; empty where it keeps all.
+    """Return the promises that a sandbox breaks, a line each.
 
-    It writes a few files into the workspace, and removes them.
+    The list is empty if it keeps all. The check writes a few files into the workspace and removes them.
     """
     problems: list[str] = []
     for check in _CHECKS:
         try:
             problem = await check(sandbox)
-        except Exception as error:  # noqa: BLE001 - a provider's own error is a problem of it
+        except Exception as error:  # noqa: BLE001 - a provider's own error is a broken promise
             problem = f"{type(error).__name__}: {error}"
         if problem:
             problems.append(f"{check.__name__.strip('_')}: {problem}")
@@ -97,7 +97,7 @@ async def _kills_whole(sandbox: Sandbox) -> str | None:
     mark = secrets.token_hex(8)
     script = f"echo begun; (setsid sh -c 'sleep 61; : {mark}' &) ; sleep 62 & sleep 63; : {mark}"
     done = await sandbox.exec(["sh", "-c", script], timeout=1)
-    said = [line for line in done.output.splitlines() if line != "Killed"]  # what a shell may yet say of its children
+    said = [line for line in done.output.splitlines() if line != "Killed"]  # a shell may report its killed children
     if not done.timed_out or said != ["begun"]:
         return f"the timeout is not told, or the output lost: {done}"
     with anyio.move_on_after(0.5):
@@ -146,7 +146,7 @@ async def _has_its_walls(sandbox: Sandbox) -> str | None:
 
 
 async def _reaches(sandbox: Sandbox) -> str | None:
-    """Whether a port of this machine's can be connected to."""
+    """Return a problem if a port of this machine can be reached."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     async with listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
@@ -171,7 +171,7 @@ async def _holds_its_limits(sandbox: Sandbox) -> str | None:
 
 @asynccontextmanager
 async def _file(sandbox: Sandbox, data: bytes) -> AsyncIterator[str]:
-    """A file in the workspace, for a while."""
+    """Yield a temporary file in the workspace."""
     name = f"refold-check-{secrets.token_hex(8)}"
     await sandbox.write(name, data)
     if await sandbox.read(name) != data:

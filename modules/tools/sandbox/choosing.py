@@ -1,4 +1,4 @@
-"""Which sandbox the tools run commands in: sandboxes by their names, and the one that is in force."""
+"""Sandboxes by name, and the current one for the tools' commands."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,10 +23,10 @@ class SandboxProvider(Protocol):
     """Makes sandboxes of one kind."""
 
     def __call__(self, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
-        """A sandbox for a workspace."""
+        """Return a sandbox for a workspace."""
 
     def unavailable(self) -> str | None:
-        """Why there is none on this machine; None where there is."""
+        """Return why there is none on this machine; None if there is one."""
 
 
 _providers: dict[str, Any] = {each.name: each for each in (LocalSandbox, BubblewrapSandbox, DockerSandbox)}
@@ -34,17 +34,20 @@ _chosen: ContextVar[Callable[[Workspace], Sandbox] | None] = ContextVar("refold_
 
 
 def register_sandbox(name: str, provider: SandboxProvider) -> None:
-    """Makes a kind of sandbox known by a name; see `check_sandbox` for what it has to keep."""
+    """Register a kind of sandbox; see `check_sandbox` for its promises."""
     _providers[name] = provider
 
 
 def sandbox_names() -> list[str]:
-    """The names of the sandboxes that are known, whether or not they can be had here."""
+    """Return the registered names, available here or not."""
     return sorted(_providers)
 
 
 def make_sandbox(name: str, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
-    """A sandbox by its name; raises SandboxUnavailableError rather than give one with fewer walls."""
+    """Return a sandbox by name.
+
+    Raises SandboxUnavailableError; it never falls back to one with fewer walls.
+    """
     provider = _providers.get(name)
     if provider is None:
         raise SandboxUnavailableError(name, f"the sandboxes are {', '.join(sandbox_names())}")
@@ -57,9 +60,9 @@ def make_sandbox(name: str, workspace: Workspace, limits: Limits | None = None, 
 
 @contextmanager
 def use_sandbox(name: str, limits: Limits | None = None, **options: Any) -> "Iterator[None]":
-    """Makes the tools that are called inside run their commands in a sandbox of this name, on their own workspace.
+    """Run the commands of tools inside the block in this kind of sandbox.
 
-    Raises SandboxUnavailableError where there is none.
+    Each tool keeps its own workspace. Raises SandboxUnavailableError if the sandbox is unavailable.
     """
     make_sandbox(name, current_workspace(), limits, **options)
     token = _chosen.set(lambda workspace: make_sandbox(name, workspace, limits, **options))
@@ -70,8 +73,10 @@ def use_sandbox(name: str, limits: Limits | None = None, **options: Any) -> "Ite
 
 
 def current_sandbox() -> Sandbox:
-    """The sandbox in force: the one chosen, else the run's environment where it runs commands in a way of its own,
-    else commands run on this machine."""
+    """Return the current sandbox.
+
+    It is the chosen one; otherwise the run's environment if that runs commands in its own way; otherwise this machine.
+    """
     chosen = _chosen.get()
     if chosen is not None:
         return chosen(current_workspace())
@@ -85,7 +90,7 @@ def current_sandbox() -> Sandbox:
 
 
 class EnvironmentSandbox(LocalSandbox):
-    """Runs commands as an environment of some other kind does."""
+    """Runs commands in another kind of environment."""
 
     name = "environment"
 
@@ -95,7 +100,7 @@ class EnvironmentSandbox(LocalSandbox):
 
     @property
     def python(self) -> Sequence[str]:
-        """The command that starts Python there."""
+        """The command that starts Python in the environment."""
         return ["python3"]
 
     async def exec(
@@ -108,7 +113,10 @@ class EnvironmentSandbox(LocalSandbox):
         cwd: str | None = None,
         on_output: Callable[[str], object] | None = None,
     ) -> Finished:
-        """See Sandbox.exec; the output is passed on when the command has ended, stdout before stderr."""
+        """Run a command; see Sandbox.exec.
+
+        The output is passed on when the command has ended, stdout before stderr.
+        """
         seconds = self.limits.timeout(timeout)
         came = await self._environment.exec(argv, stdin=stdin, timeout=seconds, env=env, cwd=cwd)
         output = came.stdout + came.stderr

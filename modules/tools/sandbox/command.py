@@ -1,4 +1,4 @@
-"""One command of a tool: fed, read and streamed, and ended whole with all that it has started."""
+"""One command of a tool: its input, output, and end with all its children."""
 
 import os
 import selectors
@@ -16,28 +16,31 @@ from .output import Kept, Streamed
 
 _TICK = 0.05
 _LINGER_SECONDS = 0.1
-"""How long what a command has left in the background may go on before it is killed: some of it ends by itself."""
+"""The grace period of background processes before they are killed; some end by themselves."""
 _DRAIN_SECONDS = 5.0
-"""How long output is waited for once everything was killed: a process out of reach may hold the pipe."""
+"""The wait for output after all was killed: a process out of reach may hold the pipe open."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """What is started: program and arguments, all of its variables, and descriptors that stay open in it."""
+    """A command to start: arguments, all variables, and inherited descriptors."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
     pass_fds: Sequence[int] = ()
     processes: int | None = None
-    """How many processes it may have at once."""
+    """The largest number of concurrent processes."""
     wrappers: Callable[[], Collection[int]] = frozenset
-    """Which processes belong to the sandbox and not to the command, known once it has ended."""
+    """Returns the sandbox's own processes, known once the command has ended."""
     notes: list[str] = field(default_factory=list)
-    """Lines to add to its output, known once it has ended and was cleared away."""
+    """Lines to add to the output, known once the command has ended and cleanup is done."""
 
 
 class Command:
-    """A command. `run` is called once, in any thread; `kill` at any time, from any thread, and does not wait."""
+    """A command; `run` it once, in any thread.
+
+    `kill` works at any time, in any thread, and does not wait.
+    """
 
     def __init__(self, cwd: Path, stdin: bytes | None) -> None:
         self._cwd, self._stdin = cwd, stdin
@@ -45,7 +48,7 @@ class Command:
         self._killed = threading.Event()
 
     def kill(self) -> None:
-        """Kills the command and all that it has started; one that has not been started never will be."""
+        """Kill the command and all its processes, or prevent its start."""
         self._killed.set()
         if self._child is not None:
             self._child.kill()
@@ -53,10 +56,11 @@ class Command:
     def run(
         self, start: Start, timeout: float | None, keep: int, on_output: Callable[[str], object] | None
     ) -> Finished:
-        """Starts it, feeds it and reads its output until it ends; past `timeout` seconds it is killed.
+        """Start the command, feed it and read its output until it ends.
 
-        `on_output` is called in this thread with its output as it comes, `keep` characters of it at most. When this
-        returns or raises, nobody of the command is left. Raises CommandError where it cannot be started.
+        After `timeout` seconds it is killed. `on_output` is called in this thread with output as it arrives, at most
+        `keep` characters. When this method returns or raises, no process of the command is left. Raises CommandError if
+        the command cannot be started.
         """
         if sys.platform == "win32":
             raise CommandError(start.argv, "commands need process groups, which Windows does not have")
@@ -71,7 +75,7 @@ class Command:
             pass_fds=start.pass_fds,
             most=start.processes,
         )
-        if self._killed.is_set():  # meanwhile
+        if self._killed.is_set():  # killed while it was being started
             child.kill()
         try:
             done = self._run(child, start, timeout, keep, on_output)
@@ -124,7 +128,7 @@ class Command:
                 selector.register(pipe, event, memoryview(self._stdin or b""))
 
     def _move(self, selector: selectors.BaseSelector, kept: Kept, streamed: Streamed) -> None:
-        """Moves what can be moved, and waits a little for it."""
+        """Move available input and output; wait briefly for more."""
         for key, event in selector.select(_TICK):
             if isinstance(key.data, Supervised):
                 key.data.poll()
@@ -149,7 +153,7 @@ class Command:
 
     @staticmethod
     def _fed(fd: int, left: memoryview) -> memoryview:
-        """What is left of its input once it has taken some."""
+        """Return the input left after the command has taken some."""
         try:
             return left[os.write(fd, left[:65536]) :]
         except BlockingIOError:
@@ -159,5 +163,5 @@ class Command:
 
 
 def _piped(selector: selectors.BaseSelector) -> bool:
-    """Whether a pipe of the command is open still."""
+    """Return whether a pipe of the command is still open."""
     return any(not isinstance(key.data, Supervised) for key in selector.get_map().values())

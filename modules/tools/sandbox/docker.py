@@ -1,4 +1,4 @@
-"""The sandbox that is a container of a docker engine, made for each command and removed after it."""
+"""A sandbox of Docker containers: one for each command, then removed."""
 
 import os
 import secrets
@@ -19,13 +19,14 @@ from .local import LocalSandbox
 IMAGE = "python:3.12-slim"
 _INSIDE = "/workspace"
 _OWN = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR")
-"""Variables that the image knows better."""
+"""Variables that the image sets itself."""
 
 
 class DockerSandbox(LocalSandbox):
-    """Runs each command in a container: no network, a read-only root, its own /tmp, the workspace at /workspace.
+    """Runs each command in a container with the workspace at /workspace.
 
-    The image must be there: none is pulled. It has to have sh, and for the tools `bash` and `python`, bash and python3.
+    The container has no network, a read-only root and its own /tmp. The image must exist locally: none is pulled. It
+    needs sh, and for the tools `bash` and `python`, bash and python3.
     """
 
     name = "docker"
@@ -37,7 +38,7 @@ class DockerSandbox(LocalSandbox):
 
     @staticmethod
     def unavailable(image: str = IMAGE) -> str | None:
-        """Why there is no docker engine with the image here; None where there is."""
+        """Return why Docker or the image is unavailable here, or None."""
         if shutil.which("docker") is None:
             return "docker is not installed"
         try:
@@ -54,11 +55,14 @@ class DockerSandbox(LocalSandbox):
 
     @property
     def python(self) -> Sequence[str]:
-        """The command that starts Python: the image's."""
+        """The image's command that starts Python."""
         return ["python3"]
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
-        """Memory and processes are limited by the engine, for the container as a whole."""
+        """Return the command without limits on memory and processes.
+
+        The engine enforces these for the whole container.
+        """
         return replace(self.limits, memory_bytes=None, processes=None).wrapped(argv)
 
     @contextmanager
@@ -80,7 +84,7 @@ class DockerSandbox(LocalSandbox):
                 run += ["--volume", f"{each.path}:{self._inside(each.path)}:{'rw' if each.writable else 'ro'}"]
             try:
                 yield Start([*run, self.image, *argv], client, notes=guards.notes)
-            finally:  # the container goes on when docker's client is killed
+            finally:  # killing docker's client does not end the container
                 with suppress(OSError, subprocess.SubprocessError):
                     subprocess.run(["docker", "rm", "--force", name], capture_output=True, timeout=30, check=False)
 

@@ -1,4 +1,4 @@
-"""What others run as code, kept as it is in a sandbox whose workspace is writable."""
+"""Protection of guarded files in a sandbox with a writable workspace."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from ..files.workspace import Workspace
 
 @dataclass(frozen=True)
 class Guard:
-    """A path of the workspace that is mounted on itself, so that no folder of that name can take its place."""
+    """A path mounted on itself, so that no other folder can replace it."""
 
     path: Path
     writable: bool
@@ -19,7 +19,7 @@ class Guard:
 
 @dataclass
 class Guards:
-    """What to mount over a workspace, outermost first, and afterwards `notes` of what was set aside."""
+    """Mounts over a workspace, outermost first, and `notes` on set-aside paths."""
 
     mounts: list[Guard] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -27,9 +27,10 @@ class Guards:
 
 @contextmanager
 def guarded(workspace: Workspace) -> Iterator[Guards]:
-    """Guards a workspace while a command runs in it, unless it says otherwise.
+    """Guard a workspace while a command runs, unless its guard is off.
 
-    What is there is to be mounted read-only. What the command has made itself is set aside when it has ended.
+    Existing guarded paths must be mounted read-only. Guarded paths that the command makes are set aside after it has
+    ended.
     """
     if not workspace.guard:
         yield Guards()
@@ -47,9 +48,9 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
 
 
 def _mounts(root: Path, paths: Collection[Path]) -> list[Guard]:
-    """What is guarded, read-only, and the folders above it.
+    """Return the guarded paths, read-only, and the folders above them.
 
-    A folder with a mount in it can be renamed, and another made in its place; one that is a mount itself cannot.
+    A folder that contains a mount can be renamed and replaced; a folder that is itself a mount cannot.
     """
     outermost = [path for path in paths if not any(each in paths for each in path.parents)]
     above = {each for path in outermost for each in path.parents if each != root and each.is_relative_to(root)}

@@ -1,4 +1,7 @@
-"""What of this machine a sandbox with a read-only root hides: homes, sockets, and files that only some may read."""
+"""Paths of this machine that a sandbox with a read-only root hides.
+
+They are homes, sockets, and files that not everyone may read.
+"""
 
 import os
 import stat
@@ -12,21 +15,21 @@ if sys.platform != "win32":
     import pwd
 
 FOLDERS = ("/tmp", "/var/tmp", "/run", "/root", "/home")
-"""Folders that commands see empty, as other people's files and sockets are there."""
+"""Folders that commands see empty, because they hold other users' files and sockets."""
 _OF_THE_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/etc", "/dev", "/proc", "/sys", "/var", "/opt", "/nix", "/gnu")
-"""Folders that programs need: a home that is one of them, or above one, is not hidden whole."""
+"""Folders that programs need; a home that is or contains one is not hidden as a whole."""
 _SECRET = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local/share", ".netrc", ".npmrc", ".pypirc",
     ".git-credentials", ".gitconfig", ".password-store", ".pgpass", ".my.cnf", ".bash_history", ".zsh_history",
     ".python_history", ".cache", ".mozilla", ".vault-token", ".terraform.d", ".cargo/credentials.toml", ".refold",
 )  # fmt: skip
-"""What of a home is hidden that cannot be hidden whole."""
+"""The hidden parts of a home that cannot be hidden as a whole."""
 _SEARCHED = (("/etc", 6), ("/var", 3))
-"""Where files are that only root or a group may read, and how deep they are looked for."""
+"""Folders with files that only root or a group may read, and the depth of the search."""
 
 
 def hidden_paths(environ: Mapping[str, str], root: Path) -> set[str]:
-    """Folders and files of this machine that commands in the workspace `root` see empty, or not at all."""
+    """Return the paths that commands in workspace `root` see empty or not at all."""
     found = {os.path.realpath(each) for each in FOLDERS}
     for home in _homes(environ):
         if any(os.path.commonpath((home, each)) == home for each in (*_OF_THE_SYSTEM, str(root))):
@@ -39,7 +42,7 @@ def hidden_paths(environ: Mapping[str, str], root: Path) -> set[str]:
 
 
 def _homes(environ: Mapping[str, str]) -> set[str]:
-    """The homes of who runs this: as the system says, and as the variables say."""
+    """Return the homes of the current user, by the system and by variables."""
     found = [environ.get("HOME")]
     with suppress(KeyError):
         found.append(pwd.getpwuid(os.getuid()).pw_dir)
@@ -51,7 +54,10 @@ def _homes(environ: Mapping[str, str]) -> set[str]:
 
 @lru_cache(maxsize=1)
 def _unreadable() -> Collection[str]:
-    """What this user can read and not everybody: password files, keys, logs."""
+    """Return the paths that this user but not everyone can read.
+
+    Examples are password files, keys and logs.
+    """
     return [path for top, depth in _SEARCHED for path in _not_for_all(top, depth)]
 
 
@@ -72,7 +78,10 @@ def _not_for_all(folder: str, depth: int) -> Iterator[str]:
 
 
 def _sockets(environ: Mapping[str, str]) -> Iterator[str]:
-    """The sockets with a path that somebody listens on: they are connected to through any read-only mount."""
+    """Yield the paths of listening sockets.
+
+    A read-only mount does not prevent a connection to them.
+    """
     for path in {*_listed("/proc/net/unix", 7), *_listed("/proc/self/mountinfo", 4), *_named(environ)}:
         real = os.path.realpath(path)
         try:
@@ -83,13 +92,13 @@ def _sockets(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _listed(table: str, column: int) -> Iterable[str]:
-    """The absolute paths of a table of the kernel's."""
+    """Return the absolute paths in a table of the kernel."""
     try:
         lines = Path(table).read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
         return []
     rows = [line.split(None, column) for line in lines]
-    # the path ends the line in the one, and is followed by others in the other, where blanks are escaped
+    # in net/unix the path ends the line; in mountinfo more columns follow, and blanks in the path are escaped
     cells = [row[column] for row in rows if len(row) > column]
     if table.endswith("mountinfo"):
         cells = [cell.split(" ")[0].replace("\\040", " ") for cell in cells]
@@ -97,7 +106,7 @@ def _listed(table: str, column: int) -> Iterable[str]:
 
 
 def _named(environ: Mapping[str, str]) -> Iterable[str]:
-    """The sockets that variables name: SSH_AUTH_SOCK, DOCKER_HOST, DBUS_SESSION_BUS_ADDRESS and their like."""
+    """Yield the sockets in variables such as SSH_AUTH_SOCK and DOCKER_HOST."""
     for value in environ.values():
         for part in value.replace("unix:path=", "unix://").split(","):
             path = part.removeprefix("unix://")

@@ -1,21 +1,24 @@
-"""How much a command may take, and what came of it."""
+"""The limits of a command, and its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 Wall = Literal["network", "files", "processes", "tmp"]
-"""What a sandbox keeps commands from: the network, files other than the workspace's (they can't be written), processes
-outside (they can't be seen), and the /tmp of others."""
+"""A barrier of a sandbox.
+
+"network": no network; "files": files outside the workspace cannot be written; "processes": outside processes cannot be
+seen; "tmp": a separate /tmp.
+"""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What each command may take; None is no limit.
+    """The limits of each command; None is no limit.
 
-    `seconds` is the longest time, whatever a call asks for. Of its output `output_bytes` are kept, half from its
-    beginning and half from its end. The others are the limits of setrlimit(2), for each of its processes; a command
-    that has more than `processes` at once is killed besides, as that limit does not hold for root.
+    `seconds` is the longest time, even if a call asks for more. `output_bytes` of the output are kept, half from its
+    start and half from its end. The others are limits of setrlimit(2), for each process. A command with more than
+    `processes` at once is also killed, because that limit does not apply to root.
     """
 
     seconds: float | None = None
@@ -26,38 +29,41 @@ class Limits:
     processes: int | None = None
 
     def wrapped(self, argv: Sequence[str]) -> list[str]:
-        """The command, begun by a shell that sets the limits."""
+        """Return the command, started by a shell that sets the limits."""
         each = (
             ("ulimit -v {}", self.memory_bytes and self.memory_bytes // 1024),
             ("ulimit -f {}", self.file_bytes and max(1, self.file_bytes // 512)),
             ("ulimit -t {}", self.cpu_seconds),
-            ("{{ ulimit -u {0} 2>/dev/null || ulimit -p {0}; }}", self.processes),  # bash's name, and dash's
+            (
+                "{{ ulimit -u {0} 2>/dev/null || ulimit -p {0}; }}",
+                self.processes,
+            ),  # the option's names in bash and in dash
         )
         sets = [text.format(value) for text, value in each if value]
         return ["/bin/sh", "-c", f'{" && ".join(sets)} && exec "$@"', "sh", *argv] if sets else list(argv)
 
     def timeout(self, asked: float | None) -> float | None:
-        """The time a command gets, when its call asks for `asked` seconds."""
+        """Return the time limit of a command whose call asks for `asked` seconds."""
         given = [each for each in (asked, self.seconds) if each is not None]
         return min(given) if given else None
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of a command."""
+    """The result of a command."""
 
     returncode: int
     """0 is success; -n is death by signal n."""
     output: str
-    """What it wrote to stdout and stderr, in the order in which it did; a line tells of what was left out."""
+    """Stdout and stderr, interleaved; a line marks omitted output."""
     timed_out: bool = False
-    """Its time was up, and it was killed with all that it had started."""
+    """Whether the command was killed, with all its processes, at its time limit."""
     left_out: int = 0
-    """How many bytes of output were not kept."""
+    """The number of omitted bytes of output."""
     left_behind: int = 0
-    """How many processes it had left in the background; they were killed when it ended."""
+    """The number of background processes that were killed when the command ended."""
 
     @property
     def ok(self) -> bool:
-        """It ended by itself, and with 0."""
+        """Whether the command ended by itself with 0."""
         return self.returncode == 0 and not self.timed_out

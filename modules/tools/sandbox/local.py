@@ -1,4 +1,7 @@
-"""The sandbox that is none but for its limits: commands run as this user, on this machine; base of the others."""
+"""The sandbox without walls: commands run as this user on this machine.
+
+It enforces limits only, and is the base class of the others.
+"""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +21,10 @@ from .limits import Finished, Limits, Wall
 
 
 class LocalSandbox:
-    """Runs commands in a folder of this machine, without walls: they can do what this user can.
+    """Runs commands in a folder, without walls: they can do what this user can.
 
-    They get none of this process's variables but those that say where programs, home and language are. Whoever must
-    not be able to read them elsewhere (in /proc, in files) needs a sandbox with walls.
+    They get only those of this process's variables that locate programs, home and language. To keep commands from
+    reading the other variables elsewhere (in /proc, in files), use a sandbox with walls.
     """
 
     name = "local"
@@ -33,12 +36,12 @@ class LocalSandbox:
 
     @staticmethod
     def unavailable() -> str | None:
-        """Why there is no such sandbox on this machine; None where there is."""
+        """Return why there is no such sandbox on this machine, or None."""
         return None if sys.platform != "win32" else "commands need process groups, which Windows does not have"
 
     @property
     def python(self) -> Sequence[str]:
-        """The command that starts Python: this one."""
+        """The command that starts this Python."""
         return [sys.executable]
 
     async def exec(
@@ -51,7 +54,7 @@ class LocalSandbox:
         cwd: str | None = None,
         on_output: Callable[[str], object] | None = None,
     ) -> Finished:
-        """See Sandbox.exec."""
+        """Run a command; see Sandbox.exec."""
         await anyio.lowlevel.checkpoint()
         with self.workspace.spot(cwd or ".") as spot:
             folder = self.workspace.root / spot.path
@@ -68,18 +71,21 @@ class LocalSandbox:
         return await run_stoppable(work, command.kill)
 
     async def read(self, path: str) -> bytes:
-        """See Sandbox.read."""
+        """Read a file; see Sandbox.read."""
         return (await anyio.to_thread.run_sync(self.workspace.read, path)).data
 
     async def write(self, path: str, data: bytes) -> None:
-        """See Sandbox.write."""
+        """Write a file; see Sandbox.write."""
         await anyio.to_thread.run_sync(change_files, self.workspace, [Change(path, data)])
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
-        """The command under those limits that are set from inside."""
+        """Return the command under the limits that are set from inside."""
         return self.limits.wrapped(argv)
 
     @contextmanager
     def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
-        """What to start so that `argv` runs in `folder` with the variables `env`; it is cleared away afterwards."""
+        """Yield the command that runs `argv` in `folder`; clean up afterwards.
+
+        `env` is added to the command's variables.
+        """
         yield Start(argv, child_env(env), processes=self.limits.processes)

@@ -1,16 +1,16 @@
-"""The output of a command on its way: what is kept of it, and what is passed on as it comes."""
+"""The output of a running command: the kept part, and the stream."""
 
 import codecs
 import time
 from collections.abc import Callable
 
 _EVERY = 0.1
-"""Seconds between two pieces that are passed on."""
+"""Seconds between two streamed pieces."""
 _PIECE = 16_384
 
 
 class Kept:
-    """The beginning and the end of a stream of bytes, `limit` of them in all."""
+    """The start and the end of a stream of bytes, `limit` bytes in all."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -19,7 +19,7 @@ class Kept:
         self.left_out = 0
 
     def add(self, chunk: bytes) -> None:
-        """Takes the next bytes."""
+        """Take the next bytes."""
         room = self._half - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
@@ -33,7 +33,10 @@ class Kept:
             self.left_out += over
 
     def text(self) -> str:
-        """The bytes as text (UTF-8, what is none replaced), with a line where some were left out."""
+        """Return the bytes as UTF-8 text, with a line that marks omitted ones.
+
+        Invalid bytes are replaced.
+        """
         self._trim()
         if not self.left_out:
             return bytes(self._head + self._tail).decode("utf-8", "replace")
@@ -42,9 +45,9 @@ class Kept:
 
 
 class Streamed:
-    """Passes output on while it comes: whole lines, a few times a second, `limit` characters in all.
+    """Passes output on as it arrives, `limit` characters in all.
 
-    Lines are not cut, so that what is looked for in them (secrets) can be found.
+    It passes on whole lines, a few times a second. Lines are not cut, so that a search for secrets finds them.
     """
 
     def __init__(self, on_output: Callable[[str], object] | None, limit: int) -> None:
@@ -55,13 +58,13 @@ class Streamed:
         self._last = 0.0
 
     def add(self, chunk: bytes) -> None:
-        """Takes the next bytes."""
+        """Take the next bytes."""
         if self._on_output is not None and self._left > 0:
             self._waiting += self._decoder.decode(chunk)
             self.tick()
 
     def tick(self) -> None:
-        """Passes on what is due."""
+        """Pass on the output that is due."""
         cut = self._waiting.rfind("\n") + 1
         if not cut and len(self._waiting) > _PIECE:
             cut = len(self._waiting)
@@ -71,7 +74,7 @@ class Streamed:
             self._last = now
 
     def end(self) -> None:
-        """Passes on the rest."""
+        """Pass on the rest."""
         if self._on_output is not None and self._left > 0:
             self._waiting += self._decoder.decode(b"", True)
             if self._waiting:

@@ -1,4 +1,4 @@
-"""What a sandbox is: where commands of a model run, with which files, and within which limits."""
+"""The protocol of sandboxes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -7,19 +7,22 @@ from .limits import Finished, Limits, Wall
 
 
 class Sandbox(Protocol):
-    """Runs commands in a workspace. `check_sandbox` tells whether one keeps what it promises."""
+    """Runs a model's commands in a workspace within limits.
+
+    `check_sandbox` tests whether a sandbox keeps its promises.
+    """
 
     @property
     def name(self) -> str:
-        """The name under which it is registered."""
+        """The registered name."""
 
     @property
     def limits(self) -> Limits:
-        """What each command may take."""
+        """The limits of each command."""
 
     @property
     def walls(self) -> frozenset[Wall]:
-        """What it keeps commands from."""
+        """The sandbox's barriers."""
 
     @property
     def python(self) -> Sequence[str]:
@@ -35,19 +38,25 @@ class Sandbox(Protocol):
         cwd: str | None = None,
         on_output: Callable[[str], object] | None = None,
     ) -> Finished:
-        """Runs a command, program and arguments, in the workspace or in `cwd` inside of it.
+        """Run a command, program and arguments, in the workspace or in `cwd`.
 
-        It sees few variables of this process's (`tasks.child_env`), and `env`. It is killed with all that it has
-        started after `timeout` seconds, when the call is cancelled, and what it has left behind when it ends.
-        `on_output` is given its output as it comes, from a thread.
+        The command sees a few variables of this process (`tasks.child_env`), and `env`. It is killed with all its
+        processes after `timeout` seconds, or when the call is cancelled. When it ends, processes that it left behind
+        are killed. `on_output` gets its output as it arrives, from a thread.
 
         Raises:
-            CommandError: it cannot be started.
+            CommandError: the command cannot be started.
             OutsideWorkspaceError: `cwd` is not in the workspace.
         """
 
     async def read(self, path: str) -> bytes:
-        """The bytes of a file of the workspace; raises OutsideWorkspaceError, OSError."""
+        """Return the bytes of a file of the workspace.
+
+        Raises OutsideWorkspaceError or OSError.
+        """
 
     async def write(self, path: str, data: bytes) -> None:
-        """Writes a file of the workspace, whole or not at all; raises OutsideWorkspaceError, OSError."""
+        """Write a file of the workspace, whole or not at all.
+
+        Raises OutsideWorkspaceError or OSError.
+        """

@@ -1,10 +1,13 @@
-"""The error of a sandbox that cannot be had."""
+"""The error of an unavailable sandbox."""
 
 from ....errors import ExternalError
 
 
 class SandboxUnavailableError(ExternalError, RuntimeError):
-    """A sandbox that is not known, or that cannot be had on this machine; `name` is the one, the message says why."""
+    """A sandbox is unknown or unavailable on this machine.
+
+    `name` is its name; the message has the reason.
+    """
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"there is no sandbox {name!r} here: {why}")
