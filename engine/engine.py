@@ -43,7 +43,9 @@ S = TypeVar("S", bound=StateSchema, default=Any)
 
 
 class Engine(Generic[S]):
-    """Runs the tasks of one module; one engine can run many at once.
+    """Runs the tasks of one module.
+
+    One engine can run many at once.
 
     Args:
         module: the module, or an Agent that makes one.
@@ -113,7 +115,10 @@ class Engine(Generic[S]):
     # running
 
     def run(self, task: Task | str) -> RunResult[S]:
-        """Run a task to its end. Inside a running event loop, use `await arun(task)`."""
+        """Run a task to its end.
+
+        Inside a running event loop, use `await arun(task)`.
+        """
         return self._sync(lambda: self.arun(task), "arun")
 
     async def arun(self, task: Task | str) -> RunResult[S]:
@@ -365,7 +370,10 @@ def _folder(name: str, given: Any) -> Path | None:
 
 
 def _several(name: str, given: Any) -> tuple[Any, ...]:
-    """Return the items of a list; raise EngineUsageError, naming the parameter, for anything else."""
+    """Return the items of a list.
+
+    Raises EngineUsageError, naming the parameter, for anything else.
+    """
     if isinstance(given, Iterable) and not isinstance(given, str):
         return tuple(given)
     raise EngineUsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")

@@ -31,7 +31,9 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 
 
 class Module(Generic[S]):
-    """A module as the engine sees it: the hooks, and what they work with. Users subclass `AgentModule`.
+    """A module as the engine sees it: the hooks, and what they work with.
+
+    Users subclass `AgentModule`.
 
         init_state(task, **inputs)              returns the first state
         decide(state)                           returns a Decision

@@ -31,6 +31,9 @@ class CommonOptions(TypedDict, total=False):
 
 
 class EngineOptions(CommonOptions, total=False):
-    """The keyword arguments of `Engine`, which explains each; a test compares the two."""
+    """The keyword arguments of `Engine`, which explains each.
+
+    A test compares the two.
+    """
 
     budget: RuntimeBudget | None

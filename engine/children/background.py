@@ -33,7 +33,10 @@ class BackgroundChild:
         return Job(attempt, self.child.run.context.copy())
 
     async def started(self) -> None:
-        """Wait until the child has a trace; raise the error that keeps it from starting."""
+        """Wait until the child has a trace.
+
+        Raises the error that keeps it from starting.
+        """
         async with anyio.create_task_group() as group:
 
             async def first(wait: Callable[[], Awaitable[Any]]) -> None:
@@ -69,7 +72,10 @@ class BackgroundChild:
                 self._job = self._started(self.child.go_on(answers))
 
     def status(self, read: Reads) -> ChildResult:
-        """Return the present status of the child; its result, if it has ended."""
+        """Return the present status of the child.
+
+        If the child has ended, this is its result.
+        """
         if self._job.over:
             return ChildResult.of(self._job.result(), read)
         trace = self._trace

@@ -48,7 +48,9 @@ class Place:
 
 
 class CalledRun(ChildRun):
-    """A child run that a call has started; `awaited_by` holds the calls that wait for it.
+    """A child run that a call has started.
+
+    `awaited_by` holds the calls that wait for it.
 
     Raises EngineUsageError outside of the event loop of `run`, and for tools that the child cannot have.
     """
@@ -85,7 +87,10 @@ class CalledRun(ChildRun):
         super().__init__(run, at_work, child_plan(run, plan, link), shown, known)
 
     async def bring_for(self, call: Call) -> RunResult:
-        """Run the child to its end for a waiting call. Raises ChildRunError if it cannot be started or resumed."""
+        """Run the child to its end for a waiting call.
+
+        Raises ChildRunError if it cannot be started or resumed.
+        """
         with self.awaiting(call), as_child_error(self.run_id):
             return await self.bring()
 

@@ -21,7 +21,9 @@ Reads = Callable[[Any], Any] | None
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """The result or status of a child run; a replay returns the same.
+    """The result or status of a child run.
+
+    A replay returns the same.
 
     `status` is None while the child is at work. `value` is the value that the `value` function of `run_child` made of
     its last state. `hash` is the hash of its last record, None before its end. `waiting` holds the prompts of its open
@@ -80,7 +82,10 @@ class ChildResult:
 
     @classmethod
     def of(cls, result: "RunResult", read: Reads = None) -> "ChildResult":
-        """Make the result from a run's own result; `read` makes `value` of its last state, once it has ended."""
+        """Make the result from a run's own result.
+
+        `read` makes `value` of its last state, once it has ended.
+        """
         over = result.status is not RunStatus.waiting
         value = None
         if read is not None and over and result.state is not None:

@@ -45,7 +45,9 @@ _OVER = (RunStatus.completed, RunStatus.stopped, RunStatus.failed)
 
 
 class ChildRun:
-    """One child of `run`; `plan` is its plan as a new run, and `shown` is added to the details of its requests.
+    """One child of `run`.
+
+    `plan` is its plan as a new run, and `shown` is added to the details of its requests.
 
     `recorded` says that an earlier attempt has recorded the child's start.
     """
@@ -72,7 +74,10 @@ class ChildRun:
         return result
 
     async def advance(self) -> RunResult:
-        """Run the child until it ends or waits; the head of this file says what happens to a child with a trace."""
+        """Run the child until it ends or waits.
+
+        The head of this file says what happens to a child with a trace.
+        """
         with self.run.waits.child_at_work():
             trace = self._begun()
             if trace is None:
@@ -95,7 +100,9 @@ class ChildRun:
         return result
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
-        """Return the first answers to the child's requests, asked on its behalf; none if a deadline passes before.
+        """Return the first answers to the child's requests, asked on its behalf.
+
+        Returns no answers if a deadline passes before.
 
         The child continues with these, and its other requests stay open. A request whose answer the child refuses is
         asked again.
@@ -116,7 +123,10 @@ class ChildRun:
                 return answers
 
     async def _asked(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answers that are there, by id, or wait for the first; none if a deadline passes before."""
+        """Return the answers that are there, by id, or wait for the first.
+
+        Returns no answers if a deadline passes before.
+        """
         run, given = self.run, dict[str, Any]()
 
         async def ask(request: WaitRequest) -> None:
@@ -136,7 +146,10 @@ class ChildRun:
         return given
 
     def _problem(self, answers: dict[str, Any]) -> str | None:
-        """Return why the child refuses these answers, or None; only the child's own tools can check a result."""
+        """Return why the child refuses these answers, or None.
+
+        Only the child's own tools can check a result.
+        """
         trace, run = self._family().relative(self.run_id), self.run
         try:
             Answers(trace, lambda kind, members: None, run.redactor, self.plan.module).take(answers, None)
@@ -173,7 +186,10 @@ class ChildRun:
         return trace
 
     def _ended(self, trace: Trace) -> RunResult | None:
-        """Return the child's result if it has ended for good; None if it is to be resumed."""
+        """Return the child's result if it has ended for good.
+
+        Returns None if it is to be resumed.
+        """
         if trace.status not in _OVER or self._runs_again(trace):
             return None
         if (trace.end.get("error") or {}).get("type") == ChildRunError.__name__:

@@ -1,4 +1,7 @@
-"""The environments of an exploration: one fork for each candidate; the chosen one's files replace the parent's."""
+"""The environments of an exploration: one fork for each candidate.
+
+The chosen one's files replace the parent's.
+"""
 
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -9,7 +12,9 @@ from ...tasks import Environment
 
 
 class Worlds:
-    """The environments by place, with the run's own at `""`; forks are closed when the exploration is over.
+    """The environments by place, with the run's own at `""`.
+
+    Forks are closed when the exploration is over.
 
     With `shared`, all children use the run's own.
     """

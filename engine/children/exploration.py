@@ -293,7 +293,10 @@ class Exploration:
     # the choice
 
     async def _carried_out(self, strategy: BranchStrategy, chosen: Any) -> int | Adopted:
-        """Check and write the choice; return the candidate's number, or adopt the chosen node and return its state."""
+        """Check and write the choice.
+
+        Returns the candidate's number. A chosen node is adopted, and its state returned.
+        """
         choice = checked_choice(strategy, chosen, self._nodes)
         members = verdict(strategy, choice, self._nodes.values(), self._weights, self._cut)
         if waited := self._run.waits.waited():
@@ -312,5 +315,8 @@ def _below(node: Node, number: int) -> str:
 
 
 def adopted(state: StateSchema, reason: str | None) -> Adopted:
-    """Return the state to adopt; if it has ended its child, it ends the adopting run for the same `reason`."""
+    """Return the state to adopt.
+
+    If it has ended its child, it ends the adopting run for the same `reason`.
+    """
     return Adopted(state if reason is None else with_reason(state, StopReason(reason)))

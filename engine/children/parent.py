@@ -12,7 +12,9 @@ id (25), and leaves room for some levels of places before a digest is needed. Wi
 
 
 def child_id(parent: str, place: str) -> str:
-    """Return the id of a run's child at a place, such as `run~3.0`; a digest replaces the end of a long id.
+    """Return the id of a run's child at a place, such as `run~3.0`.
+
+    A digest replaces the end of a long id.
 
     An id names the trace's file, and most file systems allow names of at most 255 bytes.
     """

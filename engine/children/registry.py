@@ -78,19 +78,27 @@ class ChildRegistry:
         return CalledRun(self._run, self._at_work, Place.of(call), module, task, name, budget, stop)
 
     def background(self, child: CalledRun) -> BackgroundChild:
-        """Start or resume a child in the background; return the one at work if there is one."""
+        """Start or resume a child in the background.
+
+        Returns the one at work if there is one.
+        """
         self.has_background = True
         if child.run_id not in self._background:
             self._background[child.run_id] = BackgroundChild(child)
         return self._background[child.run_id]
 
     def status(self, label: str, read: Reads) -> ChildResult:
-        """Return the status of a background child; raises EngineUsageError if there is none with this label."""
+        """Return the status of a background child.
+
+        Raises EngineUsageError if there is none with this label.
+        """
         known = self._background.get(child_id(self._run.run_id, label))
         return known.status(read) if known is not None else self._status_elsewhere(label)
 
     async def wait(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
-        """Wait for the end of a background child, for at most `seconds`; return its status then.
+        """Wait for the end of a background child, for at most `seconds`.
+
+        Returns its status then.
 
         Raises EngineUsageError if the run has started no child with this label.
         """
@@ -176,7 +184,10 @@ def registry_of(call: Call) -> ChildRegistry:
 
 
 def _source(trace: Trace) -> Trace | None:
-    """Return the trace of a fork's source; None if the run is no fork, or the trace is missing."""
+    """Return the trace of a fork's source.
+
+    Returns None if the run is no fork, or the trace is missing.
+    """
     link = trace.parent
     if link is None or link["kind"] != "fork":
         return None

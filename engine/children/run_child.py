@@ -42,7 +42,9 @@ async def run_child(
     stop: Sequence[StopCriteria] = (),
     value: Reads = None,
 ) -> ChildResult:
-    """Run a module's task as a child of this run, to its end. Call it in `init_state`, `decide`, `act` or a tool.
+    """Run a module's task as a child of this run, to its end.
+
+    Call it in `init_state`, `decide`, `act` or a tool.
 
     The child is an effect of the run: when the run is replayed, verified or resumed, a child that had ended is not run
     again, and an unfinished child resumes from its own trace, which is in the family's folder. The child has the run's
@@ -114,7 +116,10 @@ async def given(call: Call) -> Any:
 def checked(
     module: Module[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
 ) -> tuple[Task, RuntimeBudget]:
-    """Return a child's task and budget; raises EngineUsageError if `module` is not an AgentModule instance."""
+    """Return a child's task and budget.
+
+    Raises EngineUsageError if `module` is not an AgentModule instance.
+    """
     if not isinstance(cast(object, module), Module):
         raise EngineUsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
     task = as_task(task)
@@ -123,7 +128,10 @@ def checked(
 
 
 def named(name: str, task: Task) -> dict[str, Any]:
-    """Return the arguments for the intent; they identify the child when the call is made again."""
+    """Return the arguments for the intent.
+
+    They identify the child when the call is made again.
+    """
     return {"name": name, "task": task.to_dict()}
 
 

@@ -29,7 +29,9 @@ async def start_child(
     name: str | None = None,
     budget: RuntimeBudget | TaskBudget | None = None,
 ) -> str:
-    """Start a background child, and return its label. See `run_child` for the arguments.
+    """Start a background child, and return its label.
+
+    See `run_child` for the arguments.
 
     The label, such as `2.helper-1f3a9c2b04`, stays the same when the run is replayed, resumed or forked. Before the run
     ends, it waits for the child, within its budget. If the run fails or is cancelled, the child is cancelled. A resumed
@@ -55,7 +57,9 @@ async def start_child(
 
 
 async def child_state(label: str, *, value: Reads = None) -> ChildResult:
-    """Return the status of a background child now; its result, once it has ended.
+    """Return the status of a background child now.
+
+    Once the child has ended, this is its result.
 
     `value` makes a JSON value of the child's last state, for `ChildResult.value`.
 
@@ -73,7 +77,9 @@ async def child_state(label: str, *, value: Reads = None) -> ChildResult:
 
 
 async def wait_child(label: str, *, seconds: float | None = None, value: Reads = None) -> ChildResult:
-    """Wait for the end of a background child, for at most `seconds`; return its status then.
+    """Wait for the end of a background child, for at most `seconds`.
+
+    Returns its status then.
 
     Without `seconds`, the run shows the child's requests as its own and waits for their answers. With `seconds`, a
     child that waits for an answer is returned with the status "waiting". Raises as `child_state` does.

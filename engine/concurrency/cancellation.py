@@ -29,7 +29,10 @@ def cancel_requests() -> int:
 
 
 def own_task() -> "asyncio.Task[Any] | None":
-    """Return the running asyncio task; None on trio, and outside an event loop."""
+    """Return the running asyncio task.
+
+    Returns None on trio, and outside an event loop.
+    """
     loop = events._get_running_loop()
     return None if loop is None else asyncio.current_task(loop)
 

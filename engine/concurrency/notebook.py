@@ -79,7 +79,10 @@ class _ThreadedWork(Generic[R]):
             self._over.set()
 
     async def _keep(self) -> None:
-        """Do the work; its result goes through a list, as asyncio would make the repr of a returned one."""
+        """Do the work.
+
+        Its result goes through a list, as asyncio would make the repr of a returned one.
+        """
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
         with self._lock:

@@ -128,7 +128,10 @@ class Job(Generic[T]):
 
     @property
     def result_or_none(self) -> T | None:
-        """Return the result of the work; None if it has not ended, or raised."""
+        """Return the result of the work.
+
+        Returns None if it has not ended, or raised.
+        """
         return self._result[0] if self._result else None
 
     async def wait(self) -> None:

@@ -54,7 +54,9 @@ _IDLE_SECONDS = 20.0
 
 
 class _Job(asyncio.Future[Any]):
-    """One call for a worker, and the future of its result. If whoever awaits it is cancelled, the call is abandoned.
+    """One call for a worker, and the future of its result.
+
+    If whoever awaits it is cancelled, the call is abandoned.
 
     `counts`: it counts towards MOST while at work. `queued`: it waits for room. `left`: nobody waits for it any longer.
     `over`: the call has ended. `ident`: the thread that is at work on it.
@@ -276,7 +278,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
-    """Start `fn(**kwargs)` in a worker thread, in a copy of the context; await the result at once.
+    """Start `fn(**kwargs)` in a worker thread, in a copy of the context.
+
+    Await the result at once.
 
     If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no event loop counts as
     running, so `fn` may start one.

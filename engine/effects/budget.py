@@ -68,7 +68,10 @@ class RuntimeBudget:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "RuntimeBudget":
-        """Read the budget of a trace's record; raises EngineUsageError if it is not valid."""
+        """Read the budget of a trace's record.
+
+        Raises EngineUsageError if it is not valid.
+        """
         try:
             return cls(**doc)
         except (TypeError, ValueError) as error:
@@ -163,7 +166,9 @@ class Account:
         return replace(usage, cost=(usage.tokens_in * price_in + usage.tokens_out * price_out) / 1e6, assumed=True)
 
     def reserve(self, tokens: int) -> bool:
-        """Reserve tokens for a call about to start; return False while other calls hold the remaining tokens.
+        """Reserve tokens for a call about to start.
+
+        Returns False while other calls hold the remaining tokens.
 
         Raises BudgetExceededError if a limit is reached, or if the tokens would not fit without other reservations.
         """
@@ -209,7 +214,10 @@ class Account:
                 self._reserved -= reserved
 
     def charge(self, call: object, usage: Usage, reserved: int) -> None:
-        """Set the charges so far of a running call that has `reserved` tokens; they count until the call is settled."""
+        """Set the charges so far of a running call that has `reserved` tokens.
+
+        They count until the call is settled.
+        """
         self._running[call] = (usage, reserved)
         if self._parent is not None:
             self._parent.charge(call, usage, reserved)
@@ -247,7 +255,10 @@ class Account:
         self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
 
     def restore(self, used: RunUsage, warned: Iterable[str]) -> None:
-        """Set what the run has used, and `warned` of, in earlier attempts; the parent's account has it already."""
+        """Set what the run has used, and `warned` of, in earlier attempts.
+
+        The parent's account has it already.
+        """
         for name in COUNTED:
             setattr(self, name, getattr(used, name))
         self.warned.update(warned)

@@ -48,16 +48,25 @@ class Books(Protocol):
         """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""
 
     def reserve(self, call: "Call", tokens: int) -> bool:
-        """Reserve tokens for a call; return False while other calls hold the rest."""
+        """Reserve tokens for a call.
+
+        Returns False while other calls hold the rest.
+        """
 
     def open(self, call: "Call") -> None:
         """Write the call's intent."""
 
     def close(self, call: "Call") -> bool:
-        """Remove a call from the open ones; return False if it was removed before."""
+        """Remove a call from the open ones.
+
+        Returns False if it was removed before.
+        """
 
     def charge(self, call: "Call", usage: Usage) -> None:
-        """Count the usage of a running call so far; end the run if the budget was used up before."""
+        """Count the usage of a running call so far.
+
+        Ends the run if the budget was used up before.
+        """
 
 
 BLOB_FROM = 64 * 1024
@@ -103,7 +112,10 @@ class Recorded:
 
 
 class Call:
-    """A call between its intent and its outcome; `recorded` is set if the journal already has the outcome."""
+    """A call between its intent and its outcome.
+
+    `recorded` is set if the journal already has the outcome.
+    """
 
     # Defaults in the class, so that making a call sets only what differs; most calls use none of these.
     recorded: Recorded | None = None
@@ -173,7 +185,10 @@ class Call:
         self.recorded, self.outcome = recorded, recorded.outcome
 
     def running(self, work: Any) -> Any:
-        """Keep the coroutine of the call's function, so that the processes it waits for can be found; return it."""
+        """Keep the coroutine of the call's function, so that the processes it waits for can be found.
+
+        Returns it.
+        """
         self.coroutine = work
         return work
 
@@ -183,7 +198,10 @@ class Call:
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: Usage) -> None:
-        """Add to the call's usage; an estimate counts only if the budget limits tokens or money."""
+        """Add to the call's usage.
+
+        An estimate counts only if the budget limits tokens or money.
+        """
         if usage.estimated and not (self.run is not None and self.run.is_limited):
             return
         before = self.charged or Usage()
@@ -207,13 +225,18 @@ class Call:
         self.when_left = stop
 
     def let_go(self) -> None:
-        """Release the call's reservation and charges when its run suspends; entered again, the call takes new ones."""
+        """Release the call's reservation and charges when its run suspends.
+
+        Entered again, the call takes new ones.
+        """
         if self.run is not None:
             self.run.settle(self.reserved, None, self)
             self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
-        """Write `value` as the outcome; return the held value, its JSON bytes, and the outcome's number.
+        """Write `value` as the outcome.
+
+        Returns the held value, its JSON bytes, and the outcome's number.
 
         The held value is in frozen JSON form, or the value itself if its declared type is a state model. For a value
         without an exact JSON form, write the error as the outcome and raise it as EffectError.
@@ -258,7 +281,10 @@ class Call:
         raise raised from error
 
     def failed(self, error: Exception) -> tuple[EffectError, int]:
-        """Write the error as the outcome; return the EffectError and the outcome's number."""
+        """Write the error as the outcome.
+
+        Returns the EffectError and the outcome's number.
+        """
         run = self.run
         assert run is not None
         form = run.error_form(error)

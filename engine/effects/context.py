@@ -43,7 +43,10 @@ class Host(Protocol):
 
     @property
     def writer(self) -> "TraceWriter | None":
-        """The writer of the run's trace; None if the host serves a trace."""
+        """The writer of the run's trace.
+
+        None if the host serves a trace.
+        """
 
     def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
         """Prepare a call: look up its recorded outcome, otherwise prepare the intent to write when the call starts."""
@@ -144,7 +147,10 @@ def frame_inside(call: Any) -> Frame:
 
 
 class _Outside:
-    """The context of code that a run calls but that is no part of it; functions just run there, in any thread."""
+    """The context of code that a run calls but that is no part of it.
+
+    Functions just run there, in any thread.
+    """
 
 
 OUTSIDE = _Outside()

@@ -251,7 +251,9 @@ class Journal:
             self._add(child, (effect.digest, effect.n), again)
 
     def find(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
-        """Return the recorded call for a request, ended or not, and mark it as taken; None if there is none.
+        """Return the recorded call for a request, ended or not, and mark it as taken.
+
+        Returns None if there is none.
 
         The head of this file lists the order of the search. If the recorded arguments contain marks for secrets that
         are not known now, `learn` receives each secret's name and value.
@@ -320,7 +322,9 @@ class Journal:
         return min(equal, key=_seq, default=None)
 
     def order(self, request: Request) -> RecordedOrder | None:
-        """Return the recorded outcomes that a new, unrecorded call has to wait for; None if there are none.
+        """Return the recorded outcomes that a new, unrecorded call has to wait for.
+
+        Returns None if there are none.
 
         The new call's outcome is written now, hence after all recorded ones, so it must be delivered after them too.
         """
@@ -344,7 +348,9 @@ class Journal:
         return Recorded(found.intent, found.outcome, self._value(found.result), found.error, found.order)
 
     def seen_event(self, name: str, data: Any, clear: tuple[str, Any]) -> bool:
-        """Return whether the trace already has this event; each recorded event counts once.
+        """Return whether the trace already has this event.
+
+        Each recorded event counts once.
 
         `clear` holds the event's name and data before redaction, because an earlier attempt may have known other
         secrets.
@@ -394,7 +400,10 @@ def _has_marks(args: Any) -> bool:
 
 
 def _plain(form: Any, state: Any) -> Any:
-    """Return arguments as plain JSON values; with a `state`, its parts replace the pointers to them."""
+    """Return arguments as plain JSON values.
+
+    With a `state`, its parts replace the pointers to them.
+    """
     return orjson.loads(dump(form if state is None else {name: read_form(each, state) for name, each in form.items()}))
 
 

@@ -76,7 +76,10 @@ def _clean(value: Any, redactor: Redactor | None) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Replace models, dataclasses, dates and the like by their JSON forms; leave all else to the caller's check."""
+    """Replace models, dataclasses, dates and the like by their JSON forms.
+
+    Leaves everything else to the caller's check.
+    """
     convert: Callable[[Any], Any] = _plain
     if isinstance(value, StateModel):
         return value.to_dict()

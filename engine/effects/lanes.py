@@ -24,7 +24,9 @@ from ..purity import frame_variable
 
 
 class Lane:
-    """One task or thread in a frame. The lane of the hook or call itself is the frame, which is a subclass.
+    """One task or thread in a frame.
+
+    The lane of the hook or call itself is the frame, which is a subclass.
 
     `frame` is None in a frame's own lane: a reference to itself would leave each frame to the garbage collector.
     """
@@ -63,7 +65,10 @@ def started_in(name: str) -> str:
 
 
 def asked_as(name: str) -> str:
-    """Return the candidate of a lane, such as `"candidate 0.2|"`; `""` if the hook was asked for a single one."""
+    """Return the candidate of a lane, such as `"candidate 0.2|"`.
+
+    Returns `""` if the hook was asked for a single one.
+    """
     return name[: name.rfind("|") + 1]
 
 
@@ -115,7 +120,10 @@ class _Factory:
 
 
 class _Instrument:
-    """A trio instrument that gives each new task its lane; `users` counts the live runs of the loop."""
+    """A trio instrument that gives each new task its lane.
+
+    `users` counts the live runs of the loop.
+    """
 
     def __init__(self) -> None:
         self.users = 0
@@ -135,7 +143,9 @@ _instruments: WeakKeyDictionary[Any, _Instrument] = WeakKeyDictionary()
 
 
 def named_lanes() -> Callable[[], None]:
-    """Name the tasks that are created in the running event loop; return a function that ends this.
+    """Name the tasks that are created in the running event loop.
+
+    Returns a function that ends this.
 
     Naming goes on while any run of the loop has not called its function.
     """

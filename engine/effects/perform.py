@@ -1,4 +1,7 @@
-"""The functions that hooks and tools call to touch the world; their outcomes are recorded, and served on replay."""
+"""The functions that hooks and tools call to touch the world.
+
+Their outcomes are recorded, and served on replay.
+"""
 
 import asyncio
 import functools
@@ -45,7 +48,9 @@ async def perform(fn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwar
 @overload
 async def perform(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run `fn(*args, **kwargs)` once and record it; on replay and resume, return the recorded result.
+    """Run `fn(*args, **kwargs)` once and record it.
+
+    On replay and resume, return the recorded result.
 
     A sync `fn` runs in a worker thread. The returned value has the function's declared return type and is made from the
     JSON form of the result; without a declared type it consists of plain JSON values. Outside of any run the function
@@ -97,7 +102,10 @@ async def perform_as(
 
 
 def in_run() -> bool:
-    """Return whether this code runs inside a run; also true inside `reduce`, which may perform no effects."""
+    """Return whether this code runs inside a run.
+
+    Also true inside `reduce`, which may perform no effects.
+    """
     return frame_variable.get() not in (None, OUTSIDE)
 
 
@@ -156,7 +164,10 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function; if it forked this process (`os.fork`), end the child process when the function ends."""
+    """Call a function.
+
+    If it forked this process (`os.fork`), the child process ends when the function ends.
+    """
     before = forks.number
     try:
         value = fn(*args, **kwargs)
@@ -170,7 +181,10 @@ def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 
 def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Return how many tokens a call reserves, by its `tokens` mark; 0 inside a call that has a reservation."""
+    """Return how many tokens a call reserves, by its `tokens` mark.
+
+    Returns 0 inside a call that has a reservation.
+    """
     tokens = spec.marks.tokens
     frame = frame_or_none()
     outer = frame.call if frame is not None else None
@@ -182,7 +196,10 @@ def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Reserve the call's tokens and write its intent; return False while other calls hold the remaining tokens."""
+    """Reserve the call's tokens and write its intent.
+
+    Returns False while other calls hold the remaining tokens.
+    """
     run = call.run
     assert run is not None
     if run.is_limited and not run.reserve(call, tokens_needed(call.spec, args, kwargs)):
@@ -255,14 +272,20 @@ async def carry_out(
 
 
 def _is_cut_off(error: BaseException) -> bool:
-    """Return whether the run cut the call off; a task group may have wrapped the error in an ExceptionGroup."""
+    """Return whether the run cut the call off.
+
+    A task group may have wrapped the error in an ExceptionGroup.
+    """
     if isinstance(error, ExceptionGroup):
         return error.subgroup(RunAbortedError) is not None
     return isinstance(error, RunAbortedError)
 
 
 def now() -> datetime:
-    """Return the time, in UTC; it is recorded, so that a replay sees the same."""
+    """Return the time, in UTC.
+
+    It is recorded, so that a replay sees the same.
+    """
     return perform_sync(_read_clock)
 
 
@@ -298,7 +321,10 @@ def new_id() -> str:
 
 
 def emit(name: str, **data: Any) -> None:
-    """Write an event to the trace; outside of any run, do nothing. Raises ValueError for an empty name."""
+    """Write an event to the trace.
+
+    Does nothing outside of any run. Raises ValueError for an empty name.
+    """
     if not isinstance(name, str) or not name:
         raise ValueError(f"an event needs a name, got {name!r}")
     frame = frame_or_none()
@@ -326,7 +352,9 @@ def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *
 
 
 def follow_run(known: Follower | None = None) -> Follower:
-    """Return a reader of the running run's trace, at its beginning; return `known` if it reads this trace already.
+    """Return a reader of the running run's trace, at its beginning.
+
+    Returns `known` if it reads this trace already.
 
     A module may use the reader to show the run's records to others, but never for a decision, which must depend on the
     state alone. Raises NoRunError if no run is live here.

@@ -35,7 +35,10 @@ only if the code no longer makes one of these requests, or computes for that lon
 
 
 class Ended(Protocol):
-    """A recorded call that has ended; `over` once its outcome was delivered, or when it will never be requested."""
+    """A recorded call that has ended.
+
+    `over` is set once its outcome was delivered, or when it will never be requested.
+    """
 
     recorded: Recorded
     over: bool
@@ -126,7 +129,10 @@ class RecordedOrder:
         return False
 
     def _moves_until_ready(self, call: Ended, wake: Callable[[], Any] | None) -> int | None:
-        """Return None if it is the call's turn. Otherwise register `wake`, if given, and return the count of moves."""
+        """Return None if it is the call's turn.
+
+        Otherwise register `wake`, if given, and return the count of moves.
+        """
         with self._lock:
             head = self._head()
             if self._loose or head is None or call.recorded.order <= head.recorded.order:
@@ -136,7 +142,10 @@ class RecordedOrder:
             return self._moves
 
     def _waited(self, call: Ended, moves: int) -> None:
-        """End a wait; if nothing has moved during it, give the order up and wake every caller."""
+        """End a wait.
+
+        If nothing has moved during it, gives the order up and wakes every caller.
+        """
         wakes: list[Callable[[], Any]] = []
         with self._lock:
             self._waiting.pop(call.recorded.intent, None)

@@ -97,7 +97,10 @@ class Redactor:
         return any(_words(form)[:MIN_LENGTH] in words for form in self._marks if len(_words(form)) >= MIN_LENGTH)
 
     def json(self, data: bytes) -> bytes:
-        """Return a JSON text without secrets; the same object if it contains none."""
+        """Return a JSON text without secrets.
+
+        Returns the same object if it contains none.
+        """
         if not self._shapes:
             for needle in self._needles:
                 if needle in data:
@@ -116,7 +119,10 @@ class Redactor:
         return TOKEN_SHAPES.sub("<redacted:token>", text) if self._shapes else text
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value without secrets; the same object if it contains none."""
+        """Return a JSON value without secrets.
+
+        Returns the same object if it contains none.
+        """
         data = orjson.dumps(value)
         cleaned = self.json(data)
         return value if cleaned is data else orjson.loads(cleaned)
@@ -165,7 +171,10 @@ def _words(text: str) -> str:
 
 
 def redacted_task(task: Task, redactor: Redactor) -> Task:
-    """Return the task without secrets; an id that was derived from one is derived again, as it names the trace file."""
+    """Return the task without secrets.
+
+    An id that was derived from one is derived again, as it names the trace file.
+    """
     document = task.to_dict()
     cleaned = redactor.value(document)
     if cleaned is document:

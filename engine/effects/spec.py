@@ -109,7 +109,10 @@ class EffectSpec:
         return f"the result is not of its declared type: expected {native.__name__}, got {got}"
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, as an intent carries them; surplus positional ones as `*args`."""
+        """Return the arguments by name, as an intent carries them.
+
+        Surplus positional ones are under `*args`.
+        """
         if not args:
             return kwargs
         named = dict(zip(self.positional, args, strict=False))
@@ -123,7 +126,10 @@ _method_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDic
 
 
 def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
-    """Return the spec of an effect, or of the tool `name`; specs of functions and methods are cached weakly."""
+    """Return the spec of an effect, or of the tool `name`.
+
+    Specs of functions and methods are cached weakly.
+    """
     if inspect.ismethod(fn):
         key, known = fn.__func__, _method_specs
     elif inspect.isfunction(fn):
@@ -145,7 +151,10 @@ def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    """Return whether a call of `fn` returns an awaitable; raises TypeError if `fn` cannot be called."""
+    """Return whether a call of `fn` returns an awaitable.
+
+    Raises TypeError if `fn` cannot be called.
+    """
     plain = _plain(fn)
     return inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
 

@@ -70,7 +70,10 @@ class StateRefs:
         self._state, self._pointers = state, None
 
     def pointer(self, part: Any) -> str | None:
-        """Return the pointer to `part`, or None if it is not in the state; the state's own fields are tried first."""
+        """Return the pointer to `part`, or None if it is not in the state.
+
+        The state's own fields are tried first.
+        """
         state = self.state
         if state is None:
             return None
@@ -95,7 +98,9 @@ class StateRefs:
 
 
 def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
-    """Return the arguments as JSON values, with frozen values unchanged; equal arguments have equal forms.
+    """Return the arguments as JSON values, with frozen values unchanged.
+
+    Equal arguments have equal forms.
 
     `learn` receives the value of each `SecretStr` and `SecretBytes`; a mark replaces it. Raises StateValueError for an
     argument that contains itself.
@@ -176,7 +181,10 @@ def pointers(shown: Any) -> Iterator[str]:
 
 
 class _Object(dict[str, str]):
-    """An argument without a JSON form. The class tells it from a user's dict that looks the same."""
+    """An argument without a JSON form.
+
+    The class tells it from a user's dict that looks the same.
+    """
 
 
 def _form(value: Any, learn: Learn, name: str) -> Any:
@@ -202,7 +210,10 @@ def _form(value: Any, learn: Learn, name: str) -> Any:
 
 
 def _key(key: Any, learn: Learn) -> str:
-    """Return a dict key as a JSON member name; a key without one (a tuple, say) becomes the text of its JSON form."""
+    """Return a dict key as a JSON member name.
+
+    A key without one (a tuple, say) becomes the text of its JSON form.
+    """
     if isinstance(key, str):
         return str.__str__(key).encode("utf-8", "replace").decode()
     try:
@@ -268,7 +279,10 @@ class Asked:
 
 
 def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
-    """Return the request of an action. Its arguments are in the recorded decision, so nothing has to be written."""
+    """Return the request of an action.
+
+    Its arguments are in the recorded decision, so nothing has to be written.
+    """
     digest = request_digest(prefix, name, args)
     return Asked(name, b"", digest, digest, args)
 
@@ -276,7 +290,10 @@ def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
 def asked_for(
     name: str, args: Mapping[str, Any], prefix: bytes, refs: StateRefs, redactor: Redactor | None, learn: Learn
 ) -> Asked:
-    """Return the request of a call of `name`; `prefix` identifies the enclosing call."""
+    """Return the request of a call of `name`.
+
+    `prefix` identifies the enclosing call.
+    """
     form = json_form(args, learn)
     data = clean = dump(shown_form(form, refs))
     clear = request_digest(prefix, name, form)

@@ -41,7 +41,10 @@ class Signature:
                     self._required.append(parameter.name)
 
     def check(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments, validated and converted; raises ArgumentError for the first bad one."""
+        """Return the arguments, validated and converted.
+
+        Raises ArgumentError for the first bad one.
+        """
         taken: dict[str, Any] = {}
         for name, value in args.items():
             if name not in self._validators:

@@ -1,4 +1,7 @@
-"""Carries out a decision's actions: each is a recorded tool call; the results come in the actions' order."""
+"""Carries out a decision's actions: each is a recorded tool call.
+
+The results come in the actions' order.
+"""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -25,7 +28,9 @@ Tools = Mapping[str, Callable[..., Any]]
 
 
 async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = False) -> Observation:
-    """Run the actions of an act decision with `tools`; the error of a tool becomes an error result.
+    """Run the actions of an act decision with `tools`.
+
+    The error of a tool becomes an error result.
 
     For an unknown tool, or for arguments that do not fit, return an error result that names the nearest matches,
     without a call. With `own_task`, a single async tool runs in this task rather than in one of its own: for an `act`
@@ -81,7 +86,10 @@ async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observatio
 
 
 async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
-    """Carry out calls at the same time, each in its own task; return one result for each, in their order."""
+    """Carry out calls at the same time, each in its own task.
+
+    Returns one result for each, in their order.
+    """
     results: dict[int, ActionResult] = {}
     errors: list[BaseException] = []
     cancelled = anyio.get_cancelled_exc_class()

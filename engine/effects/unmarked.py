@@ -17,7 +17,10 @@ def _untold(name: str, value: str) -> None:
 
 @lru_cache(maxsize=256)
 def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split a text at its marks; return the parts around them (one more than there are marks) and the marks' names."""
+    """Split a text at its marks.
+
+    Returns the parts around them (one more than there are marks) and the marks' names.
+    """
     closed = text.rfind(">") + 1  # after the last ">", the expression would scan each `<redacted:` to the end
     parts = MARK.split(text[:closed])
     parts[-1] += text[closed:]
@@ -45,7 +48,10 @@ def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
 
 
 def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
-    """Return whether a recorded text fits the actual one; `learn` receives the text behind each mark."""
+    """Return whether a recorded text fits the actual one.
+
+    `learn` receives the text behind each mark.
+    """
     if "<redacted:" not in recorded:
         return recorded == actual
     parts, names = _parts(recorded)
@@ -62,7 +68,10 @@ def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
 
 
 def fits(recorded: Any, actual: Any, learn: Learn = _untold, *, ordered: bool = True) -> bool:
-    """Return whether a recorded JSON value fits the actual one; with `ordered`, members must have the same order."""
+    """Return whether a recorded JSON value fits the actual one.
+
+    With `ordered`, members must have the same order.
+    """
     if isinstance(recorded, dict) and isinstance(actual, dict):
         if len(recorded) != len(actual):
             return False

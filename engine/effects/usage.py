@@ -8,7 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens in and out, and their cost in US dollars; `cost` is None if the price is unknown.
+    """Tokens in and out, and their cost in US dollars.
+
+    `cost` is None if the price is unknown.
 
     `estimated` marks the tokens as an estimate, because no provider has reported them. `assumed` says that the cost
     comes from the budget's `assumed_price`. Raises ValueError for a negative or non-finite number.
@@ -44,13 +46,18 @@ class Usage:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Usage":
-        """Read a usage from its JSON form; raises ValueError if it is not valid."""
+        """Read a usage from its JSON form.
+
+        Raises ValueError if it is not valid.
+        """
         marks = {name: doc.get(name) is True for name in ("estimated", "assumed")}
         return cls(doc.get("tokens_in", 0), doc.get("tokens_out", 0), doc.get("cost"), **marks)
 
     @classmethod
     def of(cls, value: Any) -> "Usage | None":
-        """Make a usage from a Usage, a mapping, or an object with attributes; None if it has no tokens.
+        """Make a usage from a Usage, a mapping, or an object with attributes.
+
+        Returns None if it has no tokens.
 
         The names of refold (`tokens_in`), OpenAI (`prompt_tokens`) and Anthropic (`input_tokens`) are understood.
         """

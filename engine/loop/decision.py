@@ -244,7 +244,10 @@ class Decision:
         return self.written(step)[0]
 
     def written(self, step: int | None) -> tuple["Decision", dict[str, Any]]:
-        """Return `with_ids(step)` and its JSON form, which each step needs both; for None, the decision as it is."""
+        """Return `with_ids(step)` and its JSON form, which each step needs both.
+
+        With None as `step`, returns the decision as it is.
+        """
         form: dict[str, Any] = {"mode": self.mode}
         decision = self
         if self.mode == "act":
@@ -277,7 +280,10 @@ class Decision:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Decision":
-        """Return the decision of a JSON form; raise DecisionError if it is none."""
+        """Return the decision of a JSON form.
+
+        Raises DecisionError if it is none.
+        """
         known = {
             k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc
         }

@@ -175,7 +175,9 @@ def reduce_step(
 
 
 def adopt_step(state: StateSchema, adopted: StateSchema) -> tuple[StateSchema, list[Op]]:
-    """Commit a state found by exploring; return the next state and the patch.
+    """Commit a state found by exploring.
+
+    Returns the next state and the patch.
 
     The engine's own fields come from `state`, with `current_step` one higher.
     """

@@ -68,7 +68,10 @@ class MaxStepsCriteria:
 
 @dataclass(frozen=True)
 class MaxRuntimeCriteria:
-    """Stops between steps after `max_seconds` of work; a budget stops within a step, too."""
+    """Stops between steps after `max_seconds` of work.
+
+    A budget stops within a step, too.
+    """
 
     max_seconds: float
 

@@ -17,7 +17,10 @@ from ..state.model import StateSchema
 
 
 class UnrecordedEffectError(RefoldError, RuntimeError):
-    """The code requested an effect that the trace does not have; `request` holds its name and arguments."""
+    """The code requested an effect that the trace does not have.
+
+    `request` holds its name and arguments.
+    """
 
     def __init__(self, phase: str, name: str, args: Any) -> None:
         super().__init__(f"{name} was not asked for in {phase} when this trace was written")
@@ -51,7 +54,9 @@ class ServedRun:
         self.missing = None
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """Look up the recorded outcome of a call; raises UnrecordedEffectError, and keeps it, if there is none.
+        """Look up the recorded outcome of a call.
+
+        Raises UnrecordedEffectError, and keeps it, if there is none.
 
         The error is kept in `missing`, because a hook may catch it.
         """

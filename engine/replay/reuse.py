@@ -84,7 +84,9 @@ class Reuse:
         settled: Settled | None = None,
         missing: str = "",
     ) -> None:
-        """Reuse outcomes of `source`; if its trace is not available (None), `missing` says why, and nothing is reused.
+        """Reuse outcomes of `source`.
+
+        If its trace is not available (None), `missing` says why, and nothing is reused.
 
         `settled` holds the answers and decisions given for the source's unfinished step.
         """
@@ -104,7 +106,10 @@ class Reuse:
 
     @classmethod
     def of(cls, trace: Trace) -> "Reuse | None":
-        """Return the reuse of a recorded fork, as far as its trace has come; None if its header asks for none."""
+        """Return the reuse of a recorded fork, as far as its trace has come.
+
+        Returns None if its header asks for none.
+        """
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
             return None
@@ -128,7 +133,10 @@ class Reuse:
         return link_to(self.source, self.run_id, self.at, home)
 
     def take(self, step: int, request: Request, learn: Callable[[str, str], None]) -> tuple[Entry, Recorded] | None:
-        """Return the recorded call for a request, with its outcome; None if the call is to be made live."""
+        """Return the recorded call for a request, with its outcome.
+
+        Returns None if the call is to be made live.
+        """
         with self._lock:
             if self.live:
                 return None
@@ -142,7 +150,10 @@ class Reuse:
             return found
 
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
-        """Return the recorded answer to an equal wait decision, in a tuple; None if there is none."""
+        """Return the recorded answer to an equal wait decision, in a tuple.
+
+        Returns None if there is none.
+        """
         with self._lock:
             if self.live:
                 return None
@@ -188,7 +199,10 @@ class Reuse:
     def _found(
         self, step: int, request: Request, learn: Callable[[str, str], None]
     ) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
-        """Return the recorded call and outcome of a request; why the call is live, if so; whether that ends reuse."""
+        """Return the recorded call and outcome of a request.
+
+        Also returns why the call is live, if so, and whether that ends reuse.
+        """
         self._enter(step)
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)

@@ -54,7 +54,9 @@ FATE_SCHEMA: dict[str, Any] = {
 
 
 class Answers:
-    """The requests and answers of a trace's unfinished step; `write(kind, members)` writes new records.
+    """The requests and answers of a trace's unfinished step.
+
+    `write(kind, members)` writes new records.
 
     `now` is the time at which answers are judged. Without it no answer is late: those of a child are given by its
     parent, which has received them in time.
@@ -79,7 +81,9 @@ class Answers:
         """The answers of the step, by request."""
 
     def take(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
-        """Take and write the given answers; return the intents to run again, and requests about unknown effects left.
+        """Take and write the given answers.
+
+        Returns the intents to run again, and requests about unknown effects left.
 
         Raises WaitAnsweredError for an answer to no open request, or one that does not fit, and then writes nothing.
         """
@@ -121,7 +125,10 @@ class Answers:
         self._checked(request, self._clean({request.id: answer})[request.id])
 
     def _checked(self, request: WaitRequest, answer: Any) -> Any:
-        """Return the answer to record; raises WaitAnsweredError if it does not fit or comes too late."""
+        """Return the answer to record.
+
+        Raises WaitAnsweredError if it does not fit or comes too late.
+        """
         if request.kind == UNKNOWN_EFFECT:
             return self._checked_fate(request, answer)
         if request.deadline is not None and request.deadline <= self._now:
@@ -196,7 +203,10 @@ def fate_id(run_id: str, step: int, effect: Effect) -> str:
 
 
 def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
-    """Return the answers in `value` by request; raises WaitAnsweredError if they match no open request."""
+    """Return the answers in `value` by request.
+
+    Raises WaitAnsweredError if they match no open request.
+    """
     if value is UNANSWERED:
         return {}
     if not open_now:
@@ -245,5 +255,8 @@ def _asked(step: Step | None) -> list[WaitRequest]:
 
 
 def _is_own_fate(request: WaitRequest) -> bool:
-    """Return whether a request is about a call of this run, not of a child; the calls themselves list these."""
+    """Return whether a request is about a call of this run, not of a child.
+
+    The calls themselves list these.
+    """
     return request.kind == UNKNOWN_EFFECT and "run" not in request.details

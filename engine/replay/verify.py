@@ -43,7 +43,9 @@ def _untold(name: str, value: str) -> None:
 
 
 async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _untold) -> list[Divergence]:
-    """Run `init_state`, `decide` and `reduce` of every step again with recorded outcomes; `act` is not run.
+    """Run `init_state`, `decide` and `reduce` of every step again with recorded outcomes.
+
+    `act` is not run.
 
     Returns the places where the code differs from the trace, [] if there are none. After a divergence, verification
     continues from the recorded state. `learn` receives the name and value of each secret that the hooks use and that
@@ -107,7 +109,10 @@ class _Verification:
                 await self._decide(unfinished, state)
 
     def _load(self, k: int) -> StateSchema | None:
-        """Return state k as an instance of the module's class; None if it has another schema version."""
+        """Return state k as an instance of the module's class.
+
+        Returns None if it has another schema version.
+        """
         document = self.trace.shared_state(k)
         if document.get("schema_version", 1) != self.version:
             return None
@@ -132,7 +137,10 @@ class _Verification:
         await self._compare(0, "init", recorded, init)
 
     async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
-        """Run one step again; return the state after it, or None if the next step needs the recorded one."""
+        """Run one step again.
+
+        Returns the state after it, or None if the next step needs the recorded one.
+        """
         machine = fold(self.module, state)
         reply: Any = None
         chosen = iter(step.branches)
@@ -191,7 +199,10 @@ class _Verification:
         return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
 
     async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
-        """Ask `decide` for each candidate again; `last` says that `decide` is not called later in this step."""
+        """Ask `decide` for each candidate again.
+
+        `last` says that `decide` is not called later in this step.
+        """
         for number, expected in enumerate(recorded):
 
             async def decide(number: int = number) -> Any:

@@ -1,4 +1,7 @@
-"""`ask`: waits for a person inside `decide`, `act` and tools; the answer is recorded like any outcome."""
+"""`ask`: waits for a person inside `decide`, `act` and tools.
+
+The answer is recorded like any outcome.
+"""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -123,7 +126,10 @@ def ask_sync(
     details: Any = None,
     on_wait: OnWait | None = None,
 ) -> Any:
-    """Return the answer to `prompt`, in sync code, which the engine runs in a worker thread. See `ask`."""
+    """Return the answer to `prompt`, in sync code, which the engine runs in a worker thread.
+
+    See `ask`.
+    """
     question = _Question(prompt, schema, seconds, details)
     while True:
         answer = question.typed(_asked_sync(question, on_wait))
@@ -186,7 +192,10 @@ def _left(call: Call) -> CallClosedError:
 
 
 class _SuspendedError(BaseException):
-    """Ends a thread inside `ask_sync` when its run suspends; `except Exception` does not catch it."""
+    """Ends a thread inside `ask_sync` when its run suspends.
+
+    `except Exception` does not catch it.
+    """
 
 
 class _Question:
@@ -212,7 +221,10 @@ class _Question:
         self._refused: str | None = None
 
     def request(self, call: Call) -> WaitRequest:
-        """Return the request to show; its details name the hook or tool that asks."""
+        """Return the request to show.
+
+        Its details name the hook or tool that asks.
+        """
         outer, seconds = call.frame.call, self.named.get("seconds")
         shown = {"in": call.frame.phase if outer is None else outer.spec.name}
         if "details" in self.named:
@@ -237,7 +249,10 @@ class _Question:
         return None
 
     def typed(self, value: Any) -> Any:
-        """Return the answer as an instance of the type; None if the time has passed, UNANSWERED if it does not fit."""
+        """Return the answer as an instance of the type.
+
+        Returns None if the time has passed, UNANSWERED if it does not fit.
+        """
         if value is None and "seconds" in self.named:
             return None
         try:

@@ -68,7 +68,10 @@ def logged(result: RunResult[Any]) -> RunResult[Any]:
 
 @contextmanager
 def opened(plan: RunPlan) -> Iterator[Runner]:
-    """Open the run's trace, write what is known before it starts, and yield its runner; close the trace at the end."""
+    """Open the run's trace, write what is known before it starts, and yield its runner.
+
+    Closes the trace at the end.
+    """
     with plan.open() as writer:
         run = LiveRun(plan, writer)
         runner = Runner(run)
@@ -82,7 +85,9 @@ def opened(plan: RunPlan) -> Iterator[Runner]:
 
 
 async def drive(runner: Runner) -> RunResult[Any]:
-    """Check the task, open its environment, run the loop, and write the end; return the result.
+    """Check the task, open its environment, run the loop, and write the end.
+
+    Returns the result.
 
     Every failure here is the run's end, and is written to the trace. A candidate's run works in the environment of its
     plan, and its task has been checked with its parent's.
@@ -139,7 +144,10 @@ async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
 
 
 async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | None:
-    """Open the environment of the task, or enter that of a candidate; a resumed run's and a fork's is not rewound."""
+    """Open the environment of the task, or enter that of a candidate.
+
+    A resumed run's and a fork's is not rewound.
+    """
     plan = run.plan
     if plan.candidate is not None:
         environment = plan.candidate.environment

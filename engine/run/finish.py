@@ -32,7 +32,10 @@ class Outcome:
     """The error to raise again once the end is written: a cancellation, or Ctrl-C."""
 
     def or_failed(self, failed: TraceWriteError, step: int, phase: str) -> "Outcome":
-        """Return the outcome of a run whose trace could not be written; an earlier error stays its error."""
+        """Return the outcome of a run whose trace could not be written.
+
+        An earlier error stays its error.
+        """
         error = self.error or RunFailure.of(failed, step, phase)
         return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
 
@@ -40,7 +43,9 @@ class Outcome:
 async def finish(
     run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
 ) -> RunResult:
-    """Close open calls, evaluate the task and write the end, shielded from cancellation; return the result.
+    """Close open calls, evaluate the task and write the end, shielded from cancellation.
+
+    Returns the result.
 
     `phase` is where the work ended. The task of a candidate's run is not evaluated.
     """
@@ -107,7 +112,10 @@ async def _finish(
 
 
 def suspended(run: LiveRun, state: StateSchema | None) -> RunResult:
-    """Write that the run is suspended, with its calls still open; return the result with the open requests."""
+    """Write that the run is suspended, with its calls still open.
+
+    Returns the result with the open requests.
+    """
     run.shut()
     for call in run.open_calls.values():
         call.let_go()

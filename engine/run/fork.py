@@ -47,7 +47,10 @@ class Origin:
     """The answers and decisions about unknown effects in the source's unfinished step, given to the fork."""
 
     def reuse(self) -> Reuse | None:
-        """Return the outcomes that the fork reuses from its source; None if it reuses none."""
+        """Return the outcomes that the fork reuses from its source.
+
+        Returns None if it reuses none.
+        """
         if "reuse_effects" not in self.parent:
             return None
         return Reuse(self.source, self.source.run_id, self.at, self.settled)
@@ -65,7 +68,9 @@ def origin_of(
     reuse_effects: bool = False,
     settled: Settled | None = None,
 ) -> Origin:
-    """Return the start of a fork: state `at` of a run (by default the last one), edited; `cls` is its class.
+    """Return the start of a fork: state `at` of a run (by default the last one), edited.
+
+    `cls` is its class.
 
     `home` is the folder of the fork's trace; None keeps the trace in memory.
 
@@ -143,7 +148,10 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
 
 
 def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
-    """Return the values to set as patch operations; `_operation` sets the kind of each later."""
+    """Return the values to set as patch operations.
+
+    `_operation` sets the kind of each later.
+    """
     found: Patch = []
     for path, value in edit.items():
         try:
@@ -175,7 +183,9 @@ def _operation(document: Any, tokens: Sequence[str]) -> str:
 
 
 def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redactor | None) -> Patch:
-    """Return `patch` if it turns `document` into the fork's first state `data`; otherwise compute one that does.
+    """Return `patch` if it turns `document` into the fork's first state `data`.
+
+    Otherwise computes one that does.
 
     Redaction and migration may have changed the state beyond the patch; and a patch with secrets is never written.
     """
@@ -191,7 +201,9 @@ def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redac
 
 
 def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
-    """Return the first state of a fork that was killed before it wrote that state; None if the run is no fork.
+    """Return the first state of a fork that was killed before it wrote that state.
+
+    Returns None if the run is no fork.
 
     Raises EngineUsageError if the fork's source does not exist any more.
     """

@@ -35,7 +35,10 @@ def header_of(
     seed: int,
     parent: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the members of a header record; `task` is the task's JSON form."""
+    """Return the members of a header record.
+
+    `task` is the task's JSON form.
+    """
     state = module.state_class
     return {
         "format": FORMAT,

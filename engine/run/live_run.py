@@ -59,7 +59,10 @@ STATES = frozenset(("commit", "snapshot", "resume"))
 
 
 class LiveRun:
-    """Everything that belongs to one run alone; used from the event loop and from worker threads."""
+    """Everything that belongs to one run alone.
+
+    Used from the event loop and from worker threads.
+    """
 
     def __init__(self, plan: RunPlan, writer: TraceWriter) -> None:
         at, options, parent = plan.position, plan.options, plan.parent
@@ -198,7 +201,10 @@ class LiveRun:
         return seq
 
     def show(self, record: Record) -> None:
-        """Show a record to the observers; report and drop an observer that raises."""
+        """Show a record to the observers.
+
+        Reports and drops an observer that raises.
+        """
         raised: list[tuple[str, Exception]] = []
         for observer in tuple(self.observers):
             try:
@@ -212,7 +218,10 @@ class LiveRun:
             self.write("event", self.step, {"name": "observer_dropped", "data": data})
 
     def begin_at(self, state: StateSchema) -> None:
-        """Set the state from which the work starts; arguments of effects may point into it."""
+        """Set the state from which the work starts.
+
+        Arguments of effects may point into it.
+        """
         self.first_step = state.current_step - self.step
         self._refs = StateRefs(state)
 
@@ -244,7 +253,10 @@ class LiveRun:
     # the host of frames
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """Prepare a call; the head of this file says where its outcome comes from."""
+        """Prepare a call.
+
+        The head of this file says where its outcome comes from.
+        """
         if (frame.within or frame).over or self.closed or self.suspended:
             self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
@@ -293,7 +305,10 @@ class LiveRun:
     def _looked_up(
         self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any
     ) -> tuple[Call, tuple[Entry, Recorded] | None]:
-        """Return the call, with its outcome if the journal has one; otherwise with the outcome of a fork's source."""
+        """Return the call, with its outcome if the journal has one.
+
+        Otherwise the outcome is that of a fork's source, if it has one.
+        """
         journal, request = self.journal, Request.of(frame, asked, self._refs.state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
         if entry is None and journal is not None and action is None and self.plan.options.on_divergence == "fail":
@@ -358,7 +373,10 @@ class LiveRun:
         found.give()
 
     def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-        """Record the request at which a fork stops reusing outcomes and goes live; see `reuse.Tell`."""
+        """Record the request at which a fork stops reusing outcomes and goes live.
+
+        See `reuse.Tell`.
+        """
         shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
         data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
         self.write("event", step, {"name": "live_from", "data": data, "reused": ends})
@@ -397,7 +415,10 @@ class LiveRun:
             self.waits.changed()
 
     def close(self, call: Call) -> bool:
-        """Remove a call from the open ones; return False if it was removed before, or if the run is suspended."""
+        """Remove a call from the open ones.
+
+        Returns False if it was removed before, or if the run is suspended.
+        """
         if self.suspended or self.open_calls.pop(call.intent, None) is None:
             return False
         siblings = (call.frame.within or call.frame).open
@@ -419,7 +440,9 @@ class LiveRun:
             )
 
     def reserve(self, call: Call, tokens: int) -> bool:
-        """Reserve tokens for a call; return False while other calls hold the rest.
+        """Reserve tokens for a call.
+
+        Returns False while other calls hold the rest.
 
         Ends the run and raises BudgetExceededError if the tokens cannot fit at all.
         """
@@ -463,22 +486,34 @@ class LiveRun:
             self.end_work()
 
     def end_work(self) -> None:
-        """Cancel the work of this run and its children, and kill the processes it waits for; from any thread."""
+        """Cancel the work of this run and its children, and kill the processes it waits for.
+
+        Callable from any thread.
+        """
         reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
         self.children.end(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
         self.kill_children()
         self.cancel_work()
 
     def cancel_work(self) -> None:
-        """Cancel the run's work, from any thread; while a branch is explored, only the exploration."""
+        """Cancel the run's work, from any thread.
+
+        While a branch is explored, only the exploration is cancelled.
+        """
         (self._cut_off or self._cancel)()
 
     def cut_off_by(self, cut_off: Callable[[], Any] | None) -> None:
-        """Let `cut_off` end the exploration of a branch in place of the work; None ends that."""
+        """Let `cut_off` end the exploration of a branch in place of the work.
+
+        None ends that.
+        """
         self._cut_off = cut_off
 
     def note_stop(self, why: BudgetExceededError | None) -> None:
-        """Set the budget that ends the run without cancelling its work; None: an exploration alone ended for it."""
+        """Set the budget that ends the run without cancelling its work.
+
+        None means that only an exploration ended for it.
+        """
         self.stopping = why
 
     def shut(self) -> None:

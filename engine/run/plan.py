@@ -60,7 +60,10 @@ class Children(Protocol):
         """
 
     async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:
-        """Return the state that an earlier attempt has chosen but not committed; `chosen` is its record's member."""
+        """Return the state that an earlier attempt has chosen but not committed.
+
+        `chosen` is its record's member.
+        """
 
     def resume_background(self) -> None:
         """Resume the background children of earlier attempts."""
@@ -72,7 +75,10 @@ class Children(Protocol):
         """Cancel the background children, and wait until their ends are written."""
 
     def end(self, why: EndedFromAbove) -> None:
-        """End the children that calls of the run have started, for a budget; from any thread."""
+        """End the children that calls of the run have started, for a budget.
+
+        Callable from any thread.
+        """
 
     def usage(self) -> dict[str, Any]:
         """Return the usage of each background child so far, for the commit."""
@@ -132,7 +138,10 @@ class Parent:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a resumed run stands: the end of its trace. The defaults are those of a run that has no trace yet."""
+    """Where a resumed run stands: the end of its trace.
+
+    The defaults are those of a run that has no trace yet.
+    """
 
     step: int = 0
     has_state: bool = False
@@ -203,7 +212,10 @@ class RunPlan:
 
     @property
     def seconds(self) -> float | None:
-        """The time limit of the run itself; a candidate's run is ended by its parent."""
+        """The time limit of the run itself.
+
+        A candidate's run is ended by its parent.
+        """
         return None if self.candidate is not None else self.budget.max_runtime_seconds
 
     def open(self) -> TraceWriter:
@@ -227,7 +239,10 @@ class RunPlan:
         folder: Path | None = None,
         seed: int | None = None,
     ) -> "RunPlan":
-        """Return the plan of a new run of `task`, with its trace in `folder`; None as `seed` draws one."""
+        """Return the plan of a new run of `task`, with its trace in `folder`.
+
+        With None as `seed`, one is drawn.
+        """
         if options.redactor is not None:
             task = redacted_task(task, options.redactor)
         run_id = new_run_id(task.id)
@@ -285,7 +300,10 @@ class RunPlan:
         shown: Sequence[Record],
         done: RunResult[Any] | None,
     ) -> "RunPlan":
-        """Return the plan of a run that continues at the end of its trace; `writer` holds the lock of the trace."""
+        """Return the plan of a run that continues at the end of its trace.
+
+        `writer` holds the lock of the trace.
+        """
         trace = writer.trace()
         return cls(
             trace.run_id,

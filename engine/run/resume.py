@@ -155,7 +155,10 @@ class _Preparation:
         return self._plan(state, _position(self.writer.trace(), again, answers, self.secrets))
 
     def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
-        """Take the given answers; return them, the intents to run again, and requests about unknown effects left."""
+        """Take the given answers.
+
+        Returns them, the intents to run again, and requests about unknown effects left.
+        """
         trace = self.writer.trace() if self.written else self.trace
         now = -inf if self.child else self.clock.time()
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now)
@@ -169,7 +172,10 @@ class _Preparation:
             self._write("wait", {"requests": [each.to_dict() for each in fates]})
 
     async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
-        """Ask the handler about each unknown effect in turn; return its valid answers by request."""
+        """Ask the handler about each unknown effect in turn.
+
+        Returns its valid answers by request.
+        """
         told: dict[str, Any] = {}
         began = self.clock.monotonic()
         for request in fates:
@@ -216,7 +222,10 @@ class _Preparation:
         self._write(kind, members)
 
     def _say(self) -> StateSchema | None:
-        """Write the `resume` record, once; return the state from which the run continues."""
+        """Write the `resume` record, once.
+
+        Returns the state from which the run continues.
+        """
         trace, cls = self.trace, self.module.state_class
         begun = trace.first_state is not None
         state = cls.from_dict(trace.state(self.steps)) if begun else forked_state(trace, cls)
@@ -242,7 +251,10 @@ class _Preparation:
 
 
 def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Sequence[tuple[str, str]]) -> Position:
-    """Return where the run stands; `again` has the intents of the unknown effects that a person lets run again."""
+    """Return where the run stands.
+
+    `again` has the intents of the unknown effects that a person lets run again.
+    """
     step = trace.unfinished
     events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
     snapshot_bytes, patch_bytes = _weights(trace)
@@ -286,7 +298,10 @@ def _weights(trace: Trace) -> tuple[int, int]:
 
 
 async def _divergences(trace: Trace, module: Module[Any], learn: Learn) -> list[Divergence]:
-    """Return the run's divergences; if it has none, those of the candidates' runs that will be resumed with it."""
+    """Return the run's divergences.
+
+    If it has none, returns those of the candidates' runs that will be resumed with it.
+    """
     found = await find_divergences(module, trace, learn)
     step = trace.unfinished
     for record in step.records if step is not None and not found else ():
@@ -306,7 +321,10 @@ def _goes_on(child: Trace, parent: Trace) -> bool:
 
 
 def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
-    """Return the task result of an end record; raises TraceCorruptError if it is not valid."""
+    """Return the task result of an end record.
+
+    Raises TraceCorruptError if it is not valid.
+    """
     if not task_result:
         return unfinished(str((trace.header.get("task") or {}).get("id")))
     try:
@@ -317,7 +335,10 @@ def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
 
 
 def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
-    """Return the result of a run from its trace; `waiting` holds open requests, which make it a waiting run."""
+    """Return the result of a run from its trace.
+
+    `waiting` holds open requests, which make it a waiting run.
+    """
     end = trace.end
     has_state = trace.first_state is not None
     state = module.state_class.from_dict(trace.final_state) if has_state else None

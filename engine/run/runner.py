@@ -66,7 +66,10 @@ At 2, reading any state costs some three parses of it, and snapshots are a fifth
 
 
 class Runner:
-    """Drives one run of a module: `work` is awaited once; `finish.finish` then writes the end."""
+    """Drives one run of a module: `work` is awaited once.
+
+    `finish.finish` then writes the end.
+    """
 
     def __init__(self, run: LiveRun) -> None:
         plan = self.plan = run.plan
@@ -101,7 +104,9 @@ class Runner:
     # from start to end
 
     async def work(self, environment: Environment | None) -> Outcome:
-        """Run to an end within the budget's time, and return how the run ended; only engine bugs raise.
+        """Run to an end within the budget's time, and return how the run ended.
+
+        Only engine bugs raise.
 
         The head of this file says why the work has a task of its own.
         """
@@ -149,7 +154,10 @@ class Runner:
         return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
 
     def _cancelled(self, raised: BaseException) -> Outcome:
-        """Return the outcome of a run that was cancelled from outside; `raised` is raised again after the end."""
+        """Return the outcome of a run that was cancelled from outside.
+
+        `raised` is raised again after the end.
+        """
         run = self.run
         if run.stopping is not None:  # the parent's budget is used up, and the parent has cancelled this run
             reason = StopReason(run.stopping.reason)
@@ -157,7 +165,10 @@ class Runner:
         return Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step, self.phase), raised)
 
     def _failed(self, raised: BaseException) -> Outcome:
-        """Return the outcome of a run whose work has raised; the engine's reasons come before the raised error."""
+        """Return the outcome of a run whose work has raised.
+
+        The engine's reasons come before the raised error.
+        """
         run = self.run
         if isinstance(raised, KeyboardInterrupt):
             return self._cancelled(raised)
@@ -234,7 +245,10 @@ class Runner:
                     yielded = perf_counter()
 
     def _is_cancelled(self) -> bool:
-        """Return whether the work may have been cancelled; always true on trio, which counts no cancellations."""
+        """Return whether the work may have been cancelled.
+
+        Always true on trio, which counts no cancellations.
+        """
         task = self._working
         return (
             task is None or task.cancelling() > 0 or self._is_cut or self.run.suspended or self._beat.lost is not None
@@ -259,7 +273,10 @@ class Runner:
         self.write_first(state)
 
     def write_first(self, state: StateSchema) -> None:
-        """Set and write the first state of this run; that of a candidate's run is a reference to its parent's."""
+        """Set and write the first state of this run.
+
+        That of a candidate's run is a reference to its parent's.
+        """
         candidate, data = self.plan.candidate, self.plan.data
         if candidate is not None:
             self.state = state
@@ -341,7 +358,10 @@ class Runner:
         return decision
 
     async def _expanded(self, want: Choose) -> Decision:
-        """Return the branch decision with its candidates; if it has only a count, ask `decide` for each of them."""
+        """Return the branch decision with its candidates.
+
+        If it has only a count, ask `decide` for each of them.
+        """
         self.phase = "decide"
         count = want.decision.candidates
         if not isinstance(count, int):
@@ -371,7 +391,10 @@ class Runner:
             ) from None
 
     async def _wait(self, decision: Decision) -> Observation:
-        """Wait for the answer to a wait decision, or for its seconds; in a fork, reuse the source's answer."""
+        """Wait for the answer to a wait decision, or for its seconds.
+
+        A fork reuses the source's answer.
+        """
         run = self.run
         self.phase = "wait"
         form = {
@@ -409,7 +432,10 @@ class Runner:
         return self._write_decision(candidates[chosen], candidate=chosen)
 
     def _commit(self, want: Commit) -> None:
-        """Write the commit of a step and move to the next; write a snapshot if patches outweigh the last one twice."""
+        """Write the commit of a step and move to the next.
+
+        Writes a snapshot if patches outweigh the last one twice.
+        """
         run = self.run
         members: dict[str, Any] = {"patch": want.patch}
         observation = want.observation
@@ -448,7 +474,10 @@ class Runner:
 
 
 def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decision:
-    """Return what `decide` returned; raises DecisionError if it is not a Decision, or branches inside a branch."""
+    """Return what `decide` returned.
+
+    Raises DecisionError if it is not a Decision, or branches inside a branch.
+    """
     if not isinstance(value, Decision):
         raise DecisionError(
             f"{type(module).__name__}.decide returned {type(value).__name__}; "

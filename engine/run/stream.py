@@ -13,7 +13,10 @@ from ..result import RunResult
 
 
 class RunStream:
-    """An async iterator over a run's records; `result` is available after the last one."""
+    """An async iterator over a run's records.
+
+    `result` is available after the last one.
+    """
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque()
@@ -39,7 +42,10 @@ class RunStream:
         self._soon(self._wake)
 
     def end(self, result: RunResult | None = None, error: Exception | None = None) -> None:
-        """End the stream with the run's result, or with the error that kept it from starting; no more records come."""
+        """End the stream with the run's result, or with the error that kept it from starting.
+
+        No more records come.
+        """
         self.result_or_none, self.error = result, error
         self._ended = True
         self._wake()

@@ -21,7 +21,10 @@ _TIMER_SECONDS = 0.002
 
 
 class TimeLimit:
-    """The time limit of a run's work, in seconds; None if it has none."""
+    """The time limit of a run's work, in seconds.
+
+    None if it has none.
+    """
 
     def __init__(self, run: LiveRun, seconds: float | None) -> None:
         self._run = run
@@ -29,7 +32,10 @@ class TimeLimit:
         self._forget: Callable[[], Any] | None = None
 
     def watch(self) -> None:
-        """End the work when the time is used up; called again when the run is no longer blocked."""
+        """End the work when the time is used up.
+
+        Called again when the run is no longer blocked.
+        """
         self.forget()
         if self._seconds is not None and not self._run.waits.is_blocked:
             self._forget = later(max(0.0, self._seconds - self._run.elapsed), self._expire)

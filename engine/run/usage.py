@@ -121,7 +121,10 @@ def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
 
 
 def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
-    """Return the trace of a child run; None if it is missing, or has no whole record."""
+    """Return the trace of a child run.
+
+    Returns None if it is missing, or has no whole record.
+    """
     try:
         found = trace.relative(child.run_id)
     except TraceNotFoundError:

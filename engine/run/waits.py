@@ -78,7 +78,10 @@ class WaitingRun(Protocol):
 
 
 class _Asking:
-    """One request with a waiting caller; parked once no handler in this process will answer it."""
+    """One request with a waiting caller.
+
+    The request is parked once no handler in this process will answer it.
+    """
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = calls
@@ -90,7 +93,10 @@ class _Asking:
 
 
 class Waits:
-    """The open requests of one run. Its methods are called on the event loop; `changed` also from threads."""
+    """The open requests of one run.
+
+    Its methods are called on the event loop; `changed` also from threads.
+    """
 
     def __init__(
         self,
@@ -101,7 +107,9 @@ class Waits:
         requests: Iterable[WaitRequest] = (),
         answers: Mapping[str, Any] | None = None,
     ) -> None:
-        """Hold the open requests of `run`; a resumed run has recorded `requests` and `answers` of its current step.
+        """Hold the open requests of `run`.
+
+        A resumed run has recorded `requests` and `answers` of its current step.
 
         `parent` has the waits of the parent run. `awaited_by` has the parent's calls that wait for this run: empty if
         none does, None if the whole parent waits (a branch).
@@ -149,7 +157,10 @@ class Waits:
         return self.blocked_at is not None
 
     def waited(self) -> float:
-        """Return the blocked seconds since the last call of this method; each is reported in one record."""
+        """Return the blocked seconds since the last call of this method.
+
+        Each is reported in one record.
+        """
         before, self._told = self._told, self.blocked_seconds
         return round(self._told - before, 6)
 
@@ -201,7 +212,9 @@ class Waits:
         calls: Sequence[Call] = (),
         refusal: Refusal | None = None,
     ) -> Any:
-        """Return the answer to a request, or None once its deadline has passed; the answer is recorded first.
+        """Return the answer to a request, or None once its deadline has passed.
+
+        The answer is recorded first.
 
         `call` is the waiting `ask`, if there is one; for a child's request, `calls` are the calls that wait for the
         child. `first` is tried before the run's `on_wait`; with `handled=False` neither is. A request with `timer` is
@@ -242,7 +255,9 @@ class Waits:
         handlers: tuple[OnWait | None, ...],
         refusal: Refusal | None,
     ) -> Any:
-        """Ask the handlers, then park the request until its deadline; return the answer, or None at the deadline.
+        """Ask the handlers, then park the request until its deadline.
+
+        Returns the answer, or None at the deadline.
 
         A parked request is never answered here: the run is suspended, and cancelled, or goes on until the deadline.
         """
@@ -260,7 +275,10 @@ class Waits:
         return None
 
     async def _handled(self, on_wait: OnWait, request: WaitRequest, refusal: Refusal | None) -> tuple[Any] | None:
-        """Return the handler's answer in a tuple, after writing it; None if it gave none, or one that does not fit."""
+        """Return the handler's answer in a tuple, after writing it.
+
+        Returns None if it gave none, or one that does not fit.
+        """
         try:
             value = await called(on_wait, request)
         except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
@@ -270,7 +288,10 @@ class Waits:
         return None if value is UNANSWERED else self._accept(request, value, refusal)
 
     def _accept(self, request: WaitRequest, value: Any, refusal: Refusal | None) -> tuple[Any] | None:
-        """Write a handler's answer and return it in a tuple; None if it does not fit."""
+        """Write a handler's answer and return it in a tuple.
+
+        Returns None if it does not fit.
+        """
         redactor = self._run.redactor
         try:
             exact = json_result(value, None, "the answer")
@@ -301,13 +322,19 @@ class Waits:
     # blocked, and suspended
 
     def changed(self) -> None:
-        """Report that a call was opened or closed, or a child started or ended; callable from any thread."""
+        """Report that a call was opened or closed, or a child started or ended.
+
+        Callable from any thread.
+        """
         if self.asking or self.blocked_children:
             now = self._run.clock.monotonic()  # read here, as the loop may be busy until the check
             self.in_loop(lambda: self._recheck(now))
 
     def _recheck(self, since: float | None = None) -> None:
-        """Determine again whether the run is blocked; `since` is the moment at which this may have changed."""
+        """Determine again whether the run is blocked.
+
+        `since` is the moment at which this may have changed.
+        """
         self._version += 1  # calls off a suspension that `_settle` may be counting down to
         now = self._run.clock.monotonic() if since is None else since
         blocked = self._is_blocked()
@@ -358,7 +385,10 @@ class Waits:
 
 
 def left_open(request: WaitRequest, event: str, problem: str, redactor: Redactor | None) -> dict[str, Any]:
-    """Log why a handler has left a request open; return the data of the event to write, without secrets."""
+    """Log why a handler has left a request open.
+
+    Returns the data of the event to write, without secrets.
+    """
     data = {"request": request.id, "problem": problem}
     if redactor is not None:
         data = redactor.value(data)
@@ -367,7 +397,10 @@ def left_open(request: WaitRequest, event: str, problem: str, redactor: Redactor
 
 
 async def called(on_wait: OnWait, request: WaitRequest) -> Any:
-    """Call a handler and return its answer. It is no part of the run, so its effects are not recorded."""
+    """Call a handler and return its answer.
+
+    It is no part of the run, so its effects are not recorded.
+    """
     token = set_frame(OUTSIDE)
     try:
         if inspect.iscoroutinefunction(on_wait) or inspect.iscoroutinefunction(getattr(on_wait, "__call__", None)):  # noqa: B004

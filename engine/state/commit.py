@@ -66,7 +66,10 @@ def fold_step(
 def _adopted(
     state: StateSchema, draft: Any, returned: Any, engine_fields: dict[str, Any]
 ) -> tuple[StateSchema, list[Op]]:
-    """Commit the state that `reduce` returned; settling the draft only proves that `reduce` left the draft alone."""
+    """Commit the state that `reduce` returned.
+
+    Settling the draft only proves that `reduce` left the draft alone.
+    """
     new = _returned_state(state, returned)
     if _settled(draft, Freezer(), []) is not state:
         raise ReduceError("reduce() changed the draft and returned another state; do one or the other")

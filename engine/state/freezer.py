@@ -32,7 +32,9 @@ class Freezer:
         self.alone: set[int] = set()
 
     def enter(self, value: object) -> None:
-        """Enter a container; raise the error of `too_deep` if the value nests too deep to be read again.
+        """Enter a container.
+
+        Raises the error of `too_deep` if the value nests too deep to be read again.
 
         A cycle has no end, so the depth finds cycles, too.
         """

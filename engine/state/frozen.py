@@ -36,7 +36,9 @@ BY_IDENTITY: ContextVar[bool] = ContextVar("refold_by_identity", default=False)
 
 
 class FrozenList(list[Any]):
-    """A list that refuses change. `copy.copy` and `copy.deepcopy` make plain lists of it.
+    """A list that refuses change.
+
+    `copy.copy` and `copy.deepcopy` make plain lists of it.
 
     Its slots are those of `DraftList`: so a draft can become a frozen list by a change of its class, without a copy.
 
@@ -71,7 +73,9 @@ class FrozenList(list[Any]):
 
 
 class FrozenDict(dict[Any, Any]):
-    """A dict that refuses change. `copy.copy` and `copy.deepcopy` make plain dicts of it.
+    """A dict that refuses change.
+
+    `copy.copy` and `copy.deepcopy` make plain dicts of it.
 
     The `__dict__` of a frozen model is one, too. Its slots are those of `DraftDict`, as with `FrozenList`.
 

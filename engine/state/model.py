@@ -314,7 +314,10 @@ class StateModel(BaseModel):
 
 
 def _blank(cls: type[StateModel]) -> dict[str, Any]:
-    """Return the fields of an instance in their order, with their defaults in frozen form; None if there is none."""
+    """Return the fields of an instance in their order, with their defaults in frozen form.
+
+    The value is None for a field without a default, or with a factory.
+    """
     blank: dict[str, Any] = {}
     shapes = cls.__refold_shapes__
     for name, field in cls.model_fields.items():

@@ -135,7 +135,10 @@ class CheckedShape:
             raise (StateValueError(first_problem(error)) if own else refusal) from None
 
     def _valid(self, value: Any) -> Any:
-        """Return the value after the field's validators; raise StateValueError if they refuse it."""
+        """Return the value after the field's validators.
+
+        Raises StateValueError if they refuse it.
+        """
         try:
             return self.validate(value)
         except ValidationError as error:

@@ -20,14 +20,20 @@ from ..loop.decision import Decision
 
 
 class Score(Protocol):
-    """A function that rates a state; higher is better. It may be async, and may perform effects."""
+    """A function that rates a state.
+
+    Higher is better. It may be async, and may perform effects.
+    """
 
     def __call__(self, state: Any, /) -> float | Awaitable[float]:
         """Return the score of a state."""
 
 
 class CandidateScore(Protocol):
-    """A function that rates a candidate of a state before it runs; otherwise as `Score`."""
+    """A function that rates a candidate of a state before it runs.
+
+    Otherwise the same as `Score`.
+    """
 
     def __call__(self, state: Any, decision: Decision, /) -> float | Awaitable[float]:
         """Return the score of a candidate."""
@@ -68,7 +74,10 @@ class Branch(Protocol):
 
     @property
     def root(self) -> Node:
-        """Return the node of the run's own state; its candidates are the decision's."""
+        """Return the node of the run's own state.
+
+        Its candidates are the decision's.
+        """
 
     @property
     def rng(self) -> Random:
