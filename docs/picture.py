@@ -8,7 +8,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from refold.cli.commands.pages import Pages, heading
+from refold.cli.commands.replay.pages import Pages, heading
 from refold.modules.game_of_24 import GameOf24
 from refold.tasks import load_task
 

@@ -251,7 +251,7 @@ def replay(
     With the extra refold[tui], a terminal shows the steps, the step and the state side by side. Without TRACE, replay
     the newest in the folder of traces. Without a terminal, or with an option, steps are printed.
     """
-    from .commands.replay import replay_trace
+    from .commands.replay.command import replay_trace
 
     return replay_trace(find_trace(trace, traces) if trace else newest(traces), step, all, full, json, plain)
 

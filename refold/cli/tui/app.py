@@ -15,7 +15,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input, Static
 
 from ...traces import Trace, changes_of
-from ..commands.pages import heading
+from ..commands.replay.pages import heading
 from ..errors import INTERRUPTED
 from .cursor import Cursor
 from .state_tree import StateTree

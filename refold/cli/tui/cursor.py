@@ -6,7 +6,7 @@ Page 0 is the summary, page k + 1 is step k, and the last page is the end, as in
 from collections.abc import Iterable, Iterator
 
 from ...traces import Step, Trace
-from ..commands.pages import Pages
+from ..commands.replay.pages import Pages
 
 _RANK = {sign: rank for rank, sign in enumerate((" ", ".", "F", "B", "W", "E"))}
 

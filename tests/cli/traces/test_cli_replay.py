@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.cli.commands.pages import Pages
-from refold.cli.commands.stepper import HELP, Stepper
+from refold.cli.commands.replay.pages import Pages
+from refold.cli.commands.replay.stepper import HELP, Stepper
 from refold.cli.input.keys import split_keys
 from refold.traces import Trace
 

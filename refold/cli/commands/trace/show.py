@@ -14,7 +14,7 @@ from ...render.step_view import time_text
 from ...render.summary import Summary
 from ...render.text import LONG, clean, cut, moment_text, size_text
 from ...render.wording import decision_text, results_text
-from ..pages import heading, left_text
+from ..replay.pages import heading, left_text
 
 
 def show_trace(path: Path, as_json: bool) -> int:

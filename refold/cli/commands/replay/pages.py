@@ -5,12 +5,12 @@ from typing import Any
 
 from rich.text import Text
 
-from ...traces import Step, Trace, changes_of
-from ..render.panel import summary_rows
-from ..render.step_view import change_lines, step_lines, time_text
-from ..render.summary import Summary
-from ..render.text import LONG, clean, cut, value_text
-from ..render.wording import status_text
+from ....traces import Step, Trace, changes_of
+from ...render.panel import summary_rows
+from ...render.step_view import change_lines, step_lines, time_text
+from ...render.summary import Summary
+from ...render.text import LONG, clean, cut, value_text
+from ...render.wording import status_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "env_spec", "metadata")
 

@@ -7,13 +7,13 @@ from rich.console import Console, ScreenContext
 from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
-from ...traces import Trace
-from ..errors import INTERRUPTED, InputError
-from ..input.keys import ReadKey, keyboard, stop_process
-from ..render.output import can_ask, console, say, write_json, write_json_list
-from ..render.step_view import step_json
-from ..render.summary import Summary
-from ..render.wrapping import hanging
+from ....traces import Trace
+from ...errors import INTERRUPTED, InputError
+from ...input.keys import ReadKey, keyboard, stop_process
+from ...render.output import can_ask, console, say, write_json, write_json_list
+from ...render.step_view import step_json
+from ...render.summary import Summary
+from ...render.wrapping import hanging
 from .pages import Pages, heading
 from .stepper import Stepper
 
@@ -37,7 +37,7 @@ def replay_trace(path: Path, step: int | None, show_all: bool, full: bool, as_js
     elif show_all or not can_ask():
         _print(pages, range(len(pages)), full)
     elif not plain and find_spec("textual") is not None:
-        from ..tui.app import replay_on_screen
+        from ...tui.app import replay_on_screen
 
         return replay_on_screen(trace, full=full)
     else:
