@@ -24,16 +24,18 @@ _LISTED = 1_000
 _COLUMNS = 4_000
 _SECONDS = 2.0
 """How long steps are compared phase by phase before a step with other records just counts as different."""
-_HEAD = re.compile(rb'^\{"kind":"([a-z]+)","seq":\d+,"step":\d+,"at":[^,]+')
-_TAILS = {
-    b"intent": re.compile(rb',"key":"[^"\\]*"(?:,"parent":\d+)?(,"idempotent":(?:true|false))?,"hash":"[0-9a-f]*"\}$'),
-    b"outcome": re.compile(rb'(?:,"seconds":[-+.0-9eE]+)?(,"usage":\{[^{}]*\})?,"hash":"[0-9a-f]*"\}$'),
-    b"commit": re.compile(
-        rb'(,"observation":\{"results":\[)[0-9,]*(\]\})?(?:,"usage":\{[^{}]*\})?(?:,"seconds":[-+.0-9eE]+)?,"hash":"[0-9a-f]*"\}$'
-    ),
-}
-_PLAIN = re.compile(rb'(?:,"seconds":[-+.0-9eE]+)?,"hash":"[0-9a-f]*"\}$')
-_INTENT = re.compile(rb'^,"intent":\d+')
+_CHUNK = 1 << 22
+_NOISE: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
+    (re.compile(rb'\n\{"kind":"(?:snapshot|event|resume|end|header)"[^\n]*'), b""),
+    (re.compile(rb'\n\{"kind":"([a-z]+)","seq":\d+,"step":\d+,"at":[^,\n]+'), rb"\n\1"),
+    (re.compile(rb',"hash":"[0-9a-f]{32}"\}\n'), b"\n"),
+    (re.compile(rb',"seconds":[-+.0-9eE]+(,"usage":\{[^{}\n]*\})?\n'), rb"\1\n"),
+    (re.compile(rb',"key":"[^"\\\n]*"(?:,"parent":\d+)?(,"idempotent":(?:true|false))?\n'), rb"\1\n"),
+    (re.compile(rb'\noutcome,"intent":\d+'), b"\noutcome"),
+    (re.compile(rb'(,"observation":\{"results":\[)[0-9,]*(\]\})(?:,"usage":\{[^{}\n]*\})?\n'), rb"\1\2\n"),
+)
+"""What differs from run to run in records that say the same, in the order in which it is taken out of whole lines. All
+of it is at the beginning or the end of a line, where text that a user wrote cannot be mistaken for it."""
 
 
 def compare(folder: Folder, a: str, b: str, n: int, k: int | None = None) -> Json:
@@ -262,24 +264,19 @@ def _fork_of(trace: IndexedTrace) -> tuple[str, int] | None:
 def _plain_steps(trace: IndexedTrace, first: int, stop: int, shifted: bool) -> Iterator[bytes]:
     """Yield the records of each step without what differs from run to run; of shifted ones without step numbers."""
     k = max(0, first)
-    while k < min(stop + abs(first), trace.count):
-        for facts in trace.facts(k, min(k + 500, trace.count)):
-            data = trace.file.read(facts.start, facts.stop)
-            if shifted:
-                data = re.sub(rb'"s%da(\d+)"' % facts.k, rb'"s#a\1"', data)
-            yield b"\n".join(_plain(line) for line in data.split(b"\n") if line)
-        k += 500
+    last = min(stop + abs(first), trace.count)
+    while k < last:
+        several = trace.facts(k, min(k + 2_000, last))
+        several = [each for each in several if each.stop - several[0].start <= _CHUNK] or several[:1]
+        data = b"\n" + trace.file.read(several[0].start, several[-1].stop)
+        for noise, plain in _NOISE:
+            data = noise.sub(plain, data)
+        begin = 0
+        for facts in several:
+            end = data.find(b"\n", data.find(b"\ncommit", begin) + 1)
+            step = data[begin:end]
+            yield re.sub(rb'"s%da(\d+)"' % facts.k, rb'"s#a\1"', step) if shifted else step
+            begin = end
+        k += len(several)
     if trace.open_facts() is not None:
         yield str(trace.path).encode()  # no other step equals the one under way: it is compared as it is
-
-
-def _plain(line: bytes) -> bytes:
-    head = _HEAD.match(line)
-    if head is None or head[1] in (b"snapshot", b"event", b"resume", b"end", b"header"):
-        return b""
-    rest = line[head.end() :]
-    if head[1] == b"outcome":
-        rest = _INTENT.sub(b"", rest, count=1)
-    pattern = _TAILS.get(head[1], _PLAIN)
-    plain = pattern.sub(lambda match: b"".join(group for group in match.groups() if group), rest, count=1)
-    return head[1] + (plain if plain != rest else _PLAIN.sub(b"", rest, count=1))
