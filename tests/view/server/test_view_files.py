@@ -110,6 +110,27 @@ def test_a_flipped_byte_is_a_problem_of_its_run_alone(recorded: dict[str, Path],
         assert asking.http.get("/api/step", params={"id": row["id"], "k": 3}).status_code == 404
 
 
+def test_the_state_that_a_child_starts_from_is_not_read_through_a_link(
+    recorded: dict[str, Path], tmp_path: Path
+) -> None:
+    root = recorded["branching"]
+    below = root.with_name(root.name.removesuffix(".trace.jsonl") + ".branches")
+    shutil.copytree(below, tmp_path / below.name)
+    (child, *_) = sorted(below.iterdir())
+    name = Trace.load(child).run_id
+
+    def state() -> int:
+        with serving(tmp_path) as asking:
+            return asking.http.get("/api/state", params={"id": name, "k": 0, "path": ""}).status_code
+
+    (tmp_path / root.name).symlink_to(root)
+    assert state() in (404, 409)
+    (tmp_path / root.name).unlink()
+    assert state() in (404, 409)
+    shutil.copy(root, tmp_path)
+    assert state() == 200
+
+
 # the index
 
 
