@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, BinaryIO
 
+from ...errors import TraceNotFoundError
 from ...printable import printable
 from ..step import Effect, Step
 from ..trace import Trace
@@ -168,7 +169,11 @@ class _Report:
             yield from self._rest(len(events), "events")
 
     def _changes(self, step: Step) -> Iterator[str]:
-        changes = [change for change in step.changes if change.path != "/current_step"]
+        try:
+            changes = [change for change in step.changes if change.path != "/current_step"]
+        except TraceNotFoundError:  # a candidate's run whose parent's trace is not here
+            yield "The changes are not known: the run starts at a state of another run, whose trace is missing.\n"
+            return
         if not changes:
             return
         lines = []

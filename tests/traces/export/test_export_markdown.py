@@ -5,6 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from places import EXAMPLES
+
+from refold import Engine
+from refold.modules.game_of_24_search import GameOf24Search
+from refold.tasks import load_task
 from refold.traces import Trace
 from refold.traces.export.markdown import markdown_lines
 from refold.traces.export.values import LONG
@@ -94,3 +99,13 @@ def test_an_unfinished_run_is_written_as_far_as_it_goes(write_run: WriteRun) -> 
     assert "- status: `interrupted`" in report
     assert "## Step 1 · act · 875 ms · 4 tokens · unfinished" in report
     assert "bytes after the last whole record are torn" in report
+
+
+def test_a_candidates_run_alone_is_written_without_its_changes(tmp_path: Path) -> None:
+    task = load_task(EXAMPLES / "game_of_24_search.yaml")
+    Engine(GameOf24Search(), seed=1, traces=tmp_path / "runs").run(task)
+    child = sorted((tmp_path / "runs").rglob("*~0.0.trace.jsonl"))[0]
+    alone = tmp_path / child.name
+    alone.write_bytes(child.read_bytes())
+    assert "Changes:" in text_of(Trace.load(child))
+    assert "The changes are not known" in text_of(Trace.load(alone))
