@@ -75,7 +75,7 @@ class RuntimeBudget:
         try:
             return cls(**doc)
         except (TypeError, ValueError) as error:
-            raise EngineUsageError(f"the trace has a budget that is none: {message_of(error)}") from None
+            raise EngineUsageError(f"the budget in the trace must be valid, got another: {message_of(error)}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as a header carries it."""

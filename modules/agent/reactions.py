@@ -222,7 +222,9 @@ def reaction_from_dict(document: Mapping[str, Any]) -> Reaction:
     try:
         return cls(**values)
     except TypeError as error:
-        raise ValueError(f"this is no {name}: {error}") from error
+        raise ValueError(
+            f"the document must have the members of {name}, got others: {error}; write it with to_dict()"
+        ) from error
 
 
 def _is_unset(f: Field[Any], value: Any) -> bool:

@@ -116,7 +116,9 @@ class SubAgentToolset(Toolset):
     def _module(self, kind: SubAgentType, instructions: str | None, policy: Any = None) -> AgentModule[Any]:
         parent = self.parent_agent
         if parent is None:
-            raise ValueError("there is no agent to make sub-agents of; give SubAgentToolset a parent_agent")
+            raise ValueError(
+                "parent_agent must be an Agent, got None; make the toolset with create_subagent_tool(agent)"
+            )
         policy = policy or ContextFact("policy", default=None).resolve() or getattr(parent, "policy", None)
         child = parent.with_(
             name=kind.name,

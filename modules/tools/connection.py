@@ -139,7 +139,9 @@ def _through(proxy: str, host: str, port: int, deadline: Deadline, *, tunnel: bo
     """Return a connection to a proxy, or a tunnel through it."""
     split = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     if split.scheme != "http" or not split.hostname:
-        raise HTTPException(f"the proxy {split.scheme}://{split.hostname} is not spoken with; http:// ones are")
+        raise HTTPException(
+            f"the proxy must be an http:// one, got {split.scheme}://{split.hostname}; name another in http_proxy"
+        )
     near = split.port or 80
     sock = _connected(resolved(clean_host(split.hostname), near, deadline), near, deadline)
     if not tunnel:

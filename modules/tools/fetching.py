@@ -126,7 +126,9 @@ def got(url: str, seconds: int) -> tuple[bytes, str, str]:
         raise FetchError(f"{url} took longer than {seconds} s") from None
     except (OSError, HTTPException, zlib.error, ValueError) as error:
         raise FetchError(f"{at} could not be fetched: {error}") from None
-    raise FetchError(f"{url} answers 302 and leads on more than {MOST_REDIRECTS} times")
+    raise FetchError(
+        f"{url} answers 302 and redirects more than {MOST_REDIRECTS} times; fetch the final page by its URL"
+    )
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _next(url: str, where: str) -> str:
     try:
         clean, _ = clean_url(led)
     except ValueError:
-        raise FetchError(f"{url} leads to {led:.200}, which is not a page of the web") from None
+        raise FetchError(f"a redirect must lead to an http:// or https:// URL, got {led:.200} from {url}") from None
     guard = _guard.get()
     why = guard.why_not(clean) if guard is not None else None
     if why is not None:

@@ -18,7 +18,7 @@ class EventFormatError(UsageError, ValueError):
     """
 
     def __init__(self, type: str, problem: str) -> None:
-        super().__init__(f"this is no {type}: {problem}")
+        super().__init__(f"the document must be of the class {type}, got another form: {problem}")
         self.type = type
 
 
@@ -40,7 +40,7 @@ def event_from_dict(data: Mapping[str, Any]) -> AgentEvent:
     Raises EventFormatError for a document that does not fit the class it names.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("_type", ""), str):
-        raise EventFormatError("event", f"it is an object with a text as _type, got {data!r:.80}")
+        raise EventFormatError("event", f"it must be an object with a text as _type, got {data!r:.80}")
     values = dict(data)
     name = values.pop("_type", "AgentEvent")
     cls = AgentEvent.known.get(name)

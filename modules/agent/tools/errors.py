@@ -155,13 +155,13 @@ def catch_policy(catch: Any) -> bool | frozenset[type[Exception]]:
     """
     if isinstance(catch, bool):
         return catch
-    hint = "catch is True, False, or a list of exception classes, such as [ConnectionError]"
+    hint = "catch must be True, False, or a list of exception classes, such as [ConnectionError]"
     if isinstance(catch, type | str) or not isinstance(catch, Iterable):
         raise ValueError(f"{hint}; got {catch!r}")
     classes = list(catch)
     for cls in classes:
         if not isinstance(cls, type) or not issubclass(cls, Exception):
-            raise ValueError(f"{hint}; {cls!r} is none")
+            raise ValueError(f"{hint}; got {cls!r} in the list")
     return frozenset(classes)
 
 

@@ -339,7 +339,7 @@ class Trajectory(BaseModel):
         for a document that is not a trajectory.
         """
         if not isinstance(data, Mapping):
-            raise EventFormatError("trajectory", f"it is an object, got {type(data).__name__}")
+            raise EventFormatError("trajectory", f"it must be an object, got {type(data).__name__}")
         known = {name: data[name] for name in cls.model_fields if data.get(name) is not None}
         try:
             return cls(**known)

@@ -53,7 +53,7 @@ def delete_lines(
     Line 1 is the first. An end_line past the end of the file means its last line.
     """
     if start_line < 1 or end_line < start_line:
-        raise ValueError(f"lines {start_line} to {end_line} are no range; start at 1 or more, not past end_line")
+        raise ValueError(f"start_line must be from 1 to end_line, got {start_line} with end_line {end_line}")
     workspace = current_workspace()
     with one_at_a_time():
         seen = workspace.read_whole(path, cwd)

@@ -50,7 +50,9 @@ class TextFile:
                 body = data[len(bom) :]
                 text = _decoded(body, encoding)
                 if text is None:
-                    raise NotTextError(f"{path} begins like {encoding} text, but is none")
+                    raise NotTextError(
+                        f"{path} must be {encoding} text, as its byte order mark says, got other bytes; convert it"
+                    )
                 return cls(text, encoding, bom)
         if b"\0" in data:
             raise NotTextError(f"{path} is a binary file")

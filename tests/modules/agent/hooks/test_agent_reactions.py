@@ -84,7 +84,7 @@ def test_one_of_ones_own_comes_back() -> None:
     assert reaction_from_dict(Noted("fox").to_dict()) == Noted("fox")
     with pytest.raises(ValueError, match="there is no reaction 'Unheard'"):
         reaction_from_dict({"type": "Unheard"})
-    with pytest.raises(ValueError, match="no Finish"):
+    with pytest.raises(ValueError, match="the members of Finish"):
         reaction_from_dict({"type": "Finish", "cause": 1})
     with pytest.raises(TypeError, match="feedback"):
         RetryWithFeedback(3)  # type: ignore[arg-type]

@@ -132,7 +132,7 @@ async def test_bad_arguments_are_errors_like_others_for_catch() -> None:
 
 @pytest.mark.parametrize("catch", [ValueError, "ValueError", [int], [KeyboardInterrupt], 3])
 def test_a_catch_that_says_nothing_is_refused(catch: Any) -> None:
-    with pytest.raises(ValueError, match="catch is True, False, or a list of exception classes"):
+    with pytest.raises(ValueError, match="catch must be True, False, or a list of exception classes"):
         Tool.from_callable(divide.fn, catch=catch)
 
 

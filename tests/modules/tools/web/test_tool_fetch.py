@@ -108,7 +108,7 @@ def test_sizes_are_bounded_also_of_what_is_packed(site: str) -> None:
     [
         ("/none", "404 Not Found: not here"),
         ("/png", "image/png"),
-        ("/out", "not allowed|not a page"),
+        ("/out", "a redirect must lead to an http"),
         ("/round", "302"),
     ],
 )
