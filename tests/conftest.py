@@ -18,6 +18,7 @@ SLOW = (
     "cli/traces/test_cli_[!t]*",
     "docs/*",
     "typing/*",
+    "view/server/test_view_live.py",
     "engine/runs/test_exits.py",
     "engine/branches/test_branch_worlds.py",
     "testing/test_pytest_plugin.py",
