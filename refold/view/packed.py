@@ -46,6 +46,7 @@ def pack(paths: Sequence[Path], *, with_family: bool = False, comparison: bool =
         called = [name for name in families.rows if _is_called(families, name)]
         names = list(dict.fromkeys([*opened, *(n for n in places if places[n] in files or n in called)]))
         roots = dict.fromkeys(families.root(name) for name in names)
+        folder.complete(names)  # errors and shapes of large traces, which are counted later where a folder is served
         first: Json = {
             "kind": "runs",
             "rows": [families.run_row(name) for name in names],
@@ -102,6 +103,7 @@ def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
         line = {
             "kind": "step",
             "row": run.steps(trace, k, k + 1)[0],
+            "mode": trace.one(k).mode,
             "step": made,
             "changes": changes.changes(trace, k) if committed else None,
             "turns": _turns(folder, trace, k, k + 1),

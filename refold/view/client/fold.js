@@ -148,7 +148,7 @@ export function nodeOf({ value, by }, at, { key, offset = 0, limit = MEMBERS, te
     if (left.count < members.length && left.count < NODES - 1) members = members.slice(0, Math.max(0, left.count))
     if (members.length < keys.length) node.at = at
     left.count -= members.length
-    node.children = members.map((name) => {
+    if (members.length || !keys.slice(offset, offset + limit).length) node.children = members.map((name) => {
       left.count++
       return nodeOf({ value: /** @type {any} */ (value)[name], by: writtenAt(by, name) }, `${at}/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`, { key: list ? Number(name) : name, text, left })
     })

@@ -12,7 +12,7 @@ import { ProblemError } from "./remote.js"
  * @typedef {import("./api.d.ts").Json} Json
  * @typedef {import("./api.d.ts").Hit} Hit
  * @typedef {import("./fold.js").Operation} Operation
- * @typedef {{ row: any, step: any, changes: any, turns: any[], patch: Operation[] }} StepLine
+ * @typedef {{ row: any, mode: string, step: any, changes: any, turns: any[], patch: Operation[] }} StepLine
  * @typedef {{ run: any, root: string, steps: StepLine[], values: Record<string, string>, states: States | null, beginning: any[], first: Json, end: Operation[] }} Held
  */
 
@@ -81,17 +81,20 @@ export async function local(packed) {
     totals: async (ids) => totals(head.rows.filter((/** @type {any} */ row) => ids.includes(row.id))),
     run: async (id) => of(id).run,
     async columns(id, from, to, n) {
-      const rows = of(id).steps.map((each) => each.row)
-      return columnsOf(rows, Math.max(0, from), Math.min(to, rows.length), n)
+      const { steps } = of(id)
+      return columnsOf(steps, Math.max(0, from), Math.min(to, steps.length), n)
     },
     steps: async (id, from, to) => of(id).steps.slice(from, to).map((each) => each.row),
     async find(id, from, mode, back) {
       const { steps } = of(id)
-      for (let k = from; k >= 0 && k < steps.length; k += back ? -1 : 1) if (mode.includes(modeOf(/** @type {StepLine} */ (steps[k]).row))) return k
+      for (let k = from; k >= 0 && k < steps.length; k += back ? -1 : 1) if (mode.includes(/** @type {StepLine} */ (steps[k]).mode)) return k
       return null
     },
     step: async (id, k) => of(id).steps[k]?.step ?? missing(`The run has no step ${k}.`),
-    changes: async (id, k) => of(id).steps[k]?.changes ?? missing(`Step ${k} was not committed.`),
+    async changes(id, k) {
+      const line = of(id).steps[k] ?? missing(`The run has no step ${k}.`)
+      return line.changes ?? { k, count: 0, tree: null, more: 0 }
+    },
     async state(id, k, path, offset, limit) {
       const found = looked(states(id).at(k), path) ?? missing(`There is nothing at ${path}.`)
       const tokens = tokensOf(path)
@@ -142,18 +145,15 @@ export async function local(packed) {
   return { source, home }
 }
 
-/** The character of a row's mode. @param {any} row */
-const modeOf = (row) => (row.errors ? "E" : /** @type {Record<string, string>} */ ({ act: ".", branch: "B", wait: "W", final: "F", open: "." })[row.mode] ?? ".")
-
-/** @param {any[]} rows @param {number} from @param {number} to @param {number} most */
-function columnsOf(rows, from, to, most) {
+/** @param {StepLine[]} lines @param {number} from @param {number} to @param {number} most */
+function columnsOf(lines, from, to, most) {
   const steps = Math.max(0, to - from)
   const n = Math.min(most, steps)
   /** @type {any} */
   const found = { from, to, n, first: [], mode: "", seconds: [], tokens: [], cost: [], sum_seconds: [], sum_tokens: [], sum_cost: [] }
   const sums = [0, 0, 0]
   const used = (/** @type {any} */ row) => [row.seconds ?? 0, row.usage.tokens_in + row.usage.tokens_out, row.usage.cost ?? 0]
-  for (const row of rows.slice(0, from)) used(row).forEach((value, i) => (sums[i] += value))
+  for (const { row } of lines.slice(0, from)) used(row).forEach((value, i) => (sums[i] += value))
   let column = -1
   for (let k = from; k < to; k++) {
     const at = Math.floor(((k - from) * n) / steps)
@@ -163,12 +163,12 @@ function columnsOf(rows, from, to, most) {
       for (const name of ["seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost"]) found[name].push(0)
       found.mode += "."
     }
-    const values = used(rows[k])
+    const { row, mode } = /** @type {StepLine} */ (lines[k])
+    const values = used(row)
     const i = found.first.length - 1
     ;["seconds", "tokens", "cost"].forEach((name, j) => (found[name][i] = Math.max(found[name][i], values[j])))
     values.forEach((value, j) => (sums[j] += value))
     ;["sum_seconds", "sum_tokens", "sum_cost"].forEach((name, j) => (found[name][i] = sums[j]))
-    const mode = modeOf(rows[k])
     if (RARE.indexOf(mode) < RARE.indexOf(found.mode[i])) found.mode = found.mode.slice(0, i) + mode + found.mode.slice(i + 1)
   }
   found.n = found.first.length
@@ -181,13 +181,15 @@ function* changesOf(states, path) {
   const short = (/** @type {any} */ found) => (found === null ? null : nodeOf(found, "", { text: 200, left: { count: 20 } }))
   const plain = (/** @type {any} */ found) => (found === null ? null : JSON.stringify(found.value))
   if (tokens.includes("*") || tokens.includes("**")) return yield* starred(states, tokens)
-  for (let k = 0; k < states.steps; k++) {
-    if (!touches(states.patch(k), tokens)) continue
+  // one more than there are steps: what the run's end changed stands at the last step
+  for (let k = 0; k <= states.steps; k++) {
+    const ends = k === states.steps
+    if (!touches(ends ? states.end : states.patch(k), tokens)) continue
     const old = looked(states.at(k), path)
     const before = [plain(old), short(old)]
-    const now = looked(states.at(k + 1), path)
+    const now = looked(states.at(ends ? -1 : k + 1), path)
     if (before[0] === plain(now)) continue
-    yield { k, old: strip(/** @type {any} */ (before[1])), new: strip(short(now)) }
+    yield { k: ends ? Math.max(0, k - 1) : k, old: strip(/** @type {any} */ (before[1])), new: strip(short(now)) }
   }
 }
 
