@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = ".refold-index.sqlite"
-_VERSION = 4
+_VERSION = 5
 """Change this whenever the meaning of a column, or of what fills it, changes: older files are then made anew."""
 _APPLICATION = 0x72666C64
 _BUSY = 5.0

@@ -28,6 +28,8 @@ SHAPE = 48
 """How many columns the shape of a run has."""
 _TAGS = 20
 _RESULT = 120
+_OBJECTIVE = 4_000
+"""A list has a hundred rows in an answer, and a stranger's text may have megabytes."""
 
 
 @dataclass
@@ -175,7 +177,7 @@ def _head(header: Record, row: RunFacts) -> None:
     task = header.get("task") or {}
     row.run_id = header.get("run_id") or row.run_id
     row.task = task.get("id") or ""
-    row.objective = task.get("objective") or ""
+    row.objective = (task.get("objective") or "")[:_OBJECTIVE]
     row.module = header.get("module") or ""
     row.agent = str(header.get("state") or "").startswith("refold.modules.agent.")
     row.started = header.at
