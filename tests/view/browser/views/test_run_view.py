@@ -64,7 +64,11 @@ def test_a_search_goes_to_its_hits(looking: Look, site: Site) -> None:
 def test_axe_finds_nothing(looking: Look, site: Site, theme: str, width: int) -> None:
     page = looking(site.at("run", "links"), theme=theme, width=width, height=844, audited=True)
     found: dict[str, object] = {}
-    for name, asked, shown in [("summary", {"k": "s"}, ".summary"), ("step", {"k": 7, "path": "/checked"}, ".action")]:
+    views: list[tuple[str, dict[str, object], str]] = [
+        ("summary", {"k": "s"}, ".summary"),
+        ("step", {"k": 7, "path": "/checked"}, ".action"),
+    ]
+    for name, asked, shown in views:
         page.goto(site.at("run", "links", **asked))
         expect(page.locator(shown).first).to_be_visible()
         if here := faults(page):
