@@ -1,16 +1,16 @@
-"""The page's files as one script and one style sheet, for a file that is opened from the disk.
+"""The page's files as one script and one style sheet.
 
-A page from the disk cannot import modules. So each module becomes a function that is called once, in the order of the
-imports, with what the modules before it have exported. That takes no general bundler, as the page's own files use the
-plain forms of `import` and `export` alone; whatever else stands there is refused.
+A page from the disk cannot import modules, and the server's page is there sooner if it need not ask for sixty files. So
+each module becomes a function that is called once, in the order of the imports, with what the modules before it have
+exported. That takes no general bundler, as the page's own files use the plain forms of `import` and `export` alone;
+whatever else stands there is refused.
 """
 
 import re
 from functools import cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
-from .files import CLIENT
-
+CLIENT = Path(__file__).parent / "client"
 _IMPORT = re.compile(
     r'^import\s+(?:(?P<default>[\w$]+)\s+from\s*|\{(?P<names>[^}]*)\}\s*from\s*)"(?P<path>[^"]+)";?', re.M
 )
@@ -40,6 +40,14 @@ def sheet() -> str:
     """Return all of the page's style sheets as one."""
     shell = (CLIENT / "index.html").read_text("utf-8")
     return "\n".join((CLIENT / found["path"]).read_text("utf-8") for found in _SHEETS.finditer(shell))
+
+
+@cache
+def shell() -> str:
+    """Return the page itself, with these two in the place of its many files."""
+    text = _SHEETS.sub("", (CLIENT / "index.html").read_text("utf-8"))
+    one = '<link rel="stylesheet" href="/page.css">\n<script defer src="/page.js"></script>'
+    return text.replace(f'<script type="module" src="/{_MAIN}"></script>', one)
 
 
 def _add(name: str, made: dict[str, str], above: tuple[str, ...]) -> None:

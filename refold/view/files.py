@@ -6,7 +6,8 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-CLIENT = Path(__file__).parent / "client"
+from .bundle import CLIENT, script, sheet, shell
+
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -20,6 +21,8 @@ _TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 _SHELL = "index.html"
+_MADE = {"page.js": script, "page.css": sheet, _SHELL: shell}
+"""Files that are made of the others, by name."""
 
 
 def client_file(request: Request) -> Response:
@@ -28,16 +31,21 @@ def client_file(request: Request) -> Response:
     A file is looked up by its name among those that are there: an address is never used as a path.
     """
     name = request.url.path.lstrip("/")
-    found = {path.relative_to(CLIENT).as_posix(): path for path in CLIENT.rglob("*") if path.suffix in _TYPES}
-    path = found.get(name)
-    if path is None and Path(name).suffix in _TYPES and Path(name).suffix != ".html":
-        return Response("There is no such file.\n", 404, media_type="text/plain")
-    path = path or found.get(_SHELL)
-    if path is None or not path.is_file():
+    if name not in _MADE:
+        found = {path.relative_to(CLIENT).as_posix(): path for path in CLIENT.rglob("*") if path.suffix in _TYPES}
+        if name in found:
+            return _answer(request, name, found[name].read_bytes())
+        if Path(name).suffix in _TYPES and Path(name).suffix != ".html":
+            return Response("There is no such file.\n", 404, media_type="text/plain")
+        name = _SHELL
+    if not (CLIENT / _SHELL).is_file():
         return Response("The page's files are not installed.\n", 404, media_type="text/plain")
-    data = path.read_bytes()
+    return _answer(request, name, _MADE[name]().encode())
+
+
+def _answer(request: Request, name: str, data: bytes) -> Response:
     tag = f'"{blake2b(data, digest_size=12).hexdigest()}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(data, headers={**headers, "content-type": _TYPES[path.suffix]})
+    return Response(data, headers={**headers, "content-type": _TYPES[Path(name).suffix]})

@@ -92,8 +92,10 @@ def test_only_the_pages_files_are_served(asking: Asking, tmp_path: Path, monkeyp
     assert (script.text, script.headers["content-type"]) == ("export {}", "text/javascript; charset=utf-8")
     again = asking.http.get("/views/a.js", headers={"if-none-match": script.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    page = asking.http.get("/index.html").text
+    assert '<div id="app">' in page
     for shell in ("/", "/run/some.id~1", "/compare/a/b", "/views", "/secret.py"):
-        assert asking.http.get(shell).text == "<!doctype html>the shell"
+        assert asking.http.get(shell).text == page
     for missing in ("/outside.js", "/../outside.js", "/%2e%2e/outside.js", "/views/%2e%2e%2f%2e%2e/outside.js"):
         assert asking.http.get(missing).status_code == 404
 
