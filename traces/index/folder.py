@@ -77,9 +77,10 @@ class Folder:
         try:
             begin = time.monotonic()
             if not self._scanned or not at_most_every or begin - self._scanned >= max(at_most_every, 20 * self._cost):
+                busy = time.thread_time()  # and not the clock's: on a busy machine, looks would become rare
                 self._scan()
                 self._scanned = time.monotonic()
-                self._cost = self._scanned - begin
+                self._cost = time.thread_time() - busy
         finally:
             self._scanning.release()
 

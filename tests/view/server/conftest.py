@@ -8,18 +8,27 @@ from pathlib import Path
 
 import pytest
 from hostile_traces import record_all
+from made_once import made_once
 from view_server import Asking, serving
+
+
+def _recorded(folder: Path) -> dict[str, str]:
+    return {name: str(path) for name, path in record_all(folder).items()}
 
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Traces of every kind, each in a folder of its own."""
-    folder = tmp_path_factory.mktemp("recorded")
     before = list(sys.path)
     try:
-        return record_all(folder)
+        _, found = made_once(
+            tmp_path_factory,
+            "view-recorded",
+            lambda folder: {name: str(path) for name, path in record_all(folder).items()},
+        )
     finally:
         sys.path[:] = before
+    return {name: Path(path) for name, path in found.items()}
 
 
 @pytest.fixture(scope="session")

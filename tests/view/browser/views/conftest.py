@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import shown_runs
+from made_once import made_once
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 from view_pages import Site
 from view_server import serving
@@ -20,12 +21,17 @@ CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]
 
 
+def _shown(folder: Path) -> dict[str, str]:
+    return shown_runs.make(folder / "runs", time.time())
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A folder with runs of each kind, served with actions allowed after a question."""
-    folder = tmp_path_factory.mktemp("shown") / "runs"
     with ThreadPoolExecutor(1) as pool:  # Playwright keeps an event loop running in this thread
-        ids = pool.submit(shown_runs.make, folder, time.time()).result()
+        made, ids = pool.submit(made_once, tmp_path_factory, "view-shown", _shown).result()
+    folder = tmp_path_factory.mktemp("shown") / "runs"
+    shutil.copytree(made / "runs", folder)
     with _served(folder, ids) as found:
         yield found
 
@@ -47,9 +53,9 @@ def _served(folder: Path, ids: dict[str, str]) -> Iterator[Site]:
         yield Site(folder, ids, f"http://127.0.0.1:{server.port}", actions.token)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium."""
+    """The system's Chromium, ended with its file: while it is there, an event loop runs in this thread."""
     if not Path(CHROMIUM).exists():
         pytest.skip("there is no Chromium")
     with sync_playwright() as playwright:
