@@ -47,7 +47,7 @@ SLOW = (
 """Files whose tests are marked `slow`, as globs below this folder; `make test-fast` passes over them."""
 
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=35, suppress_health_check=[HealthCheck.too_slow]
+    "ci", derandomize=True, deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "fast", derandomize=True, deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow]

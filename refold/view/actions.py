@@ -155,9 +155,14 @@ class Actions:
         if type(reuse) is not bool:
             raise wrong("reuse is true or false")
         edits: dict[str, Any] = {}
-        for edit in body.get("edits") or ():
+        given = body.get("edits", [])
+        if not isinstance(given, list):
+            raise wrong("edits is a list")
+        for edit in given:
             if not isinstance(edit, dict) or not isinstance(edit.get("path"), str) or "value" not in edit:
                 raise wrong("each edit has a path and a value")
+            if edit["path"] in edits:
+                raise wrong(f"{edit['path']} is edited twice")
             edits[edit["path"]] = edit["value"]
         runner = self._runner(name, trace)
         home = branches_folder(_path(trace)).parent

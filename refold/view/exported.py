@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
+from ..printable import printable
 from ..traces import Trace
 from ..traces.file.blob import FolderBlobs
 from ..traces.file.store import SUFFIX
@@ -52,7 +53,7 @@ def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = Fals
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(title[:200])} · refold</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<title>{escape(printable(title[:200]))} · refold</title>\n<style>{style}</style>\n</head>\n<body>\n"
         '<div id="app"><noscript>This page needs JavaScript.</noscript></div>\n'
         '<div id="said" class="sr" role="status" aria-live="polite"></div>\n'
         '<script type="application/octet-stream" id="refold-runs">'.encode()

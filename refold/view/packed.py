@@ -147,10 +147,15 @@ def _line(document: Json) -> bytes:
 
 
 def _safe(value: Any) -> Any:
-    """Return a value in which each integer that JavaScript cannot hold is written as `{"$integer": text}`."""
+    """Return a value in which each integer that JavaScript cannot hold is written as `{"$integer": text}`.
+
+    An object of this form that the data have is written as `{"$object": [name, value]}`; likewise one of that form.
+    """
     if type(value) is int and abs(value) > _EXACT:
         return {"$integer": str(value)}
     if isinstance(value, dict):
+        if len(value) == 1 and (name := next(iter(value))) in ("$integer", "$object"):
+            return {"$object": [name, _safe(value[name])]}
         return {name: _safe(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_safe(each) for each in value]

@@ -17,7 +17,7 @@ const NODES = 3000
 export const tokensOf = (path) => (path === "" ? [] : path.slice(1).split("/").map((token) => token.replace(/~1/g, "/").replace(/~0/g, "~")))
 
 /** @param {any} value @returns {value is object} */
-export const isContainer = (value) => value !== null && typeof value === "object" && !("$integer" in value && Object.keys(value).length === 1)
+export const isContainer = (value) => value !== null && typeof value === "object"
 
 /**
  * The written tree with its members told apart. @param {Written} by @param {any} value @returns {Map<string, Written> | Written[]}
@@ -155,8 +155,8 @@ export function nodeOf({ value, by }, at, { key, offset = 0, limit = MEMBERS, te
   } else if (typeof value === "string") {
     Object.assign(node, { kind: "text", value: value.slice(0, text), size: value.length })
     if (value.length > text) node.at = at
-  } else if (value !== null && typeof value === "object") {
-    const raw = String(/** @type {any} */ (value).$integer)
+  } else if (typeof value === "bigint") {
+    const raw = String(value)
     Object.assign(node, { kind: "number", value: Number(raw), raw, size: 0 })
   } else Object.assign(node, { kind: value === null ? "null" : typeof value, value, size: 0 })
   node.by = by.by

@@ -29,6 +29,17 @@ async function unpacked(packed) {
   return new Response(new Blob([data]).stream().pipeThrough(new DecompressionStream("gzip"))).text()
 }
 
+/** Integers that a number cannot hold come as BigInt; see `packed.py`. @param {string} _ @param {any} value */
+function revived(_, value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return value
+  if ("$integer" in value && typeof value.$integer === "string" && Object.keys(value).length === 1) return BigInt(value.$integer)
+  if (Array.isArray(value.$object) && Object.keys(value).length === 1) return { [value.$object[0]]: value.$object[1] }
+  return value
+}
+
+/** JSON, with such integers. @param {any} value @param {number} [space] */
+const jsonOf = (value, space) => JSON.stringify(value, (_, each) => (typeof each === "bigint" ? (/** @type {any} */ (JSON).rawJSON?.(String(each)) ?? String(each)) : each), space)
+
 /** @param {string} message @returns {never} */
 function missing(message) {
   throw new ProblemError("not_found", message, "It is not in this file.")
@@ -44,7 +55,7 @@ export async function local(packed) {
   let held = null
   for (const line of (await unpacked(packed)).split("\n")) {
     if (!line) continue
-    const each = JSON.parse(line)
+    const each = JSON.parse(line, revived)
     if (each.kind === "runs") head = each
     else if (each.kind === "run") {
       held = { run: each.run, root: each.root, steps: [], values: {}, states: null, beginning: each.beginning, first: each.first, end: each.end }
@@ -105,7 +116,7 @@ export async function local(packed) {
       const [, k = "", path = ""] = /^s:(-?\d+):(.*)$/s.exec(at) ?? []
       const value = at.startsWith("s:") ? looked(states(id).at(Number(k)), path)?.value : of(id).values[at]
       if (value === undefined) missing("The rest of this value")
-      const text = typeof value === "string" ? value : JSON.stringify(value, null, 2)
+      const text = typeof value === "string" ? value : jsonOf(value, 2)
       return { text: text.slice(offset, offset + length), size: text.length }
     },
     async history(id, path, offset) {
@@ -179,7 +190,7 @@ function columnsOf(lines, from, to, most) {
 function* changesOf(states, path) {
   const tokens = tokensOf(path)
   const short = (/** @type {any} */ found) => (found === null ? null : nodeOf(found, "", { text: 200, left: { count: 20 } }))
-  const plain = (/** @type {any} */ found) => (found === null ? null : JSON.stringify(found.value))
+  const plain = (/** @type {any} */ found) => (found === null ? null : jsonOf(found.value))
   if (tokens.includes("*") || tokens.includes("**")) return yield* starred(states, tokens)
   // one more than there are steps: what the run's end changed stands at the last step
   for (let k = 0; k <= states.steps; k++) {
@@ -267,5 +278,5 @@ function* walked(where, path, value) {
   if (typeof value === "string") yield [where, path, value]
   else if (typeof value === "number") yield [where, path, String(value)]
   else if (isContainer(value)) for (const [key, each] of Object.entries(value)) yield* walked(where, `${path}/${key.replace(/~/g, "~0").replace(/\//g, "~1")}`, each)
-  else if (value) yield [where, path, String(value.$integer)]
+  else if (typeof value === "bigint") yield [where, path, String(value)]
 }

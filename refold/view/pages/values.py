@@ -135,29 +135,31 @@ def _changes(trace: IndexedTrace, tokens: list[str]) -> Iterator[tuple[int, str,
         document, _ = trace.folded(begun, commits)
     walk = Walk(tokens)
     walk.doc = document if first is None else {name: each for name, each in document.items() if name == first}
-    needles = _needles(tokens)
+    named = _named(tokens)
+    needles = _needles(named)
     for line in _lines_with(trace, begun, stop, needles):
         if not line.startswith(_CHANGED):
             continue
         record = trace.record(line)
         patch = record.get("patch") or []
         if first is not None:
-            patch = [_only(op, first) for op in patch if _touches(op["path"], first)]
+            patch = [_only(op, first) for op in patch if _touches(op["path"], named)]
         for place, old, new in walk.apply(patch):
             yield patching_step(record, record.step), join_pointer(place), old, new
 
 
-def _needles(tokens: list[str]) -> list[bytes] | None:
-    """Return bytes of which each line that may change the value has at least one; None for every line.
-
-    An operation changes the value if its path is above the value's, or below; an index may be another one by then, so
-    that from the first index on, every path counts.
-    """
+def _named(tokens: list[str]) -> list[str]:
+    """Return the first members of a path: up to an index, which may be another one by then, or a star."""
     named = []
     for token in tokens:
         if token in ("*", "**", "-") or token.isdecimal():
             break
         named.append(token)
+    return named
+
+
+def _needles(named: list[str]) -> list[bytes] | None:
+    """Return bytes of which each line has at least one that has an operation above or below a path; None for all."""
     if not named:
         return None
     paths = [orjson.dumps(join_pointer(named[: depth + 1]))[1:-1] for depth in range(len(named))]
@@ -175,8 +177,9 @@ def _lines_with(trace: IndexedTrace, start: int, stop: int, needles: list[bytes]
             yield block[1][first:last]
 
 
-def _touches(path: str, first: str) -> bool:
-    return not path or split_pointer(path)[0] == first
+def _touches(path: str, named: list[str]) -> bool:
+    """Return whether an operation is above or below a path: lines with others are not read, so these are left out."""
+    return all(mine == wanted for mine, wanted in zip(split_pointer(path), named, strict=False))
 
 
 def _only(op: dict[str, Any], first: str) -> dict[str, Any]:

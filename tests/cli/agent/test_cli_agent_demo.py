@@ -30,7 +30,7 @@ def test_the_demo_runs_twice_and_the_agent_corrects_its_program(
             if program == "mkdir":
                 (lab / words[-1]).mkdir(parents=True, exist_ok=True)
                 continue
-            if program == "@echo":
+            if program == "echo":
                 continue
             assert program == "$(BIN)/refold", "anything else would not be there in a fresh clone"
             ran = refold(*words)

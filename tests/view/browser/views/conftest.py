@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import shown_runs
 from made_once import made_once
-from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 from view_pages import Site
 from view_server import serving
 
 from refold.cli.commands.view_modules import CommandModules
 
 CHROMIUM = "/usr/bin/chromium"
+expect.set_options(timeout=30_000)  # conditions, at any speed of the machine
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]
 
 

@@ -2,6 +2,7 @@
 
 import { html, useMemo, useRef, useState } from "../../vendor/preact.js"
 import { ago } from "../../format.js"
+import { visible } from "../../text.js"
 import { answerOf } from "./answer.js"
 import { mayRun } from "./consent.js"
 import { Command } from "./copy.js"
@@ -29,7 +30,7 @@ const KINDS = /** @type {Record<string, string>} */ ({ unknown_effect: "It is no
 export function Ask({ source, run, request, allowed, answered }) {
   return html`<section class="ask" aria-label="What the run waits for">
     <p class="since">${KINDS[request.kind] ?? "Waits for an answer"}, since ${ago(request.at).replace(/ ago$/, "")}; ${request.deadline === null ? "no deadline" : `until ${new Date(request.deadline * 1000).toLocaleString()}`}</p>
-    <h2 class="asked" dir="auto">${request.prompt || "The run waits."}</h2>
+    <h2 class="asked" dir="auto">${visible(request.prompt) || "The run waits."}</h2>
     <${Details} value=${request.details} />
     ${allowed && source.act ? html`<${AnswerForm} key=${request.id} source=${source} run=${run} request=${request} answered=${answered} />` : html`<${Elsewhere} run=${run} request=${request} />`}
   </section>`
@@ -38,10 +39,10 @@ export function Ask({ source, run, request, allowed, answered }) {
 /** What belongs to the question. @param {{ value: Json }} props */
 function Details({ value }) {
   if (value === null || value === undefined) return null
-  if (typeof value !== "object" || Array.isArray(value)) return html`<pre class="block" tabindex="0">${typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>`
+  if (typeof value !== "object" || Array.isArray(value)) return html`<pre class="block" tabindex="0">${visible(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</pre>`
   const { details, ...beside } = value // `ask` puts what its caller says under `details`, beside where it was asked
   if (details && typeof details === "object" && !Array.isArray(details)) return html`<${Details} value=${{ ...details, ...beside }} />`
-  return html`<dl class="kv mono">${Object.entries(value).slice(0, 50).map(([name, one]) => html`<dt><bdi>${name}</bdi></dt><dd dir="auto">${shown(one)}</dd>`)}</dl>`
+  return html`<dl class="kv mono">${Object.entries(value).slice(0, 50).map(([name, one]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd dir="auto">${visible(shown(one))}</dd>`)}</dl>`
 }
 
 /** @param {Json} value */
@@ -53,7 +54,7 @@ const shown = (value) => {
 /** How to answer where this page only shows. @param {{ run: string, request: Request }} props */
 function Elsewhere({ run, request }) {
   return html`<p class="ink2 more-room">This page only shows. Answer on the command line, which asks for each value:</p><${Command} text=${resumeCommand(run)} />
-    <details class="quiet"><summary>The schema of the answer</summary><pre class="block" tabindex="0">${JSON.stringify(request.schema, null, 2)}</pre></details>`
+    <details class="quiet"><summary>The schema of the answer</summary><pre class="block" tabindex="0">${visible(JSON.stringify(request.schema, null, 2))}</pre></details>`
 }
 
 /** @param {{ source: Source, run: string, request: Request, answered?: () => void }} props */

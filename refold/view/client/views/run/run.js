@@ -5,7 +5,7 @@ import { useNarrow } from "../../components/narrow.js"
 import { Status } from "../../components/status.js"
 import { ago, cost, count, plural, seconds, shortCount } from "../../format.js"
 import { say, useKeys } from "../../keys.js"
-import { visible } from "../../text.js"
+import { oneLine, visible } from "../../text.js"
 import { Ask } from "../act/ask.js"
 import { openFork } from "../act/fork.js"
 import { Actions } from "../act/verify.js"
@@ -46,7 +46,7 @@ function opening(run, size) {
 export function Run({ source, id, params, setParams, theme }) {
   const { run, error, refresh } = useRun(source, id)
   useEffect(() => {
-    document.title = run ? `${run.objective || run.task || run.id} · refold` : "refold"
+    document.title = run ? `${oneLine(run.objective || run.task || run.id)} · refold` : "refold"
   }, [run?.objective])
   if (error && !run) return html`<div class="page"><${Problem} error=${error} /></div>`
   if (!run) return html`<div class="page"><${Loading} text="Reading the run" /></div>`
