@@ -116,7 +116,7 @@ function verdict(found, k, first) {
   if (k === first && found.first) {
     const before = first - Math.max(0, found.shift)
     const unplaced = found.first.ka === null && found.first.kb === null
-    const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : "nothing is the same before it"
+    const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : found.kin === "fork" ? "the first step after the fork" : "they differ from their first step on"
     return { title: unplaced ? `First difference: the ${found.first.phase}` : `First difference: step ${k}, ${found.first.phase}`, note: unplaced || !found.first.a !== !found.first.b ? found.first.says : same }
   }
   if (k < found.shift) return { title: `Step ${k}: before the fork`, note: "" }
